@@ -1,0 +1,13 @@
+"""The numpy types that pass between the library's parts."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bools: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.integer[Any]]
+Counts: TypeAlias = NDArray[np.int64]
+Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
+Column: TypeAlias = NDArray[Any]

@@ -1,0 +1,112 @@
+"""Sample sizes and error bounds, one function per theorem. n counts clients; epsilon is in nats; tau is on the [-1, 1] scale unless a line says otherwise."""
+
+import math
+from statistics import NormalDist
+
+from local_dp.errors import InputError
+
+_NORMAL = NormalDist()
+
+
+def normal_quantile(tail: float) -> float:
+    """z with Pr[N(0, 1) > z] = tail."""
+    if not 0 < tail < 1:
+        raise InputError(f"a tail probability is {tail}; give a number strictly between 0 and 1")
+    return -_NORMAL.inv_cdf(tail)
+
+
+def normal_tail(z: float) -> float:
+    """Pr[N(0, 1) > z]."""
+    return _NORMAL.cdf(-z)
+
+
+def gain(epsilon: float) -> float:
+    """C = (e^eps + 1) / (e^eps - 1) = coth(eps / 2), the factor by which randomized response shrinks a mean."""
+    return 1 / math.tanh(epsilon / 2)
+
+
+def _check_tolerance(tau: float) -> None:
+    if not 0 < tau <= 2:
+        raise InputError(f"the tolerance is {tau}; give a number above 0 and at most 2")
+
+
+def rr_clients(epsilon: float, tau: float, beta: float) -> int:
+    """n for which randomized response answers one [-1, 1] query within tau, except with probability beta: z_{beta/2}^2 C^2 / tau^2.
+
+    Central limit form, for the least favourable mean 0; minimax in its constant (limits 1, Theorem 1).
+    """
+    _check_tolerance(tau)
+    return math.ceil((normal_quantile(beta / 2) * gain(epsilon) / tau) ** 2)
+
+
+def rr_clients_hoeffding(epsilon: float, tau: float, beta: float) -> int:
+    """The same with a guarantee for every n and every mean: 2 C^2 ln(2/beta) / tau^2 (Hoeffding; KLNRS Lemma 4.3 with explicit constants)."""
+    _check_tolerance(tau)
+    return math.ceil(2 * gain(epsilon) ** 2 * math.log(2 / beta) / tau**2)
+
+
+def prefers_grr(epsilon: float, k: int) -> bool:
+    """Whether k-ary randomized response beats a Hadamard-type oracle: k < 3 e^eps + 2 (limits 2)."""
+    return k < 3 * math.exp(epsilon) + 2
+
+
+def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
+    """n for which all k frequencies are within tau (in frequency units) except with probability beta: v z_{beta/2k}^2 / tau^2.
+
+    v is the variance of a rare symbol: (e^eps + k - 2) / (e^eps - 1)^2 for k-ary randomized response, C^2 for one-bit Hadamard (limits 2);
+    the variance of a frequent symbol is added where it is larger.
+    """
+    _check_tolerance(tau)
+    growth = math.exp(epsilon)
+    if prefers_grr(epsilon, k):
+        p, q = growth / (growth + k - 1), 1 / (growth + k - 1)
+        worst = max(0.25 if q < 0.5 < p else 0.0, q * (1 - q), p * (1 - p))
+        variance = worst / (p - q) ** 2
+    else:
+        variance = gain(epsilon) ** 2
+    return math.ceil(variance * (normal_quantile(beta / (2 * k)) / tau) ** 2)
+
+
+def masked_parity_information(epsilon: float) -> float:
+    """I = 4 (E - 1)^2 / ((3 E + 1)(E + 3)), E = e^eps: what one public-coin report tells of one bit (limits 3.2, I_det)."""
+    growth = math.exp(epsilon)
+    return 4 * (growth - 1) ** 2 / ((3 * growth + 1) * (growth + 3))
+
+
+def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> float:
+    """Pr[(r, a) exact] of one-round hashing with `first` clients, then the parity query with `second`: normal approximation (limits 3.2, P2)."""
+    information = masked_parity_information(epsilon)
+    bit = normal_tail(math.sqrt(first * information) / (2 * d))
+    mask = normal_tail(math.sqrt(second * information) / 2)
+    return (1 - bit) ** d * (1 - mask)
+
+
+def masked_parity_split(d: int, epsilon: float, n: int) -> int:
+    """How many of n clients to ask in round one, so that `masked_parity_success` is largest."""
+    if n < 2:
+        raise InputError(f"masked parity has two rounds; {n} client is too few")
+    low, high = 1, n - 1
+    while high - low > 2:  # the logarithm of the success is concave in the split
+        third = (high - low) // 3
+        left, right = low + third, high - third
+        if masked_parity_success(d, epsilon, left, n - left) < masked_parity_success(d, epsilon, right, n - right):
+            low = left
+        else:
+            high = right
+    return max(range(low, high + 1), key=lambda first: masked_parity_success(d, epsilon, first, n - first))
+
+
+def masked_parity_clients(d: int, epsilon: float, beta: float) -> int:
+    """The least n for which the two rounds recover (r, a) with probability at least 1 - beta (limits 3.2, P2)."""
+    low, high = 1, 2
+
+    def enough(n: int) -> bool:
+        first = masked_parity_split(d, epsilon, n)
+        return masked_parity_success(d, epsilon, first, n - first) >= 1 - beta
+
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,93 @@
+"""The privacy budget: integer nano-nats, charged before sampling, never refunded.
+
+Integers because float ledgers drift: they refuse the last legitimate round of an equal split, and let a charge of 1e-17 through for ever.
+"""
+
+import math
+from bisect import bisect_right
+
+from local_dp.errors import InputError, RefusedError
+
+NANO = 1_000_000_000
+MAX_EPSILON = 24.0  # beyond it a report is the value itself for every practical purpose
+
+
+def nano_epsilon(epsilon: float) -> int:
+    """epsilon (nats) as whole nano-nats, rounded down (towards privacy). Raises InputError unless 1e-9 <= epsilon <= 24."""
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
+        raise InputError(f"epsilon is {epsilon!r}; give a finite number of nats in (0, {MAX_EPSILON:g}]")
+    if not 1 / NANO <= epsilon <= MAX_EPSILON:
+        raise InputError(f"epsilon is {epsilon!r}; it must lie between 1e-9 and {MAX_EPSILON:g} nats")
+    return math.floor(epsilon * NANO + 1e-3)  # 1e-12 nats: absorbs the float error of products such as 0.7 * 1e9
+
+
+def split_epsilon(epsilon: float, parts: int) -> float:
+    """The largest epsilon that can be charged `parts` times within `epsilon`."""
+    if parts < 1:
+        raise InputError(f"cannot split a budget into {parts} parts; give 1 or more")
+    return nano_epsilon(epsilon) // parts / NANO
+
+
+class _Spending:
+    """Nano-nats spent by each client: a step function of the client index, so its size is the number of cohorts, not of clients."""
+
+    def __init__(self) -> None:
+        self._starts = [0]
+        self._spent = [0]
+
+    def _cut(self, at: int) -> int:
+        """The position of the step that begins at client `at`, made if it is not there."""
+        position = bisect_right(self._starts, at) - 1
+        if self._starts[position] == at:
+            return position
+        self._starts.insert(position + 1, at)
+        self._spent.insert(position + 1, self._spent[position])
+        return position + 1
+
+    def steps(self, start: int, stop: int) -> range:
+        first = self._cut(start)
+        return range(first, self._cut(stop))
+
+    def most(self, start: int, stop: int) -> int:
+        return max((self._spent[step] for step in self.steps(start, stop)), default=0)
+
+    def add(self, start: int, stop: int, nano: int) -> None:
+        for step in self.steps(start, stop):
+            self._spent[step] += nano
+
+    @property
+    def maximum(self) -> int:
+        return max(self._spent)
+
+
+class Ledger:
+    """What every client of a block has spent, per run and for life: charge() checks first and commits only if nobody exceeds a limit.
+
+    `limit` and `lifetime` are in nats; without `lifetime`, the run limit also holds for life.
+    """
+
+    def __init__(self, limit: float, lifetime: float | None = None) -> None:
+        self.limit = nano_epsilon(limit)
+        self.lifetime = self.limit if lifetime is None else nano_epsilon(lifetime)
+        self._runs: dict[str, _Spending] = {}
+        self._life = _Spending()
+
+    def charge(self, run: str, start: int, stop: int, nano: int) -> None:
+        """Charges `nano` to each client start..stop, or raises RefusedError("budget") and charges nobody."""
+        if type(nano) is not int or nano < 1:
+            raise RefusedError("budget", f"a charge of {nano!r} nano-nats is not a positive whole number")
+        spending = self._runs.setdefault(run, _Spending())
+        for scope, limit, spent in (("run", self.limit, spending), ("lifetime", self.lifetime, self._life)):
+            most = spent.most(start, stop)
+            if most + nano > limit:
+                raise RefusedError(
+                    "budget",
+                    f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the {scope} budget of {limit / NANO:g}",
+                )
+        spending.add(start, stop, nano)
+        self._life.add(start, stop, nano)
+
+    @property
+    def max_spent(self) -> float:
+        """The most any one client has spent in its life, in nats."""
+        return self._life.maximum / NANO

@@ -1,0 +1,3 @@
+"""MQTT over aiomqtt."""
+
+import aiomqtt  # noqa: F401

@@ -1,0 +1,29 @@
+"""What can go wrong by somebody's doing, split by whose: each error is one line that says what, with which value, and what to do."""
+
+
+class LocalDPError(Exception):
+    """Anything this project refuses on purpose; every other exception is a bug of ours."""
+
+
+class InputError(LocalDPError):
+    """The caller's values are wrong: a parameter, a file, a column, a question."""
+
+
+class RefusedError(LocalDPError):
+    """A client would not answer: `code` says why, in a word a machine can read."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class QuorumError(LocalDPError):
+    """A round closed with fewer replies than its quorum."""
+
+
+class BusError(LocalDPError):
+    """The message bus cannot be reached, refused us, or went away for good."""
+
+
+class WireError(LocalDPError):
+    """A message is not one of ours: malformed, oversized, unknown or not in canonical form."""

@@ -1,0 +1,100 @@
+"""What every protocol offers to the command line: its parameters, its algorithm, a synthetic population, and a result beside the truth."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
+from local_dp.oracles.local import LocalQuery
+from local_dp.populations import Population
+from local_dp.randomizers.base import Estimate, Tally
+from local_dp.records import Records
+
+R = TypeVar("R")
+BETA = 0.05  # the default client count succeeds with probability 1 - BETA
+Result: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Protocol(ABC, Generic[R]):
+    """A local protocol. Its dataclass fields are its parameters; its model, LNI or LI, is the return type of `algorithm`."""
+
+    name: ClassVar[str]
+    source: ClassVar[str]
+
+    @abstractmethod
+    def clients(self, epsilon: float) -> int:
+        """How many clients `local_dp.bounds` asks for 95 % success."""
+
+    @abstractmethod
+    def algorithm(self, epsilon: float, clients: int) -> Algorithm[LocalQuery, Tally, R]:
+        """The protocol for clients 0..clients-1, each with a budget of epsilon."""
+
+    @abstractmethod
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """A population whose truth is known."""
+
+    def for_table(self, records: Records) -> Self:
+        """The protocol with what it needs to know of a real table filled in and checked. Raises InputError if it draws its own data only."""
+        raise InputError(f"{self.name} draws its own population; leave out --records")
+
+    @abstractmethod
+    def describe(self, result: R) -> Result:
+        """The result as plain data."""
+
+    @abstractmethod
+    def true_error(self, result: R, population: Population) -> float:
+        """How far the result is from the truth of the population the clients were drawn from."""
+
+    @classmethod
+    def model(cls) -> str:
+        """LNI or LI, read off the type of `algorithm`."""
+        returned = get_type_hints(cls.algorithm)["return"]
+        return {Nonadaptive: "LNI", Adaptive: "LI"}[get_origin(returned)]
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, str]) -> Self:
+        """The protocol with these parameters, given as text. Raises InputError on an unknown name or a value that does not parse."""
+        hints = get_type_hints(cls)
+        known = {field.name: hints[field.name] for field in fields(cls)}
+        values = {}
+        for key, text in settings.items():
+            if key not in known:
+                raise InputError(f"{cls.name} has no parameter {key!r}; it has {', '.join(known)}")
+            values[key] = _parse(key, text, known[key])
+        return replace(cls(), **values)
+
+
+def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...] | None:
+    try:
+        if kind is int or int in get_args(kind):
+            return int(text, 0)
+        if kind is float or float in get_args(kind):
+            return float(text)
+    except ValueError:
+        wanted = "whole number" if kind is int or int in get_args(kind) else "number"
+        raise InputError(f"{key} is {text!r}; give a {wanted}") from None
+    if get_origin(kind) is tuple:
+        return tuple(part.strip() for part in text.split(";") if part.strip())
+    return text
+
+
+def check_share(name: str, value: float) -> None:
+    """Raises InputError unless `value` is strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
+
+
+def describe_estimate(estimate: Estimate) -> Result:
+    """An estimate with its 95 % interval as plain data; scalars for a scalar, lists for a vector."""
+    low, high = estimate.interval()
+    vector = estimate.value.ndim > 0
+    interval = [list(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)] if vector else [float(low), float(high)]
+    return {
+        "estimate": estimate.value.tolist(),
+        "standard_error": estimate.standard_error.tolist(),
+        "interval": interval,
+        "n": estimate.n,
+    }

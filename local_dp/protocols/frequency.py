@@ -1,0 +1,74 @@
+"""How often each label of a categorical column occurs."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from local_dp import bounds
+from local_dp.interaction import Nonadaptive
+from local_dp.oracles.local import Cohort, LocalQuery
+from local_dp.populations import Finite, Population
+from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
+from local_dp.queries import Category, labels_of
+from local_dp.randomizers.base import Estimate, Randomizer, Tally, symbols
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard
+from local_dp.records import Records
+
+
+def frequency_randomizer(epsilon: float, k: int) -> GRR | Hadamard:
+    """k-ary randomized response when k < 3 e^eps + 2, else one-bit Hadamard (limits 2)."""
+    return GRR(epsilon, k=k) if bounds.prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
+
+
+@dataclass(frozen=True)
+class Frequency(Protocol[Estimate]):
+    """Estimates the share of each label of `column`; without a table, of `k` symbols with shares proportional to 1, 1/2, ..., 1/k.
+
+    The labels are public. With a table they are taken from it, sorted, unless `labels` lists them (separated by ';').
+    Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the better of two oracles (limits 2).
+    `tolerance` sets the default number of clients: all labels within it with probability 95 %. Cost: log2 k bits or 1 bit a client, one round.
+    """
+
+    name: ClassVar[str] = "frequency"
+    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard)"
+    column: str = "symbol"
+    labels: tuple[str, ...] = ()
+    k: int = 8
+    tolerance: float = 0.05
+
+    def __post_init__(self) -> None:
+        symbols(self.k)
+        check_share("tolerance", self.tolerance)
+        if self.labels:
+            Category(self.column, self.labels)
+
+    @property
+    def category(self) -> Category:
+        """The query that is put to every client."""
+        return Category(self.column, self.labels or tuple(map(str, range(self.k))))
+
+    def clients(self, epsilon: float) -> int:
+        return bounds.frequency_clients(epsilon, self.category.domain.size, self.tolerance, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+        randomizer: Randomizer = frequency_randomizer(epsilon, self.category.domain.size)
+        query = LocalQuery(self.category, randomizer, Cohort(0, clients))
+        return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        size = self.category.domain.size
+        kinds = Records({self.column: np.array(self.category.labels)}) if self.labels else Records({self.column: np.arange(size)})
+        return Finite(kinds, [1 / rank for rank in range(1, size + 1)], clients, seed)
+
+    def for_table(self, records: Records) -> Self:
+        labels = self.labels or tuple(np.unique(labels_of(records, self.column)).tolist())
+        Category(self.column, labels)
+        return replace(self, labels=labels)
+
+    def describe(self, result: Estimate) -> Result:
+        return {"column": self.column, "labels": list(self.category.labels), **describe_estimate(result)}
+
+    def true_error(self, result: Estimate, population: Population) -> float:
+        return float(np.abs(result.value - population.law(self.category)).max())

@@ -1,0 +1,58 @@
+"""A yes/no question put to everybody by randomized response."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+from local_dp import bounds
+from local_dp.interaction import Nonadaptive
+from local_dp.oracles.local import Cohort, LocalQuery
+from local_dp.populations import Population, bernoulli
+from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
+from local_dp.queries import Question
+from local_dp.questions import columns_of
+from local_dp.randomizers.base import Estimate, Tally
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.records import Records
+
+
+@dataclass(frozen=True)
+class Survey(Protocol[Estimate]):
+    """Estimates the share of clients whose record answers yes to `question`; without a table, of a population with share `p` of yes.
+
+    Privacy: every report is epsilon-locally private. Utility: standard error at most C / (2 sqrt n), C = (e^eps + 1) / (e^eps - 1): minimax.
+    `tolerance` sets the default number of clients: within it with probability 95 %. Cost: one bit a client, one round.
+    """
+
+    name: ClassVar[str] = "survey"
+    source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4.3"
+    question: str = "yes == 1"
+    p: float = 0.3
+    tolerance: float = 0.05
+
+    def __post_init__(self) -> None:
+        check_share("p", self.p)
+        check_share("tolerance", self.tolerance)
+
+    def clients(self, epsilon: float) -> int:
+        return bounds.rr_clients(epsilon, 2 * self.tolerance, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+        randomizer = BinaryRR(epsilon)
+        query = LocalQuery(Question(self.question), randomizer, Cohort(0, clients))
+        return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        return bernoulli("yes", self.p, clients, seed)
+
+    def for_table(self, records: Records) -> Self:
+        question = Question(self.question)
+        for column in sorted(columns_of(question.expression)):
+            records[column]  # raises with the columns there are
+        question(records.take(slice(0, 1)))
+        return replace(self)
+
+    def describe(self, result: Estimate) -> Result:
+        return {"question": self.question, **describe_estimate(result)}
+
+    def true_error(self, result: Estimate, population: Population) -> float:
+        return abs(float(result.value) - float(population.law(Question(self.question))[1]))

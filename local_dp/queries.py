@@ -1,0 +1,198 @@
+"""Queries: named, parametrised maps from a record to a value of a declared domain. They travel as a name and parameters, never as code."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints
+from local_dp.errors import InputError, RefusedError
+from local_dp.questions import Expression, evaluate, parse
+from local_dp.randomizers.base import MAX_SYMBOLS, Domain, Parameter, levels, signed_symbols, symbols
+from local_dp.randomizers.one_bit import parity
+from local_dp.records import Records
+
+MEAN_STEPS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Query(ABC):
+    """A question to one record."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The values it may take."""
+
+    @abstractmethod
+    def __call__(self, records: Records) -> Ints:
+        """The value of each record, shape (n,)."""
+
+    def params(self) -> dict[str, Parameter]:
+        """The parameters that name this query on the wire."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True)
+class Question(Query):
+    """1 where the record answers yes to a question of the question language, else 0."""
+
+    name: ClassVar[str] = "question"
+    text: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise InputError(f"a question is text, not {self.text!r}")
+        self.expression  # noqa: B018  # parsed now, so that a wrong question fails where it is written
+
+    @cached_property
+    def expression(self) -> Expression:
+        return parse(self.text)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(2)
+
+    def __call__(self, records: Records) -> Ints:
+        return evaluate(self.expression, records).view(np.uint8)
+
+
+@dataclass(frozen=True)
+class Category(Query):
+    """The position of a column's value in a public list of labels; a value that is not in the list counts as the first label."""
+
+    name: ClassVar[str] = "category"
+    column: str
+    labels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(set(self.labels)) != len(self.labels):
+            raise InputError(f"the labels of {self.column!r} are not distinct")
+        if not 2 <= len(self.labels) <= MAX_SYMBOLS:
+            raise InputError(f"column {self.column!r} has k = {len(self.labels)} labels; from 2 to {MAX_SYMBOLS} can be counted")
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(len(self.labels))
+
+    @cached_property
+    def _sorted(self) -> tuple[Ints, np.ndarray]:
+        order = np.argsort(np.array(self.labels))
+        return order.astype(np.int64), np.array(self.labels)[order]
+
+    def __call__(self, records: Records) -> Ints:
+        column = records[self.column]
+        if column.dtype.kind in "iub" and self.labels == tuple(map(str, range(len(self.labels)))):
+            return np.where((column >= 0) & (column < len(self.labels)), column, 0).astype(np.int64)
+        values = labels_of(records, self.column)
+        order, ordered = self._sorted
+        at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+        return np.where(ordered[at] == values, order[at], 0)
+
+
+def labels_of(records: Records, column: str) -> np.ndarray:
+    """A column's values as text labels; whole numbers print without a decimal point."""
+    values = records[column]
+    if values.dtype.kind == "U":
+        return values
+    if values.dtype.kind == "f":
+        return np.array([f"{value:.17g}" if not value.is_integer() else str(int(value)) for value in values.tolist()])
+    return values.astype(np.str_)
+
+
+@dataclass(frozen=True)
+class Bounded(Query):
+    """A numeric column clipped to the public bounds [low, high] and rounded to a lattice of 2^16 steps; a missing number counts as the midpoint."""
+
+    name: ClassVar[str] = "bounded"
+    column: str
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise InputError(f"the bounds are [{self.low}, {self.high}]; give finite numbers with low < high")
+
+    @property
+    def domain(self) -> Domain:
+        return levels(MEAN_STEPS)
+
+    def __call__(self, records: Records) -> Ints:
+        column = records[self.column]
+        if column.dtype.kind == "U":
+            raise InputError(f"column {self.column!r} is text; a mean needs numbers")
+        share = (column.astype(np.float64) - self.low) / (self.high - self.low)
+        share = np.clip(np.nan_to_num(share, nan=0.5, posinf=1.0, neginf=0.0), 0.0, 1.0)
+        return np.rint(share * MEAN_STEPS).astype(np.int64)
+
+    def in_units(self, share: Floats) -> Floats:
+        """A mean of shares of the range, in the column's own units."""
+        return self.low + (self.high - self.low) * share
+
+
+def _check_dimension(d: int) -> None:
+    if type(d) is not int or not 1 <= d <= 64:
+        raise InputError(f"d is {d!r}; give a whole number from 1 to 64")
+
+
+@dataclass(frozen=True)
+class MaskedIndex(Query):
+    """Round one of masked parity: y at position i where b = 1 (the label is (-1)^(r_i)), null where b = 0. KLNRS Section 5.1."""
+
+    name: ClassVar[str] = "masked-index"
+    d: int
+
+    def __post_init__(self) -> None:
+        _check_dimension(self.d)
+
+    @property
+    def domain(self) -> Domain:
+        return signed_symbols(self.d)
+
+    def __call__(self, records: Records) -> Ints:
+        signed = (records["i"].astype(np.int64) + 1) * records["y"]
+        values: Ints = np.where(records["b"] == 1, signed, 0)
+        return values
+
+
+@dataclass(frozen=True)
+class MaskedParity(Query):
+    """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right), null where b = 1. KLNRS Section 5.1."""
+
+    name: ClassVar[str] = "masked-parity"
+    d: int
+    r: int
+
+    def __post_init__(self) -> None:
+        _check_dimension(self.d)
+        if type(self.r) is not int or not 0 <= self.r < 1 << self.d:
+            raise InputError(f"r is {self.r!r}; give a whole number from 0 to 2^{self.d} - 1")
+
+    @property
+    def domain(self) -> Domain:
+        return signed_symbols(1)
+
+    def __call__(self, records: Records) -> Ints:
+        odd = parity(records["x"] & np.uint64(self.r)).astype(np.int8)  # signed before 1 - 2 * odd, which would wrap in uint8
+        values: Ints = np.where(records["b"] == 0, (1 - 2 * odd) * records["y"], 0)
+        return values
+
+
+QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (Question, Category, Bounded, MaskedIndex, MaskedParity)}
+
+
+def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
+    """The query `name` with these parameters. Raises RefusedError("unknown-query" or "bad-parameters")."""
+    kind = QUERIES.get(name)
+    if kind is None:
+        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(QUERIES)}")
+    try:
+        return kind(**params)
+    except (TypeError, InputError) as error:
+        raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error

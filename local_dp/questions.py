@@ -1,0 +1,206 @@
+"""A small question language for tables: `affairs > 0 and age >= 30`, parsed to data and never evaluated as code.
+
+    question   = conjunction { "or" conjunction }
+    conjunction = negation { "and" negation }
+    negation   = "not" negation | "(" question ")" | comparison
+    comparison = column ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) ( number | "text" | column )
+
+A comparison with a missing number is false. Column names with spaces are written in backquotes.
+"""
+
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Bools
+from local_dp.errors import InputError
+from local_dp.records import Records
+
+MAX_LENGTH = 2000
+MAX_DEPTH = 50
+_TOKEN = re.compile(
+    r"""\s*(?: (?P<number>-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?) | (?P<text>"[^"]*"|'[^']*')
+         | `(?P<quoted>[^`]+)` | (?P<word>[^\W\d]\w*) | (?P<symbol><=|>=|==|!=|<|>|\(|\)) )""",
+    re.VERBOSE,
+)
+_COMPARE: dict[str, Callable[..., Bools]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Name:
+    """A column."""
+
+    column: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One column against a number, a text or another column."""
+
+    left: Name
+    comparator: str
+    right: Name | float | str
+
+
+@dataclass(frozen=True)
+class Not:
+    part: "Expression"
+
+
+@dataclass(frozen=True)
+class Both:
+    left: "Expression"
+    right: "Expression"
+
+
+@dataclass(frozen=True)
+class Either:
+    left: "Expression"
+    right: "Expression"
+
+
+Expression: TypeAlias = Comparison | Not | Both | Either
+
+
+def parse(question: str) -> Expression:
+    """The question as data. Raises InputError that shows where it stops making sense."""
+    return _Parser(question).whole()
+
+
+def columns_of(expression: Expression) -> set[str]:
+    """The names of the columns the question reads."""
+    match expression:
+        case Comparison(left, _, right):
+            return {left.column} | ({right.column} if isinstance(right, Name) else set())
+        case Not(part):
+            return columns_of(part)
+        case Both(left, right) | Either(left, right):
+            return columns_of(left) | columns_of(right)
+
+
+def evaluate(expression: Expression, records: Records) -> Bools:
+    """The answer of each record, shape (n,)."""
+    match expression:
+        case Comparison(left, comparator, right):
+            return _compare(records, left.column, comparator, right)
+        case Not(part):
+            return ~evaluate(part, records)
+        case Both(first, second):
+            return evaluate(first, records) & evaluate(second, records)
+        case Either(first, second):
+            return evaluate(first, records) | evaluate(second, records)
+
+
+def _compare(records: Records, column: str, comparator: str, right: Name | float | str) -> Bools:
+    values = records[column]
+    other = records[right.column] if isinstance(right, Name) else right
+    is_text = isinstance(other, str) or (isinstance(other, np.ndarray) and other.dtype.kind == "U")
+    if is_text != (values.dtype.kind == "U"):
+        kinds = ("text", "a number") if values.dtype.kind == "U" else ("a number", "text")
+        shown = right.column if isinstance(right, Name) else right
+        raise InputError(f"column {column!r} is {kinds[0]} and {shown!r} is {kinds[1]}; compare like with like")
+    answers = _COMPARE[comparator](values, other)
+    for side in (values, other):  # NaN != x is true in floating point, but a missing number answers no question
+        if isinstance(side, np.ndarray) and side.dtype.kind == "f":
+            answers = answers & ~np.isnan(side)
+    return np.asarray(answers, dtype=np.bool_)
+
+
+class _Parser:
+    """Recursive descent over the tokens, as deep as MAX_DEPTH."""
+
+    def __init__(self, question: str) -> None:
+        if len(question) > MAX_LENGTH:
+            raise InputError(f"the question has {len(question)} characters; {MAX_LENGTH} is the most")
+        self.question = question
+        self.at = 0
+        self.depth = 0
+        self.kind, self.token = "", ""
+        self.advance()
+
+    def fail(self, wanted: str) -> InputError:
+        found = f"{self.token!r}" if self.kind else "the end"
+        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; write for example 'affairs > 0 and age >= 30'")
+
+    def advance(self) -> None:
+        if not self.question[self.at :].strip():
+            self.kind, self.token = "", ""
+            return
+        match = _TOKEN.match(self.question, self.at)
+        if match is None or match.lastgroup is None:
+            self.kind, self.token = "character", self.question[self.at :].strip()[0]
+            raise self.fail("a column, a number, a text or a comparison")
+        self.at, self.kind, self.token = match.end(), match.lastgroup, match[match.lastgroup]
+
+    def accept(self, token: str) -> bool:
+        if self.kind in ("word", "symbol") and self.token == token:
+            self.advance()
+            return True
+        return False
+
+    def whole(self) -> Expression:
+        expression = self.either()
+        if self.kind:
+            raise self.fail("'and', 'or' or the end")
+        return expression
+
+    def either(self) -> Expression:
+        expression = self.both()
+        while self.accept("or"):
+            expression = Either(expression, self.both())
+        return expression
+
+    def both(self) -> Expression:
+        expression = self.negation()
+        while self.accept("and"):
+            expression = Both(expression, self.negation())
+        return expression
+
+    def negation(self) -> Expression:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise InputError(f"the question nests deeper than {MAX_DEPTH}; simplify it")
+        try:
+            if self.accept("not"):
+                return Not(self.negation())
+            if self.accept("("):
+                expression = self.either()
+                if not self.accept(")"):
+                    raise self.fail("')'")
+                return expression
+            return self.comparison()
+        finally:
+            self.depth -= 1
+
+    def comparison(self) -> Expression:
+        left = self.column()
+        if left is None:
+            raise self.fail("a column")
+        if self.kind != "symbol" or self.token not in _COMPARE:
+            raise self.fail(f"one of {' '.join(_COMPARE)}")
+        comparator = self.token
+        self.advance()
+        return Comparison(left, comparator, self.operand())
+
+    def column(self) -> Name | None:
+        if self.kind not in ("word", "quoted") or (self.kind == "word" and self.token in ("and", "or", "not")):
+            return None
+        name = Name(self.token)
+        self.advance()
+        return name
+
+    def operand(self) -> Name | float | str:
+        name = self.column()
+        if name is not None:
+            return name
+        if self.kind not in ("number", "text"):
+            raise self.fail("a number, a text in quotes or a column")
+        operand: float | str = float(self.token) if self.kind == "number" else self.token[1:-1]
+        self.advance()
+        return operand

@@ -1,0 +1,230 @@
+"""What a local randomizer is: a table of integer weights, the sampler that realises it, and the decoder that belongs to it."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import ClassVar, TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.budget import NANO, nano_epsilon
+from local_dp.errors import InputError
+
+Parameter: TypeAlias = int | float | str | tuple[str, ...]
+MAX_SYMBOLS = 4096
+SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
+_PRIVATE_SIDE = 1 - Fraction(1, 10**50)
+
+
+def exp_epsilon(nano: int) -> Fraction:
+    """A rational just below e^epsilon (relative gap 1e-50), so that thresholds computed from it never exceed epsilon."""
+    with localcontext() as context:
+        context.prec = 60
+        return Fraction((Decimal(nano) / NANO).exp()) * _PRIVATE_SIDE
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values a query may take and a randomizer accepts: every whole number from `low` to `high`; `kind` says what they mean."""
+
+    kind: str
+    low: int
+    high: int
+
+    @property
+    def size(self) -> int:
+        return self.high - self.low + 1
+
+    def values(self) -> Counts:
+        """Every value, ascending."""
+        return np.arange(self.low, self.high + 1, dtype=np.int64)
+
+    def clip(self, values: Ints) -> Ints:
+        """The values moved to the nearest member: a client's last defence against a record outside the declared domain."""
+        clipped: Ints = np.clip(values, self.low, self.high)
+        return clipped
+
+
+def symbols(k: int) -> Domain:
+    """One of k symbols, 0..k-1; k = 2 is a yes/no answer with 1 for yes. 2 <= k <= 4096."""
+    _check_symbols(k, 2)
+    return Domain("symbols", 0, k - 1)
+
+
+def signed_symbols(k: int) -> Domain:
+    """Plus or minus one of k symbols, or nothing: +(j+1) and -(j+1) are symbol j with its sign, 0 is null. 1 <= k <= 4096."""
+    _check_symbols(k, 1)
+    return Domain("signed symbols", -k, k)
+
+
+def levels(steps: int) -> Domain:
+    """A number in [0, 1] on the lattice of multiples of 1/steps: value v stands for v/steps."""
+    if type(steps) is not int or not 1 <= steps <= 1 << 20:
+        raise InputError(f"the lattice has {steps!r} steps; give a whole number from 1 to 2^20")
+    return Domain("levels", 0, steps)
+
+
+def _check_symbols(k: int, least: int) -> None:
+    if type(k) is not int or not least <= k <= MAX_SYMBOLS:
+        raise InputError(f"k is {k!r}; give a whole number of symbols from {least} to {MAX_SYMBOLS}")
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many reports fell in each (coin cell, report), shape (cells, alphabet). Addition makes it a commutative monoid."""
+
+    counts: Counts
+
+    @property
+    def n(self) -> int:
+        """The number of reports."""
+        return int(self.counts.sum())
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.counts + other.counts)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value (scalar or vector), its standard error and the number of reports behind it.
+
+    The standard error is that of the mean of the distribution the clients were drawn from: sampling and privacy noise together.
+    """
+
+    value: Floats
+    standard_error: Floats
+    n: int
+
+    def interval(self, z: float = 1.959963984540054) -> tuple[Floats, Floats]:
+        """The normal confidence interval, 95 % by default."""
+        return self.value - z * self.standard_error, self.value + z * self.standard_error
+
+
+@dataclass(frozen=True)
+class Randomizer(ABC):
+    """An epsilon-local randomizer (KLNRS Definition 4.3) with finite values, finite reports and integer thresholds.
+
+    For every public coin cell c, report w and values u, u': weight(w, u, c) <= e^epsilon weight(w, u', c), where weights over 2^word_bits are the exact
+    probabilities of the sampler. `epsilon` is in nats and counted in whole nano-nats, rounded down.
+    `word_bits` is the width of the random word a report consumes: 0 picks 32 or 64; a small one lets a test enumerate every word.
+    """
+
+    name: ClassVar[str]
+    source: ClassVar[str]
+    epsilon: float
+    word_bits: int = 0
+
+    def __post_init__(self) -> None:
+        nano_epsilon(self.epsilon)
+        if type(self.word_bits) is not int or not (self.word_bits == 64 or 0 <= self.word_bits <= 32):
+            raise InputError(f"word_bits is {self.word_bits!r}; give 64, or 0 to 32")
+        if self.word_bits == 0:
+            object.__setattr__(self, "word_bits", 32 if self._fits(32) else 64)
+        self.prepare()
+
+    def _fits(self, bits: int) -> bool:
+        """Whether words of this width lose no more than SLACK nats to rounding."""
+        return False
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Checks the other parameters and computes the thresholds; called once `word_bits` is known. Raises InputError."""
+
+    @property
+    def total(self) -> int:
+        """2^word_bits, the weight of certainty."""
+        return 1 << self.word_bits
+
+    @property
+    def nano(self) -> int:
+        """What one report costs, in nano-nats."""
+        return nano_epsilon(self.epsilon)
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The values it accepts."""
+
+    @property
+    @abstractmethod
+    def alphabet(self) -> int:
+        """The number of possible reports, 0..alphabet-1."""
+
+    @property
+    def cells(self) -> int:
+        """The number of public-coin cells, a power of two; 1 when no public coin is used."""
+        return 1
+
+    @abstractmethod
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        """The reports of `values` under the private `words` (each uniform below 2^word_bits) and the public coin `cells`; all of shape (n,)."""
+
+    @abstractmethod
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        """2^word_bits Pr[report | value, cell] as whole numbers, elementwise under broadcasting."""
+
+    @abstractmethod
+    def estimate(self, tally: Tally) -> Estimate:
+        """The unbiased estimate of what the values average to, with its standard error."""
+
+    @property
+    def report_dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The narrowest fixed-width type of a report, little-endian: also its form on the wire."""
+        return np.dtype("u1" if self.alphabet <= 1 << 8 else "<u2" if self.alphabet <= 1 << 16 else "<u4")
+
+    @property
+    def bits(self) -> int:
+        """The bits of one report."""
+        return max(1, (self.alphabet - 1).bit_length())
+
+    def params(self) -> dict[str, Parameter]:
+        """The parameters that name this randomizer on the wire: `type(self)(**params)` is equal to it."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def cells_of(self, coins: Words) -> Words:
+        """The public-coin cell of each 64-bit public coin."""
+        return coins & np.uint64(self.cells - 1)
+
+    def empty(self) -> Tally:
+        """The tally of no reports."""
+        return Tally(np.zeros((self.cells, self.alphabet), dtype=np.int64))
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        """The tally of `reports`. O(n + cells * alphabet)."""
+        index = reports.astype(np.int64, copy=False)
+        if self.cells > 1:
+            index = index + cells.astype(np.int64, copy=False) * self.alphabet
+        counts = np.bincount(index, minlength=self.cells * self.alphabet)
+        return Tally(counts.reshape(self.cells, self.alphabet))
+
+    def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
+        """ln Pr[report | value, cell], elementwise under broadcasting; -inf where impossible."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weight(reports, values, cells).astype(np.float64)) - self.word_bits * math.log(2)
+
+    def channel(self, cell: int = 0) -> Words:
+        """The whole channel of one cell: integer weights, shape (domain size, alphabet), every row summing to 2^word_bits."""
+        reports = np.arange(self.alphabet, dtype=np.int64)
+        return self.weight(reports[None, :], self.domain.values()[:, None], np.array([[cell]]))
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        """A tally with the law of respond-then-tally for a cohort holding `value_counts[v]` clients of value v; cost independent of n.
+
+        Given the values, reports are independent, so each value's reports are multinomial over (cell, report).
+        """
+        counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
+        cells = np.arange(self.cells, dtype=np.int64)[:, None]
+        reports = np.arange(self.alphabet, dtype=np.int64)[None, :]
+        for value, count in value_counts.items():
+            law = np.exp(self.log_probability(reports, np.array([[value]]), cells)).ravel() / self.cells
+            counts += generator.multinomial(count, law / law.sum())
+        return Tally(counts.reshape(self.cells, self.alphabet))
+
+
+def ceil_fraction(value: Fraction) -> int:
+    """The least whole number that is not below `value`."""
+    return -(-value.numerator // value.denominator)

@@ -1,0 +1,37 @@
+"""Binary randomized response (Warner 1965; KLNRS Section 4, [40])."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.randomizers.base import Domain, Estimate, Tally, symbols
+from local_dp.randomizers.one_bit import OneBit
+
+
+@dataclass(frozen=True)
+class BinaryRR(OneBit):
+    """Tells the truth about a bit with probability e^eps / (e^eps + 1), rounded towards privacy.
+
+    Privacy: Pr[w | u] / Pr[w | u'] = (2^m - F) / F <= e^eps. Utility: the estimate of Pr[bit = 1] has variance (C^2 - (2p - 1)^2) / 4n with
+    C = (e^eps + 1) / (e^eps - 1), which is minimax for the mean of a [-1, 1] query (limits 1, Theorem 1). Cost: 1 bit.
+    """
+
+    name: ClassVar[str] = "binary-rr"
+    source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4"
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(2)
+
+    def encode(self, values: Ints, cells: Ints) -> Words:
+        return values.astype(np.uint8, copy=False)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The share of ones, unbiased."""
+        n = tally.n
+        reported = 1 - 2 * float(tally.counts[0, 1]) / n
+        share = (1 - self.gain * reported) / 2
+        variance = (self.gain**2 - (1 - 2 * share) ** 2) / (4 * n)
+        return Estimate(np.asarray(share), np.sqrt(np.maximum(variance, 0.0)), n)

@@ -1,0 +1,80 @@
+"""Generalised (k-ary) randomized response."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.budget import nano_epsilon
+from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, ceil_fraction, exp_epsilon, symbols
+from local_dp.randomizers.one_bit import loses_little
+
+
+def _other_weight(nano: int, k: int, bits: int) -> int:
+    """The least whole s with (2^bits - (k - 1) s) / s <= e^epsilon: the weight of each untrue symbol."""
+    return ceil_fraction(2**bits / (exp_epsilon(nano) + (k - 1)))
+
+
+@dataclass(frozen=True)
+class GRR(Randomizer):
+    """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
+
+    Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol.
+    Utility: each frequency has variance l (1 - l) / (n (p - q)^2) with p = T / 2^m, q = s / 2^m, l = q + f (p - q); the best oracle for
+    k < 3 e^eps + 2 (limits 2). Cost: log2 k bits, one division a report.
+    """
+
+    name: ClassVar[str] = "grr"
+    source: ClassVar[str] = "Kairouz, Oh, Viswanath 2014; Wang et al. 2017"
+    k: int = 2
+
+    def _fits(self, bits: int) -> bool:
+        nano = nano_epsilon(self.epsilon)
+        other = _other_weight(nano, symbols(self.k).size, bits)
+        return loses_little(2**bits - (self.k - 1) * other, other, nano)
+
+    def prepare(self) -> None:
+        symbols(self.k)
+        object.__setattr__(self, "_other", _other_weight(self.nano, self.k, self.word_bits))
+
+    @property
+    def other(self) -> int:
+        """The weight s of each symbol that is not the true one."""
+        weight: int = self.__dict__["_other"]
+        return weight
+
+    @property
+    def truth(self) -> int:
+        """The weight T of the true symbol."""
+        return self.total - (self.k - 1) * self.other
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @property
+    def alphabet(self) -> int:
+        return self.k
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one for the truth."""
+        word = words.dtype.type
+        offset = words // word(self.other)
+        np.minimum(offset, word(self.k - 1), out=offset)
+        offset += values.astype(words.dtype, copy=False)
+        offset += word(1)
+        np.minimum(offset, offset - word(self.k), out=offset)  # modulo k: below k the subtraction wraps to a huge word
+        return offset.astype(self.report_dtype)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        weights: Words = np.where(reports == values, np.uint64(self.truth), np.uint64(self.other))
+        return weights
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k frequencies, unbiased, shape (k,)."""
+        n, total = tally.n, self.total
+        p, q = self.truth / total, self.other / total
+        share = (tally.counts[0] / n - q) / (p - q)
+        seen = q + share * (p - q)
+        return Estimate(share, np.sqrt(np.maximum(seen * (1 - seen), 0.0) / n) / (p - q), n)

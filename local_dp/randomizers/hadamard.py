@@ -1,0 +1,96 @@
+"""One-bit Hadamard randomizers: a public coin picks a row of a Hadamard matrix, the client randomizes one entry of it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.randomizers.base import Domain, Estimate, Tally, signed_symbols, symbols
+from local_dp.randomizers.one_bit import OneBit, parity
+
+
+def walsh_hadamard(values: Floats) -> Floats:
+    """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K)."""
+    out = np.array(values, dtype=np.float64)
+    half = 1
+    while half < len(out):
+        pairs = out.reshape(len(out) // (2 * half), 2, half, *out.shape[1:])
+        out = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(out.shape)
+        half *= 2
+    return out
+
+
+def _rows(k: int) -> int:
+    """The number of rows: the least power of two that is at least k."""
+    return 1 << max(0, k - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Hadamard(OneBit):
+    """Reports one randomized entry H[l, v] of the client's symbol v in the public row l.
+
+    Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2).
+    Cost: 1 bit; decoding O(n + K log K) with K the least power of two that is at least k.
+    """
+
+    name: ClassVar[str] = "hadamard"
+    source: ClassVar[str] = "Bassily, Smith 2015; Acharya, Sun, Zhang 2019 (one bit, public coin)"
+    k: int = 2
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @property
+    def cells(self) -> int:
+        return _rows(self.k)
+
+    def encode(self, values: Ints, cells: Ints) -> Words:
+        return parity(cells.astype(np.uint32) & values.astype(np.uint32))
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k frequencies, unbiased, shape (k,)."""
+        n = tally.n
+        signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
+        share = self.gain * walsh_hadamard(signs)[: self.k] / n
+        return Estimate(share, np.sqrt(np.maximum(self.gain**2 - share**2, 0.0) / n), n)
+
+
+@dataclass(frozen=True)
+class SignedHadamard(OneBit):
+    """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a public coin u if it holds nothing.
+
+    Estimates the k means E[sign 1(symbol = j)]. Privacy: binary randomized response for every (l, u).
+    Utility: variance (C^2 - nu^2 - m^2) / n for the control weight nu = Pr[null] (limits 3.2, P2, the public-coin variant). Cost: 1 bit.
+    """
+
+    name: ClassVar[str] = "signed-hadamard"
+    source: ClassVar[str] = "one-round hashing of KLNRS 2008, Section 5.1 (masked parity)"
+    k: int = 1
+
+    @property
+    def domain(self) -> Domain:
+        return signed_symbols(self.k)
+
+    @property
+    def cells(self) -> int:
+        return 2 * _rows(self.k)  # cell = 2 * row + coin
+
+    def encode(self, values: Ints, cells: Ints) -> Words:
+        symbol = (np.abs(values.astype(np.int64)) - 1).astype(np.uint32)
+        cell = cells.astype(np.uint32)
+        entry = parity((cell >> np.uint32(1)) & symbol) ^ (values < 0).astype(np.uint8)
+        bits: Words = np.where(values == 0, (cell & np.uint32(1)).astype(np.uint8), entry)
+        return bits
+
+    def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
+        """The k signed means, unbiased for every fixed `null_share`, and of least variance when that is the share of clients that hold nothing."""
+        n = tally.n
+        cells = tally.counts.reshape(-1, 2, 2)  # row, coin, report
+        reported = cells[:, :, 0] - cells[:, :, 1]
+        coins = cells[:, 0, :].sum(axis=1) - cells[:, 1, :].sum(axis=1)
+        rows = self.gain * reported.sum(axis=1) - null_share * coins
+        mean = walsh_hadamard(rows)[: self.k] / n
+        variance = np.maximum(self.gain**2 - null_share**2 - mean**2, 0.0) / n
+        return Estimate(mean, np.sqrt(variance), n)

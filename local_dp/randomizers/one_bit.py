@@ -1,0 +1,66 @@
+"""One-bit randomizers: the value, and perhaps a public coin, picks a true bit; randomized response flips it."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.budget import NANO, nano_epsilon
+from local_dp.randomizers.base import SLACK, Randomizer, ceil_fraction, exp_epsilon
+
+
+def flip_weight(nano: int, bits: int) -> int:
+    """The least whole F with (2^bits - F) / F <= e^epsilon: a bit is flipped with probability F / 2^bits, never less than privacy needs."""
+    return ceil_fraction(2**bits / (1 + exp_epsilon(nano)))
+
+
+def loses_little(kept: int, changed: int, nano: int) -> bool:
+    """Whether ln(kept / changed) is within SLACK of epsilon."""
+    return nano / NANO - math.log(kept / changed) <= SLACK
+
+
+def parity(words: Words) -> Words:
+    """The parity of the set bits of each word, as 0 or 1 in uint8."""
+    return np.bitwise_count(words) & np.uint8(1)
+
+
+@dataclass(frozen=True)
+class OneBit(Randomizer):
+    """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1 and a 1 as -1 where signs are averaged."""
+
+    def _fits(self, bits: int) -> bool:
+        flip = flip_weight(nano_epsilon(self.epsilon), bits)
+        return loses_little(2**bits - flip, flip, nano_epsilon(self.epsilon))
+
+    def prepare(self) -> None:
+        object.__setattr__(self, "_flip", flip_weight(self.nano, self.word_bits))
+
+    @property
+    def flip(self) -> int:
+        """The weight of a flipped bit, out of 2^word_bits."""
+        weight: int = self.__dict__["_flip"]
+        return weight
+
+    @property
+    def alphabet(self) -> int:
+        return 2
+
+    @property
+    def gain(self) -> float:
+        """C = 1 / (1 - 2 Pr[flip]), at least (e^eps + 1) / (e^eps - 1): what a mean of reported signs is multiplied by."""
+        return float(self.total / (self.total - 2 * self.flip))
+
+    @abstractmethod
+    def encode(self, values: Ints, cells: Ints) -> Words:
+        """The true bit, uint8, elementwise under broadcasting."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        flips = (words < words.dtype.type(self.flip)).view(np.uint8)
+        return self.encode(values, cells) ^ flips
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        kept = np.uint64(self.total - self.flip)
+        weights: Words = np.where(reports == self.encode(values, cells), kept, np.uint64(self.flip))
+        return weights

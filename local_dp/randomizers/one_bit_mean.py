@@ -1,0 +1,69 @@
+"""The one-bit mean: the minimax randomizer of a bounded number."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, levels
+from local_dp.randomizers.one_bit import flip_weight
+
+
+@dataclass(frozen=True)
+class OneBitMean(Randomizer):
+    """Reports 1 with a probability linear in the value x in [0, 1]: Pr[1] = 1/2 + (2x - 1) / (2C).
+
+    Values lie on a lattice of `steps` steps; the two extreme thresholds differ by a multiple of `steps`, so every mean on the lattice is estimated
+    without any bias. Privacy: thresholds lie between those of binary randomized response.
+    Utility: variance (C^2 - (2x - 1)^2) / 4n, minimax (limits 1, Theorem 1). Cost: 1 bit.
+    """
+
+    name: ClassVar[str] = "one-bit-mean"
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    steps: int = 1 << 16
+
+    def prepare(self) -> None:
+        levels(self.steps)
+        span = self.total - 2 * flip_weight(self.nano, self.word_bits)
+        object.__setattr__(self, "_slope", span // self.steps)
+
+    @property
+    def slope(self) -> int:
+        """How much one lattice step adds to the weight of a reported 1."""
+        slope: int = self.__dict__["_slope"]
+        return slope
+
+    @property
+    def base(self) -> int:
+        """The weight of a reported 1 at x = 0."""
+        return (self.total - self.slope * self.steps) // 2
+
+    @property
+    def domain(self) -> Domain:
+        return levels(self.steps)
+
+    @property
+    def alphabet(self) -> int:
+        return 2
+
+    def _ones(self, values: Ints) -> Words:
+        return np.uint64(self.base) + values.astype(np.uint64) * np.uint64(self.slope)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return (words < self._ones(values)).view(np.uint8)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        ones = self._ones(values)
+        # 2^64 does not fit a word, but 2^64 - ones does: unsigned arithmetic wraps to it
+        zeros = np.uint64(self.total % 2**64) - ones
+        weights: Words = np.where(reports == 1, ones, zeros)
+        return weights
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The mean of x in [0, 1], unbiased."""
+        n = tally.n
+        gain = self.total / (self.slope * self.steps)
+        mean = 0.5 + gain * (float(tally.counts[0, 1]) / n - 0.5)
+        variance = np.maximum(gain**2 - (2 * mean - 1) ** 2, 0.0) / (4 * n)
+        return Estimate(np.asarray(mean), np.sqrt(variance), n)

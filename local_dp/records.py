@@ -1,0 +1,43 @@
+"""Records: named columns of equal length, one row an individual."""
+
+from collections.abc import Iterator, Mapping
+
+from local_dp.arrays import Column
+from local_dp.errors import InputError
+
+
+class Records:
+    """Columnar records. Columns are numbers (any numpy integer or float type), truth values or text (numpy `U`); nothing else travels."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        if not columns:
+            raise InputError("records need at least one column")
+        lengths = {name: len(values) for name, values in columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"columns differ in length: {lengths}")
+        for name, values in columns.items():
+            if values.dtype.kind not in "biufU":
+                raise InputError(f"column {name!r} has type {values.dtype}; use numbers, truth values or text")
+        self.columns = dict(columns)
+        self._length = next(iter(lengths.values()))
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, name: str) -> Column:
+        try:
+            return self.columns[name]
+        except KeyError:
+            raise InputError(f"no column {name!r}; there are {', '.join(self.columns)}") from None
+
+    def take(self, rows: Column | slice) -> "Records":
+        """The records at these rows."""
+        return Records({name: values[rows] for name, values in self.columns.items()})
+
+
+def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:
+    """start..stop cut at the multiples of `size`, so that a client is in the same chunk whoever does the cutting."""
+    while start < stop:
+        end = min(stop, (start // size + 1) * size)
+        yield start, end
+        start = end
