@@ -14,6 +14,7 @@ from clients.helper import FAILED, raise_descriptor_limit
 from local_dp.errors import BusError
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
+_LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
 _GLANCE = 0.2  # seconds
 _PARTING = 5.0  # seconds
 
@@ -41,7 +42,7 @@ class Fleet:
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "clients.helper", str(self.count), path,
-            stdin=asyncio.subprocess.PIPE, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, start_new_session=True,
+            stdin=asyncio.subprocess.PIPE, env={**os.environ, **_LEAN}, start_new_session=True,
         )  # fmt: skip
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -4,6 +4,7 @@ Each child asks the launcher's socket for its own configuration, and ends when t
 """
 
 import asyncio
+import encodings.idna
 import gc
 import os
 import resource
@@ -12,10 +13,14 @@ import struct
 import sys
 from typing import Any
 
-from clients.config import MemberConfig
+import numpy as np
+
+from clients.config import MemberConfig, pack_columns
 from clients.member import filters, serve, will
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.errors import BusError
+from local_dp.records import Records
+from local_dp.wire import Ask, Request, decode, encode
 
 READY = b"+"
 FAILED = b"-"
@@ -78,12 +83,26 @@ def _child(index: int, launcher: str) -> None:
         os._exit(code)
 
 
+def _rehearse() -> None:
+    """Plays a client's whole life on a made-up record, so that all it needs is imported and cached before the first fork and shared by every child."""
+    encodings.idna.ToASCII("localhost")  # looking up a host name imports this
+    columns = pack_columns(Records({"yes": np.zeros(1, dtype=np.uint8)}))
+    config = MemberConfig(run="rehearsal", member="nobody", group="g0", broker="mqtt://127.0.0.1:1", start=0, columns=columns, seed=0, budget=1.0, allowed=None)
+    role = MemberConfig.from_bytes(config.to_bytes()).role()
+    ask = Ask(query="question", query_params={"text": "yes == 1"}, randomizer="binary-rr", randomizer_params={"epsilon": 1.0, "word_bits": 32}, start=0, stop=1)
+    request = decode(encode(Request(run="rehearsal", round=1, coins=bytes(16), asks=(ask,))))
+    assert isinstance(request, Request)
+    for answer in role.handle(request):
+        encode(answer)
+
+
 def main() -> None:
     """Forks `count` members (first argument), which call at the launcher's socket (second), and waits until standard input closes."""
     count, launcher = int(sys.argv[1]), sys.argv[2]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is left as a zombie
     raise_descriptor_limit()
+    _rehearse()
     gc.collect()
     gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others
     for index in range(count):
