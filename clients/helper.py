@@ -42,6 +42,7 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
 async def _member(index: int, launcher: str) -> int:
     asyncio.get_running_loop().set_exception_handler(_report)
     reader, writer = await asyncio.open_unix_connection(launcher)
+    os.dup(writer.get_extra_info("socket").fileno())  # so that the launcher's end closes when this process has ended, not before
     writer.write(struct.pack("<II", index, os.getpid()))
     (size,) = struct.unpack("<I", await reader.readexactly(4))
     config = MemberConfig.from_bytes(await reader.readexactly(size))

@@ -1,0 +1,61 @@
+"""Real brokers for tests: Mosquitto on a free loopback port, in its own process and configuration."""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
+needs_mosquitto = pytest.mark.skipif(
+    MOSQUITTO is None and "CI" not in os.environ, reason="mosquitto is not installed (Debian: apt-get install mosquitto); CI installs it"
+)
+
+
+class Mosquitto:
+    """One broker process; `restart` kills it and starts it again on its port."""
+
+    def __init__(self, folder: Path, *lines: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port: int = probe.getsockname()[1]
+        self.config = folder / "mosquitto.conf"
+        self.config.write_text("\n".join((f"listener {self.port} 127.0.0.1", "persistence false", *lines)) + "\n")
+        self.process = self._start()
+
+    @property
+    def url(self) -> str:
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        assert MOSQUITTO is not None, "mosquitto is not installed"
+        process = subprocess.Popen([MOSQUITTO, "-c", str(self.config)], stderr=subprocess.DEVNULL)
+        for _ in range(500):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return process
+            time.sleep(0.01)
+        raise RuntimeError("mosquitto did not start")
+
+    def restart(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.process = self._start()
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+@contextmanager
+def mosquitto(folder: Path, *lines: str) -> Iterator[Mosquitto]:
+    """A Mosquitto with these configuration lines; anonymous unless they say otherwise."""
+    broker = Mosquitto(folder, *(lines or ("allow_anonymous true",)))
+    try:
+        yield broker
+    finally:
+        broker.stop()
