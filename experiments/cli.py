@@ -2,31 +2,23 @@
 
 import sys
 
-import typer
-
-from experiments import bench, joining, listing, running
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
-
-app = typer.Typer(
-    help="A laboratory of the local model of differential privacy.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-for command in (running.run, listing.protocols, listing.randomizers, listing.describe, joining.server, joining.host, joining.client, bench.bench):
-    app.command()(command)
+INTERRUPTED = 130
 
 
 def main() -> None:
-    """The entry point: errors become one line and an exit code."""
+    """The entry point: errors become one line and an exit code, also while the commands are still being imported."""
     try:
-        app()
+        from experiments.commands import app
+
+        app(prog_name="local-dp")
     except LocalDPError as error:
         print(f"local-dp: {error}", file=sys.stderr)
         sys.exit(EXIT_CODES[type(error)])
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

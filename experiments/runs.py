@@ -22,7 +22,7 @@ from local_dp.oracles.local import AggregateOracle, LocalQuery, PopulationOracle
 from local_dp.populations import Population
 from local_dp.protocols.base import Protocol
 from local_dp.randomizers.base import Tally
-from server.remote import Progress, RemoteOracle, filters
+from server.remote import Progress, RemoteOracle, check_terms, filters
 from server.role import Counts
 
 Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
@@ -71,6 +71,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
+        check_terms(self.deadline, self.quorum)
         if self.tier not in TIERS:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
         if self.hosts < 1:

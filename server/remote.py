@@ -47,6 +47,14 @@ def filters(run: str) -> list[str]:
     return [topic(run, leaf, "+", "+") for leaf in ("rep", "hello", "gone")]
 
 
+def check_terms(deadline: float, quorum: float) -> None:
+    """Raises InputError unless a round can end on these terms."""
+    if not 0 < quorum <= 1:
+        raise InputError(f"the quorum is {quorum}; give a fraction above 0 and at most 1")
+    if not 0 < deadline <= 86_400:
+        raise InputError(f"the deadline is {deadline} seconds; give a number above 0 and at most 86400")
+
+
 class RemoteOracle:
     """Asks the clients 0..expected-1 that have said hello on the bus.
 
@@ -64,10 +72,7 @@ class RemoteOracle:
         quorum: float,
         on_progress: Callable[[Progress], None] = lambda progress: None,
     ) -> None:
-        if not 0 < quorum <= 1:
-            raise InputError(f"the quorum is {quorum}; give a fraction above 0 and at most 1")
-        if not 0 < deadline <= 86_400:
-            raise InputError(f"the deadline is {deadline} seconds; give a number above 0 and at most 86400")
+        check_terms(deadline, quorum)
         self.bus = bus
         self.run = run
         self.expected = expected

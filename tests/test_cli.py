@@ -136,7 +136,8 @@ def test_wrong_input_gets_one_line(name: str) -> None:
     done = local_dp("run", *arguments)
     assert done.returncode == code, done.stderr
     assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    told = [line for line in done.stderr.strip().splitlines() if not line.startswith("round ")]
+    assert len(told) == 1
     assert done.stdout == ""
 
 
@@ -204,7 +205,7 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
         assert "epsilon spent 1" in told[0][1]
 
 
-@pytest.mark.parametrize("when", [0.4, 1.5])
+@pytest.mark.parametrize("when", [1.0, 2.5])
 def test_ctrl_c_ends_everything(when: float) -> None:
     """Interrupted while its processes start or run, the command ends by itself and leaves no process."""
     command = [sys.executable, "-m", "experiments.cli", "run", "survey", "--tier", "processes", "--clients", "150"]
