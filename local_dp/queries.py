@@ -116,7 +116,7 @@ class Bounded(Query):
     high: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        if not (math.isfinite(self.low) and math.isfinite(self.high - self.low) and self.low < self.high):
             raise InputError(f"the bounds are [{self.low}, {self.high}]; give finite numbers with low < high")
 
     @property
