@@ -72,8 +72,8 @@ class Ledger:
 
     def charge(self, run: str, start: int, stop: int, nano: int) -> None:
         """Charges `nano` to each client start..stop, or raises RefusedError("budget") and charges nobody."""
-        if type(nano) is not int or nano < 1:
-            raise RefusedError("budget", f"a charge of {nano!r} nano-nats is not a positive whole number")
+        if type(nano) is not int or not 1 <= nano <= MAX_EPSILON * NANO:
+            raise RefusedError("budget", f"a charge of {nano!r} nano-nats is not a whole number from 1 to {MAX_EPSILON * NANO:.0f}")
         if not 0 <= start < stop:
             raise RefusedError("budget", f"the clients {start}..{stop} are nobody; give 0 <= start < stop")
         spending = self._runs.get(run, _Spending())
