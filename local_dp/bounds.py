@@ -66,6 +66,7 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
     the variance of a frequent symbol is added where it is larger.
     """
     _check_tolerance(tau)
+    _check_epsilon(epsilon)
     growth = math.exp(epsilon)
     if prefers_grr(epsilon, k):
         p, q = growth / (growth + k - 1), 1 / (growth + k - 1)
