@@ -1,0 +1,132 @@
+"""The messages and their MessagePack form: strict, canonical, bounded; names and parameters only, never code."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgpack
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from local_dp.errors import WireError
+
+MAX_BYTES = 1 << 20
+VERSION = "ldp/1"
+EVERYBODY = "all"  # the group every member is in
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
+Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
+Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=4096)] | tuple[str, ...]]
+Span: TypeAlias = tuple[Index, Index]
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    run: Name
+
+
+class Ask(BaseModel):
+    """One local query as data: which question, which randomizer, for the clients start..stop."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+    query: Name
+    query_params: Parameters
+    randomizer: Name
+    randomizer_params: Parameters
+    start: Index
+    stop: Index
+
+
+class Request(_Message):
+    """Server to a group: the questions of one round. `missing` lists the clients asked once more; empty, everybody is asked."""
+
+    kind: Literal["request"] = "request"
+    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    coins: Annotated[bytes, Field(min_length=16, max_length=16)]
+    asks: Annotated[tuple[Ask, ...], Field(min_length=1, max_length=4096)]
+    missing: Annotated[tuple[Span, ...], Field(max_length=4096)] = ()
+
+
+class Reply(_Message):
+    """A member's reports for consecutive clients from `start`, `width` bytes each, little-endian."""
+
+    kind: Literal["reply"] = "reply"
+    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    member: Name
+    start: Index
+    width: Literal[1, 2, 4]
+    reports: bytes
+
+
+class Refusal(_Message):
+    """A member will not answer for the clients start..stop: a code for machines and a line for people."""
+
+    kind: Literal["refusal"] = "refusal"
+    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    member: Name
+    start: Index
+    stop: Index
+    code: Name
+    text: Annotated[str, Field(max_length=1000)]
+
+
+class Hello(_Message):
+    """A member is here, with the clients start..stop."""
+
+    kind: Literal["hello"] = "hello"
+    member: Name
+    start: Index
+    stop: Index
+
+
+class Gone(_Message):
+    """A member's will: the broker says it when the member's connection breaks."""
+
+    kind: Literal["gone"] = "gone"
+    member: Name
+
+
+class Roll(_Message):
+    """Server to everybody: say hello."""
+
+    kind: Literal["roll"] = "roll"
+
+
+class End(_Message):
+    """Server to everybody: the run is over."""
+
+    kind: Literal["end"] = "end"
+
+
+AnyMessage: TypeAlias = Request | Reply | Refusal | Hello | Gone | Roll | End
+_ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="kind")])
+
+
+def encode(message: BaseModel) -> bytes:
+    """The canonical bytes of a message."""
+    packed: bytes = msgpack.packb(message.model_dump(), use_bin_type=True)
+    return packed
+
+
+def decode(payload: bytes) -> AnyMessage:
+    """The message in `payload`. Raises WireError unless it is one of ours, in canonical form."""
+    if len(payload) > MAX_BYTES:
+        raise WireError(f"a message of {len(payload)} bytes; {MAX_BYTES} is the most")
+    try:
+        data: Any = msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension)
+        message = _ADAPTER.validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise WireError(f"not a valid message: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except (ValueError, TypeError, RecursionError, msgpack.exceptions.UnpackException) as error:
+        raise WireError(f"not MessagePack as we write it: {error}") from None
+    if encode(message) != payload:
+        raise WireError("a message that is not in canonical form")
+    return message
+
+
+def _no_extension(code: int, data: bytes) -> Any:
+    raise ValueError(f"extension type {code}")
+
+
+def topic(run: str, leaf: str, group: str, member: str = "") -> str:
+    """Where messages of a run go: requests to `req/GROUP`, replies, hellos and wills to `rep|hello|gone/GROUP/MEMBER`."""
+    return f"{VERSION}/{run}/{leaf}/{group}" + (f"/{member}" if member else "")

@@ -64,10 +64,11 @@ class GRR(Randomizer):
         word = words.dtype.type
         offset = words // word(self.other)
         np.minimum(offset, word(self.k - 1), out=offset)
-        offset += values.astype(words.dtype, copy=False)
-        offset += word(1)
-        np.minimum(offset, offset - word(self.k), out=offset)  # modulo k: below k the subtraction wraps to a huge word
-        return offset.astype(self.report_dtype)
+        reports = offset.astype(np.uint16)  # k is at most 4096
+        reports += values.astype(np.uint16, copy=False)
+        reports += np.uint16(1)
+        np.minimum(reports, reports - np.uint16(self.k), out=reports)  # modulo k: below k the subtraction wraps to a huge number
+        return reports.astype(self.report_dtype, copy=False)
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         weights: Words = np.where(reports == values, np.uint64(self.truth), np.uint64(self.other))

@@ -51,7 +51,7 @@ class Hadamard(OneBit):
         return _rows(self.k)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
-        return parity(cells.astype(np.uint32) & values.astype(np.uint32))
+        return parity(cells.astype(np.uint16, copy=False) & values.astype(np.uint16))
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""

@@ -1,0 +1,53 @@
+"""What a member process is told when it starts: as MessagePack, from whoever started it, over a private socket."""
+
+from typing import Annotated
+
+import msgpack
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from clients.journal import MemoryJournal
+from clients.role import ClientRole
+from local_dp.budget import Ledger
+from local_dp.noise import KeyedNoise, SystemNoise
+from local_dp.records import Records
+
+
+class MemberConfig(BaseModel):
+    """One member: its clients' records, its noise (a seed, or None for the system's entropy), its budget and its own list of randomizers."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    run: str
+    member: str
+    group: str
+    broker: str
+    start: Annotated[int, Field(ge=0)]
+    columns: dict[str, tuple[str, bytes]]
+    seed: int | None
+    budget: float
+    allowed: tuple[str, ...] | None
+
+    def role(self) -> ClientRole:
+        """The client role this describes."""
+        records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
+        noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
+        allowed = None if self.allowed is None else frozenset(self.allowed)
+        return ClientRole(self.member, self.start, records, noise, Ledger(self.budget), MemoryJournal(), allowed)
+
+    def to_bytes(self) -> bytes:
+        packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)
+        return packed
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "MemberConfig":
+        return cls.model_validate(msgpack.unpackb(data, use_list=False, raw=False, max_bin_len=1 << 31))
+
+
+def pack_columns(records: Records) -> dict[str, tuple[str, bytes]]:
+    """Columns as fixed little-endian types and raw bytes."""
+    packed = {}
+    for name, values in records.columns.items():
+        fixed = values.astype(values.dtype.newbyteorder("<"), copy=False)
+        packed[name] = (fixed.dtype.str, np.ascontiguousarray(fixed).tobytes())
+    return packed

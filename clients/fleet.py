@@ -1,0 +1,94 @@
+"""Starts the members of a run on this machine, each in a process of its own, and sees that none outlives it."""
+
+import asyncio
+import os
+import signal
+import struct
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from clients.config import MemberConfig
+from clients.helper import FAILED, raise_descriptor_limit
+from local_dp.errors import BusError
+
+_CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
+_LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
+_GLANCE = 0.2  # seconds
+_PARTING = 5.0  # seconds
+
+
+class Fleet:
+    """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so that no other process ever holds it."""
+
+    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]]) -> None:
+        self.count = count
+        self.config_of = config_of
+        self.pids: dict[int, int] = {}
+        self.failures: list[str] = []
+        self._gate = asyncio.Semaphore(_CONNECTING)
+        self._folder = tempfile.TemporaryDirectory(prefix="ldp-")
+        self._helper: asyncio.subprocess.Process | None = None
+        self._server: asyncio.Server | None = None
+        self._callers: set[asyncio.StreamWriter] = set()
+        self._calls: set[asyncio.Task[None]] = set()
+        self._alive: set[int] = set()
+
+    async def start(self) -> None:
+        """Starts the processes; they join the run by themselves."""
+        raise_descriptor_limit()
+        path = str(Path(self._folder.name) / "launcher")
+        self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
+        self._helper = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "clients.helper", str(self.count), path,
+            stdin=asyncio.subprocess.PIPE, env={**os.environ, **_LEAN}, start_new_session=True,
+        )  # fmt: skip
+
+    async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        call = asyncio.current_task()
+        assert call is not None
+        self._calls.add(call)
+        self._callers.add(writer)
+        index = -1
+        try:
+            index, pid = struct.unpack("<II", await reader.readexactly(8))
+            self.pids[index] = pid
+            self._alive.add(index)
+            async with self._gate:
+                data = (await self.config_of(index)).to_bytes()
+                writer.write(struct.pack("<I", len(data)) + data)
+                await writer.drain()
+                said = await reader.read(1)
+            if said == FAILED:
+                self.failures.append((await reader.read(1000)).decode(errors="replace"))
+            await reader.read()  # until the member ends
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the member ended: the round's deadline and counts deal with it
+        finally:
+            self._alive.discard(index)
+            self._callers.discard(writer)
+            self._calls.discard(call)
+            writer.close()
+
+    async def watch(self) -> None:
+        """Waits until a member could not join the broker, and raises BusError then."""
+        while True:
+            await asyncio.sleep(_GLANCE)
+            if self.failures:
+                raise BusError(f"{len(self.failures)} of {self.count} client processes could not join: {self.failures[0]}")
+
+    async def stop(self) -> None:
+        """Ends every process of the fleet: members end when their line to us closes, and are killed if they do not."""
+        if self._helper is not None and self._helper.returncode is None:
+            self._helper.kill()
+            await self._helper.wait()
+        if self._server is not None:
+            self._server.close()
+        for writer in self._callers:
+            writer.write_eof()
+        if self._calls:
+            await asyncio.wait(self._calls, timeout=_PARTING)
+        for index in self._alive:
+            os.kill(self.pids[index], signal.SIGKILL)
+        self._folder.cleanup()

@@ -1,0 +1,60 @@
+"""A client role on the bus: a process with one client, or a host with many."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+from clients.role import ClientRole
+from local_dp.bus.base import Bus, Connected, Delivery
+from local_dp.errors import WireError
+from local_dp.wire import EVERYBODY, End, Gone, Hello, Request, Roll, decode, encode, topic
+
+GROUP_SIZE = 250
+HOSTS = "hosts"
+PATIENCE = 30.0  # seconds to reach the broker at first
+
+
+def client_group(client: int) -> str:
+    """The group of a client process: 250 to a group, so that one request serves them all and few are outstanding."""
+    return f"g{client // GROUP_SIZE}"
+
+
+def filters(run: str, group: str) -> list[str]:
+    """What a member subscribes to."""
+    return [topic(run, "req", group), topic(run, "req", EVERYBODY)]
+
+
+def will(run: str, group: str, member: str) -> tuple[str, bytes]:
+    """What the broker says for a member whose connection breaks."""
+    return topic(run, "gone", group, member), encode(Gone(run=run, member=member))
+
+
+async def serve(role: ClientRole, bus: Bus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Says hello after every connection, answers requests, and returns when the run ends. Raises BusError if the broker cannot be reached at first."""
+    hello = encode(Hello(run=run, member=role.member, start=role.start, stop=role.stop))
+    async with aclosing(bus.messages(PATIENCE)) as events:
+        async for event in events:
+            if isinstance(event, Connected):
+                await bus.publish(topic(run, "hello", group, role.member), hello)
+                if on_connected is not None:
+                    await on_connected()
+                    on_connected = None
+            elif not await _handle(role, bus, run, group, event, hello):
+                return
+
+
+async def _handle(role: ClientRole, bus: Bus, run: str, group: str, delivery: Delivery, hello: bytes) -> bool:
+    """Whether the run goes on."""
+    try:
+        message = decode(delivery.payload)
+    except WireError:
+        return True  # not ours to answer
+    if message.run != run:
+        return True
+    if isinstance(message, End):
+        return False
+    if isinstance(message, Roll):
+        await bus.publish(topic(run, "hello", group, role.member), hello)
+    elif isinstance(message, Request):
+        for answer in role.handle(message):
+            await bus.publish(topic(run, "rep", group, role.member), encode(answer))
+    return True

@@ -1,0 +1,243 @@
+"""One protocol, four ways to run it: processes, hosts, population, aggregate."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from clients.config import MemberConfig, pack_columns
+from clients.fleet import Fleet
+from clients.member import HOSTS, client_group
+from local_dp.budget import nano_epsilon
+from local_dp.bus.broker import EmbeddedBroker
+from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.errors import InputError
+from local_dp.interaction import Algorithm, Oracle, run, run_async
+from local_dp.noise import SEED_BITS, KeyedNoise, Noise, SystemNoise
+from local_dp.oracles.local import AggregateOracle, LocalQuery, PopulationOracle, RoundSummary
+from local_dp.populations import Population
+from local_dp.protocols.base import Protocol
+from local_dp.randomizers.base import Tally
+from server.remote import Progress, RemoteOracle, filters
+from server.role import Counts
+
+Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
+EMBEDDED = "embedded"
+MAX_PROCESSES = 5000
+_JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
+STAMP = "simulation: not private"
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """Where chance comes from: a seed for everything, or the system's entropy for the clients' noise and a secret seed for what is public."""
+
+    seed: int
+    private: bool
+
+    @classmethod
+    def choose(cls, seed: int | None, private: bool) -> "Randomness":
+        """Raises InputError for a seed in private mode."""
+        if private and seed is not None:
+            raise InputError(f"a private run takes no seed, and --seed is {seed}; leave out one of --seed and --private")
+        if seed is not None:
+            KeyedNoise(seed)
+        return cls(secrets.randbits(SEED_BITS) if seed is None else seed, private)
+
+    def noise(self) -> Noise:
+        """The clients' noise."""
+        return SystemNoise() if self.private else KeyedNoise(self.seed)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run. `broker` is "embedded" or a URL; `allowed` is the clients' list of randomizers (None: all that are installed)."""
+
+    protocol: Protocol[Any]
+    population: Population
+    epsilon: float
+    randomness: Randomness
+    tier: Tier = "hosts"
+    hosts: int = 2
+    broker: str = EMBEDDED
+    deadline: float = 30.0
+    quorum: float = 0.9
+    allowed: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        nano_epsilon(self.epsilon)
+        if self.tier not in TIERS:
+            raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
+        if self.hosts < 1:
+            raise InputError(f"hosts is {self.hosts}; give 1 or more")
+        if self.tier == "processes" and self.clients > MAX_PROCESSES:
+            raise InputError(f"{self.clients} clients are too many for a process each; {MAX_PROCESSES} is the most, --tier hosts has no such limit")
+        if self.tier == "aggregate" and self.randomness.private:
+            raise InputError("the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private")
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are."""
+        return self.population.size
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave."""
+
+    result: Any
+    rounds: list[RoundSummary]
+    seconds: list[float]
+    counts: Counts
+    rejected: int
+    max_epsilon_spent: float
+    wall: float
+
+
+OnProgress: TypeAlias = Callable[[Progress], None]
+
+
+def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
+    """Runs the protocol. Raises QuorumError, RefusedError or BusError; whatever happens, no process outlives it."""
+    started = time.perf_counter()
+    algorithm = settings.protocol.algorithm(settings.epsilon, settings.clients)
+    if settings.tier in ("processes", "hosts"):
+        return asyncio.run(_over_bus(settings, algorithm, on_progress, started))
+    oracle: PopulationOracle | AggregateOracle
+    if settings.tier == "population":
+        oracle = PopulationOracle(settings.population, settings.randomness.noise(), settings.randomness.seed, settings.epsilon)
+    else:
+        oracle = AggregateOracle(settings.population, np.random.default_rng(settings.randomness.seed), settings.epsilon)
+    timed = _Timed(oracle)
+    result = run(algorithm, timed)
+    counts = Counts(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
+    return Outcome(result, oracle.rounds, timed.seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
+
+
+class _Timed:
+    """An oracle that keeps the time of each round."""
+
+    def __init__(self, oracle: Oracle[LocalQuery, Tally]) -> None:
+        self.oracle = oracle
+        self.seconds: list[float] = []
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        started = time.perf_counter()
+        tallies = self.oracle.answer(queries)
+        self.seconds.append(time.perf_counter() - started)
+        return tallies
+
+
+async def _over_bus(settings: Settings, algorithm: Algorithm[LocalQuery, Tally, Any], on_progress: OnProgress, started: float) -> Outcome:
+    name = f"run-{secrets.token_hex(4)}"
+    address: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
+    broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
+    spans = _spans(settings)
+
+    async def config_of(index: int) -> MemberConfig:
+        await asyncio.shield(address)
+        start, stop = spans[index]
+        return MemberConfig(
+            run=name,
+            member=f"host-{index}" if settings.tier == "hosts" else f"client-{index}",
+            group=HOSTS if settings.tier == "hosts" else client_group(index),
+            broker=broker.url if broker is not None else settings.broker,
+            start=start,
+            columns=pack_columns(settings.population.batch(start, stop)),
+            seed=None if settings.randomness.private else settings.randomness.seed,
+            budget=settings.epsilon,
+            allowed=settings.allowed,
+        )
+
+    fleet = Fleet(len(spans), config_of)
+    try:
+        if broker is None:
+            address.set_result(Address.parse(settings.broker))
+        await fleet.start()
+        if broker is not None:
+            await broker.start()
+            address.set_result(Address.parse(broker.url))
+        joining = _JOINING * (1 + len(spans) / 600)
+        return await serve_run(
+            name, await address, algorithm, settings.clients, settings.epsilon, settings.randomness.seed,
+            settings.deadline, settings.quorum, joining, on_progress, started, fleet.watch(),
+        )  # fmt: skip
+    finally:
+        await fleet.stop()
+        if broker is not None:
+            await broker.stop()
+
+
+async def serve_run(
+    name: str,
+    address: Address,
+    algorithm: Algorithm[LocalQuery, Tally, Any],
+    clients: int,
+    epsilon: float,
+    coin_seed: int,
+    deadline: float,
+    quorum: float,
+    joining: float,
+    on_progress: OnProgress,
+    started: float,
+    *watches: Coroutine[Any, Any, None],
+) -> Outcome:
+    """The server's side of a run over a broker: waits for the clients, plays the rounds, says the end. `watches` end the run by raising."""
+    bus = MqttBus(address, f"{name}-server", filters(name))
+    oracle = RemoteOracle(bus, name, clients, coin_seed, epsilon, deadline, quorum, on_progress)
+
+    async def play() -> Outcome:
+        await oracle.ready(joining)
+        result = await run_async(algorithm, oracle)
+        await oracle.end()
+        wall = time.perf_counter() - started
+        return Outcome(result, oracle.rounds, oracle.seconds, oracle.counts, oracle.rejected, oracle.ledger.max_spent, wall)
+
+    playing = asyncio.create_task(play())
+    tasks = {playing, *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches))}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {playing}:
+            task.result()
+        return await playing
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _spans(settings: Settings) -> list[tuple[int, int]]:
+    """The clients of each member: one each, or an equal share each."""
+    if settings.tier == "processes":
+        return [(index, index + 1) for index in range(settings.clients)]
+    hosts = min(settings.hosts, settings.clients)
+    return [(settings.clients * index // hosts, settings.clients * (index + 1) // hosts) for index in range(hosts)]
+
+
+def as_data(settings: Settings, outcome: Outcome) -> dict[str, Any]:
+    """A run as plain data: what `--json` prints."""
+    protocol, counts = settings.protocol, outcome.counts
+    data: dict[str, Any] = {
+        "protocol": protocol.name,
+        "model": protocol.model(),
+        "tier": settings.tier,
+        "epsilon": settings.epsilon,
+        "clients": {**vars(counts), "rejected_messages": outcome.rejected},
+        "rounds": [
+            {"n": summary.n, "epsilon": summary.epsilon, "bits_per_client": summary.bits_per_client, "seconds": seconds, "digest": summary.digest}
+            for summary, seconds in zip(outcome.rounds, outcome.seconds, strict=True)
+        ],
+        "result": {**protocol.describe(outcome.result), "true_error": protocol.true_error(outcome.result, settings.population)},
+        "max_epsilon_spent": outcome.max_epsilon_spent,
+        "private": settings.randomness.private,
+        "seed": None if settings.randomness.private else settings.randomness.seed,
+        "wall_s": outcome.wall,
+    }
+    if not settings.randomness.private:
+        data["stamp"] = STAMP
+    return data

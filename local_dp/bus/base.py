@@ -1,0 +1,29 @@
+"""What a message bus is to the roles that use it."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A message that arrived."""
+
+    topic: str
+    payload: bytes
+
+
+@dataclass(frozen=True)
+class Connected:
+    """The bus has just been joined, or joined again: whatever was sent before may be lost."""
+
+
+CONNECTED = Connected()
+
+
+class Bus(Protocol):
+    """Publish and receive; may lose, repeat and reorder, and says when it starts afresh."""
+
+    async def publish(self, topic: str, payload: bytes) -> None: ...
+
+    def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]: ...

@@ -1,0 +1,90 @@
+"""The embedded broker: amqtt in a process of its own, on a free loopback port, for as long as whoever started it holds its standard input open."""
+
+import asyncio
+import logging
+import socket
+import sys
+
+from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter
+from amqtt.broker import Broker
+
+from local_dp.errors import BusError
+
+_BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
+_LISTENER = "default"
+
+
+class EmbeddedBroker:
+    """The broker's process; `url` is where it listens. It keeps its port when it is started again after a crash."""
+
+    def __init__(self) -> None:
+        self.port = 0
+        self._process: asyncio.subprocess.Process | None = None
+        self._keeper: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return f"mqtt://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The broker's process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self) -> None:
+        """Starts the process, waits until it listens, and from then on restarts it when it dies. Raises BusError."""
+        await self._spawn()
+        self._keeper = asyncio.create_task(self._keep())
+
+    async def _spawn(self) -> None:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "local_dp.bus.broker", str(self.port),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        line = await self._process.stdout.readline()
+        if not line.strip().isdigit():
+            raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
+        self.port = int(line)
+
+    async def _keep(self) -> None:
+        while True:
+            assert self._process is not None
+            await self._process.wait()
+            await self._spawn()
+
+    async def stop(self) -> None:
+        """Ends the process."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+
+async def _serve(port: int) -> None:
+    logging.disable(logging.CRITICAL)  # amqtt logs every disconnect with a traceback
+    listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+    broker = Broker(
+        {
+            "listeners": {_LISTENER: {"type": "external"}},
+            "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+        }
+    )
+    await broker.start()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await broker.external_connected(StreamReaderAdapter(reader), StreamWriterAdapter(writer), _LISTENER)
+
+    await asyncio.start_server(connected, sock=listener, backlog=_BACKLOG)
+    print(listener.getsockname()[1], flush=True)
+    starter_gone = asyncio.Event()
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), starter_gone.set)
+    await starter_gone.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(int(sys.argv[1])))
