@@ -136,6 +136,13 @@ class Bounded(Query):
         return self.low + (self.high - self.low) * share
 
 
+def _whole(records: Records, column: str) -> Ints:
+    values = records[column]
+    if values.dtype.kind not in "biu":
+        raise InputError(f"column {column!r} has type {values.dtype}; an example of masked parity needs whole numbers")
+    return values
+
+
 def _check_dimension(d: int) -> None:
     if type(d) is not int or not 1 <= d <= 64:
         raise InputError(f"d is {d!r}; give a whole number from 1 to 64")
@@ -156,8 +163,8 @@ class MaskedIndex(Query):
         return signed_symbols(self.d)
 
     def __call__(self, records: Records) -> Ints:
-        signed = (records["i"].astype(np.int64) + 1) * records["y"]
-        values: Ints = np.where(records["b"] == 1, signed, 0)
+        signed = (_whole(records, "i").astype(np.int64) + 1) * _whole(records, "y").astype(np.int64, copy=False)
+        values: Ints = np.where(_whole(records, "b") == 1, signed, 0)
         return values
 
 
@@ -179,8 +186,8 @@ class MaskedParity(Query):
         return signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
-        odd = parity(records["x"] & np.uint64(self.r)).astype(np.int8)  # signed before 1 - 2 * odd, which would wrap in uint8
-        values: Ints = np.where(records["b"] == 0, (1 - 2 * odd) * records["y"], 0)
+        odd = parity(_whole(records, "x").astype(np.uint64, copy=False) & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
+        values: Ints = np.where(_whole(records, "b") == 0, (1 - 2 * odd) * _whole(records, "y").astype(np.int64, copy=False), 0)
         return values
 
 

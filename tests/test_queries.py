@@ -117,6 +117,21 @@ def test_masked_queries_read_the_label_where_it_tells() -> None:
     assert MaskedParity(3, 4)(records).tolist() == [0, 1, 1]
 
 
+@pytest.mark.parametrize("wrong", [np.array(["a"]), np.array([0.5])])
+@pytest.mark.parametrize("column", ["x", "i", "b", "y"])
+def test_masked_queries_refuse_columns_of_another_type(column: str, wrong: np.ndarray) -> None:
+    """A table with a text or fractional column where an example's part should be is an InputError, on the schema alone; other whole types are read."""
+    whole = {name: np.array([1], dtype=dtype) for name, dtype in (("x", "i8"), ("i", "i4"), ("b", "?"), ("y", "u8"))}
+    records = Records({**whole, column: wrong})
+    for query in (MaskedIndex(4), MaskedParity(4, 3)):
+        if column in ("x", "i") and column != ("i" if isinstance(query, MaskedIndex) else "x"):
+            continue
+        for rows in (slice(0, 1), slice(0, 0)):
+            with pytest.raises(InputError, match=f"column '{column}'"):
+                query(records.take(rows))
+        assert np.issubdtype(query(Records(whole)).dtype, np.integer)
+
+
 def test_a_query_and_a_randomizer_must_share_a_domain() -> None:
     """A local query whose randomizer takes other values is refused when it is written."""
     with pytest.raises(InputError, match="takes"):
