@@ -17,7 +17,6 @@ from server.role import Counts, Round
 WINDOW = 750  # members whose replies may be outstanding: what every broker survives in its default configuration
 ASK_AGAIN = 1.0  # seconds without any reply
 STALE = 5.0  # seconds after which a group that owes replies no longer holds up the next one
-ROLL_AGAIN = 5.0  # seconds
 GRACE = 2.0  # seconds that a member must have been gone before the round stops waiting for it
 BATCH = 4000  # missing spans named in one request
 
@@ -87,7 +86,6 @@ class RemoteOracle:
         self._pending: dict[str, set[str]] = {}
         self._sent: dict[str, float] = {}
         self._changed = asyncio.Event()
-        self._connected = False
         self._heard = 0.0
 
     @property
@@ -100,8 +98,7 @@ class RemoteOracle:
         async with aclosing(self.bus.messages(patience)) as events:
             async for event in events:
                 if isinstance(event, Connected):
-                    self._connected = True
-                    await self.bus.publish(topic(self.run, "req", EVERYBODY), encode(Roll(run=self.run)))
+                    await self._call_roll()
                     await self._ask_again()
                 else:
                     self._deliver(event)
@@ -133,6 +130,10 @@ class RemoteOracle:
             raise WireError(f"member {name} claims the clients {hello.start}..{hello.stop}, which are not free")
         self.members[name] = Member(group, hello.start, hello.stop)
         self.present += hello.stop - hello.start
+        self._heard = asyncio.get_running_loop().time()
+        if self._current is not None and self._current.is_awaited(hello.start, hello.stop):  # it joined late, and is asked with its group
+            self._pending.setdefault(group, set()).add(name)
+            self._sent.setdefault(group, self._heard)
 
     def _report(self, name: str, message: Reply | Refusal) -> None:
         round, member = self._history.get(message.round), self.members.get(name)
@@ -155,9 +156,9 @@ class RemoteOracle:
         loop = asyncio.get_running_loop()
         end = loop.time() + patience
         while self.present < self.expected and loop.time() < end:
-            await self._wait(min(ROLL_AGAIN, end - loop.time()), lambda: self.present >= self.expected)
-            if self.present < self.expected and self._connected:
-                await self.bus.publish(topic(self.run, "req", EVERYBODY), encode(Roll(run=self.run)))
+            await self._wait(min(ASK_AGAIN, end - loop.time()), lambda: self.present >= self.expected)
+            if loop.time() - self._heard >= ASK_AGAIN:
+                await self._call_roll()
         if self.present == 0:
             raise QuorumError(f"none of the {self.expected} clients joined run {self.run!r} in {patience:g} seconds; start them, or check their broker")
 
@@ -191,10 +192,13 @@ class RemoteOracle:
         while not self._is_over(round, waiting) and (now := loop.time()) < end:
             while waiting and self._has_room(waiting[0][1]):
                 group, names = waiting.pop(0)
-                self._pending[group], self._sent[group] = names, now
+                self._pending.setdefault(group, set()).update(names)
+                self._sent[group] = now
                 await self.bus.publish(topic(self.run, "req", group), encode(round.request()))
             if now - max(asked_again, self._heard) >= ASK_AGAIN:  # while replies flow, what is missing is on its way
                 await self._ask_again()
+                if self.present < self.expected:
+                    await self._call_roll()
                 asked_again = now
             self.on_progress(Progress(round.number, round.counts.answered, round.counts.asked, epsilon, end - now))
             await self._wait(min(ASK_AGAIN, end - now), lambda: self._is_over(round, waiting) or (bool(waiting) and self._has_room(waiting[0][1])))
@@ -221,6 +225,9 @@ class RemoteOracle:
         now = asyncio.get_running_loop().time()
         absent = [self.members[name].gone_since for names in self._pending.values() for name in names]
         return all(since is not None and now - since >= GRACE for since in absent)
+
+    async def _call_roll(self) -> None:
+        await self.bus.publish(topic(self.run, "req", EVERYBODY), encode(Roll(run=self.run)))
 
     async def _ask_again(self) -> None:
         """Sends each group that was asked the request once more, for the clients it still owes."""

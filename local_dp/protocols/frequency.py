@@ -14,10 +14,11 @@ from local_dp.queries import Category, labels_of
 from local_dp.randomizers.base import Estimate, Randomizer, Tally, symbols
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.registry import build
 from local_dp.records import Records
 
 
-def frequency_randomizer(epsilon: float, k: int) -> GRR | Hadamard:
+def frequency_randomizer(epsilon: float, k: int) -> Randomizer:
     """k-ary randomized response when k < 3 e^eps + 2, else one-bit Hadamard (limits 2)."""
     return GRR(epsilon, k=k) if bounds.prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
 
@@ -28,7 +29,8 @@ class Frequency(Protocol[Estimate]):
 
     The labels are public. With a table they are taken from it, sorted, unless `labels` lists them (separated by ';').
     Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the better of two oracles (limits 2).
-    `tolerance` sets the default number of clients: all labels within it with probability 95 %. Cost: log2 k bits or 1 bit a client, one round.
+    `tolerance` sets the default number of clients: all labels within it with probability 95 %. `randomizer` names another one than the better of the
+    two: one for k symbols with parameters epsilon and k. Cost: log2 k bits or 1 bit a client, one round.
     """
 
     name: ClassVar[str] = "frequency"
@@ -36,6 +38,7 @@ class Frequency(Protocol[Estimate]):
     column: str = "symbol"
     labels: tuple[str, ...] = ()
     k: int = 8
+    randomizer: str = "best"
     tolerance: float = 0.05
 
     def __post_init__(self) -> None:
@@ -53,7 +56,8 @@ class Frequency(Protocol[Estimate]):
         return bounds.frequency_clients(epsilon, self.category.domain.size, self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
-        randomizer: Randomizer = frequency_randomizer(epsilon, self.category.domain.size)
+        k = self.category.domain.size
+        randomizer = frequency_randomizer(epsilon, k) if self.randomizer == "best" else build(self.randomizer, {"epsilon": epsilon, "k": k})
         query = LocalQuery(self.category, randomizer, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
 

@@ -12,6 +12,7 @@ from local_dp.queries import Question
 from local_dp.questions import columns_of
 from local_dp.randomizers.base import Estimate, Tally
 from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.registry import build
 from local_dp.records import Records
 
 
@@ -20,12 +21,14 @@ class Survey(Protocol[Estimate]):
     """Estimates the share of clients whose record answers yes to `question`; without a table, of a population with share `p` of yes.
 
     Privacy: every report is epsilon-locally private. Utility: standard error at most C / (2 sqrt n), C = (e^eps + 1) / (e^eps - 1): minimax.
-    `tolerance` sets the default number of clients: within it with probability 95 %. Cost: one bit a client, one round.
+    `tolerance` sets the default number of clients: within it with probability 95 %. `randomizer` names another one for a yes/no value, of this library or
+    of an installed package. Cost: one bit a client, one round.
     """
 
     name: ClassVar[str] = "survey"
     source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4.3"
     question: str = "yes == 1"
+    randomizer: str = BinaryRR.name
     p: float = 0.3
     tolerance: float = 0.05
 
@@ -37,9 +40,9 @@ class Survey(Protocol[Estimate]):
         return bounds.rr_clients(epsilon, 2 * self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
-        randomizer = BinaryRR(epsilon)
+        randomizer = build(self.randomizer, {"epsilon": epsilon})
         query = LocalQuery(Question(self.question), randomizer, Cohort(0, clients))
-        return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
+        return Nonadaptive((query,), lambda answers: _share(randomizer.estimate(answers[0])))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         return bernoulli("yes", self.p, clients, seed)
@@ -56,3 +59,8 @@ class Survey(Protocol[Estimate]):
 
     def true_error(self, result: Estimate, population: Population) -> float:
         return abs(float(result.value) - float(population.law(Question(self.question))[1]))
+
+
+def _share(estimate: Estimate) -> Estimate:
+    """The share of ones, from an oracle that estimates it alone or beside the share of zeros."""
+    return estimate if estimate.value.ndim == 0 else Estimate(estimate.value[1], estimate.standard_error[1], estimate.n)

@@ -1,0 +1,53 @@
+"""A bus inside one process, with faults on demand: roles are joined through it in tests and simulations."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+
+from local_dp.bus.base import CONNECTED, Connected, Delivery
+
+Fate = Callable[[Delivery], int]  # how many times a message is delivered: 0 loses it, 2 repeats it
+
+
+class MemoryBroker:
+    """Routes messages between its buses, each as often as `fate` says."""
+
+    def __init__(self, fate: Fate = lambda delivery: 1) -> None:
+        self.fate = fate
+        self.buses: list[MemoryBus] = []
+
+    def join(self, filters: Sequence[str]) -> "MemoryBus":
+        """A new connection with these subscriptions."""
+        bus = MemoryBus(self, filters)
+        self.buses.append(bus)
+        return bus
+
+    def route(self, delivery: Delivery) -> None:
+        """Hands a message to everybody who subscribed to its topic."""
+        for bus in self.buses:
+            if any(_matches(pattern, delivery.topic) for pattern in bus.filters):
+                for _ in range(self.fate(delivery)):
+                    bus.queue.put_nowait(delivery)
+
+
+class MemoryBus:
+    """One connection."""
+
+    def __init__(self, broker: MemoryBroker, filters: Sequence[str]) -> None:
+        self.broker = broker
+        self.filters = filters
+        self.queue: asyncio.Queue[Delivery | Connected] = asyncio.Queue()
+        self.queue.put_nowait(CONNECTED)
+
+    async def publish(self, topic: str, payload: bytes) -> None:
+        """Hands a message to the broker."""
+        self.broker.route(Delivery(topic, payload))
+
+    async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
+        """Every delivery; put CONNECTED into `queue` to play a reconnection."""
+        while True:
+            yield await self.queue.get()
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    wanted, parts = pattern.split("/"), topic.split("/")
+    return len(wanted) == len(parts) and all(part in ("+", given) for part, given in zip(wanted, parts, strict=True))
