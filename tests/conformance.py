@@ -22,12 +22,18 @@ MAX_VALUES = 130  # lattices larger than this are checked at so many values, bot
 SLACK = 1e-6  # nats by which the exact epsilon may stay below the declared one, unless the caller states another proven slack
 
 
-def conform(randomizer: Randomizer, slack: float = SLACK, exhaustive: bool = True) -> None:
-    """All checks of one randomizer. `exhaustive` False drops the enumeration of every narrow word, for randomizers that need wide ones."""
+def conform(randomizer: Randomizer, slack: float = SLACK, exhaustive: bool = True, runs: bool = True) -> None:
+    """All checks of one randomizer.
+
+    `exhaustive` False drops the enumeration of every narrow word, for randomizers that need wide ones; `runs` False the walk over the boundaries at full
+    width, for samplers that cut a report's words into several runs. One of the two is always made.
+    """
+    assert exhaustive or runs, "a sampler is checked one way at least"
     check_channel(randomizer)
     check_epsilon(randomizer, slack)
     check_log_probability(randomizer)
-    check_boundaries(randomizer)
+    if runs:
+        check_boundaries(randomizer)
     if exhaustive:
         check_every_word(narrow(randomizer))
     check_elementwise(randomizer)
