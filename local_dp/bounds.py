@@ -20,8 +20,14 @@ def normal_tail(z: float) -> float:
     return _NORMAL.cdf(-z)
 
 
+def _check_epsilon(epsilon: float) -> None:
+    if not 1e-9 <= epsilon <= 24:  # the range that a budget allows; false for NaN
+        raise InputError(f"epsilon is {epsilon}; it must lie between 1e-9 and 24 nats")
+
+
 def gain(epsilon: float) -> float:
     """C = (e^eps + 1) / (e^eps - 1) = coth(eps / 2), the factor by which randomized response shrinks a mean."""
+    _check_epsilon(epsilon)
     return 1 / math.tanh(epsilon / 2)
 
 
@@ -42,11 +48,14 @@ def rr_clients(epsilon: float, tau: float, beta: float) -> int:
 def rr_clients_hoeffding(epsilon: float, tau: float, beta: float) -> int:
     """The same with a guarantee for every n and every mean: 2 C^2 ln(2/beta) / tau^2 (Hoeffding; KLNRS Lemma 4.3 with explicit constants)."""
     _check_tolerance(tau)
+    if not 0 < beta < 1:
+        raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
     return math.ceil(2 * gain(epsilon) ** 2 * math.log(2 / beta) / tau**2)
 
 
 def prefers_grr(epsilon: float, k: int) -> bool:
     """Whether k-ary randomized response beats a Hadamard-type oracle: k < 3 e^eps + 2 (limits 2)."""
+    _check_epsilon(epsilon)
     return k < 3 * math.exp(epsilon) + 2
 
 
@@ -57,6 +66,7 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
     the variance of a frequent symbol is added where it is larger.
     """
     _check_tolerance(tau)
+    _check_epsilon(epsilon)
     growth = math.exp(epsilon)
     if prefers_grr(epsilon, k):
         p, q = growth / (growth + k - 1), 1 / (growth + k - 1)
@@ -69,6 +79,7 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
 
 def masked_parity_information(epsilon: float) -> float:
     """I = 4 (E - 1)^2 / ((3 E + 1)(E + 3)), E = e^eps: what one public-coin report tells of one bit (limits 3.2, I_det)."""
+    _check_epsilon(epsilon)
     growth = math.exp(epsilon)
     return 4 * (growth - 1) ** 2 / ((3 * growth + 1) * (growth + 3))
 

@@ -4,7 +4,7 @@ Integers because float ledgers drift: they refuse the last legitimate round of a
 """
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from local_dp.errors import InputError, RefusedError
 
@@ -14,9 +14,9 @@ MAX_EPSILON = 24.0  # beyond it a report is the value itself for every practical
 
 def nano_epsilon(epsilon: float) -> int:
     """epsilon (nats) as whole nano-nats, rounded down (towards privacy). Raises InputError unless 1e-9 <= epsilon <= 24."""
-    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
-        raise InputError(f"epsilon is {epsilon!r}; give a finite number of nats in (0, {MAX_EPSILON:g}]")
-    if not 1 / NANO <= epsilon <= MAX_EPSILON:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float):
+        raise InputError(f"epsilon is {epsilon!r}; give a number of nats in (0, {MAX_EPSILON:g}]")
+    if not 1 / NANO <= epsilon <= MAX_EPSILON:  # also false for NaN
         raise InputError(f"epsilon is {epsilon!r}; it must lie between 1e-9 and {MAX_EPSILON:g} nats")
     return math.floor(epsilon * NANO + 1e-3)  # 1e-12 nats: absorbs the float error of products such as 0.7 * 1e9
 
@@ -44,15 +44,13 @@ class _Spending:
         self._spent.insert(position + 1, self._spent[position])
         return position + 1
 
-    def steps(self, start: int, stop: int) -> range:
-        first = self._cut(start)
-        return range(first, self._cut(stop))
-
     def most(self, start: int, stop: int) -> int:
-        return max((self._spent[step] for step in self.steps(start, stop)), default=0)
+        """Reads without cutting: a refused charge leaves no trace."""
+        return max(self._spent[bisect_right(self._starts, start) - 1 : bisect_left(self._starts, stop)])
 
     def add(self, start: int, stop: int, nano: int) -> None:
-        for step in self.steps(start, stop):
+        first = self._cut(start)
+        for step in range(first, self._cut(stop)):
             self._spent[step] += nano
 
     @property
@@ -74,9 +72,11 @@ class Ledger:
 
     def charge(self, run: str, start: int, stop: int, nano: int) -> None:
         """Charges `nano` to each client start..stop, or raises RefusedError("budget") and charges nobody."""
-        if type(nano) is not int or nano < 1:
-            raise RefusedError("budget", f"a charge of {nano!r} nano-nats is not a positive whole number")
-        spending = self._runs.setdefault(run, _Spending())
+        if type(nano) is not int or not 1 <= nano <= MAX_EPSILON * NANO:
+            raise RefusedError("budget", f"a charge of {nano!r} nano-nats is not a whole number from 1 to {MAX_EPSILON * NANO:.0f}")
+        if not 0 <= start < stop:
+            raise RefusedError("budget", f"the clients {start}..{stop} are nobody; give 0 <= start < stop")
+        spending = self._runs.get(run, _Spending())
         for scope, limit, spent in (("run", self.limit, spending), ("lifetime", self.lifetime, self._life)):
             most = spent.most(start, stop)
             if most + nano > limit:
@@ -84,6 +84,7 @@ class Ledger:
                     "budget",
                     f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the {scope} budget of {limit / NANO:g}",
                 )
+        self._runs[run] = spending
         spending.add(start, stop, nano)
         self._life.add(start, stop, nano)
 

@@ -44,7 +44,7 @@ class Noise(Protocol):
 
 @dataclass(frozen=True)
 class KeyedNoise:
-    """Simulation noise: client i's word in a round is a function of (seed, round, i) alone. Reproducible, therefore NOT private."""
+    """Simulation noise: client i's word in a round is a function of (seed, round, i) and the width alone. Reproducible, therefore NOT private."""
 
     seed: int
 
@@ -53,7 +53,8 @@ class KeyedNoise:
             raise InputError(f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")
 
     def words(self, round: int, start: int, stop: int, bits: int) -> Words:
-        return philox_words(stream_key("noise", self.seed, round), start, stop, bits)
+        # a stream of its own for each width: a 64-bit word of one client never holds the 32-bit word of another
+        return philox_words(stream_key(f"noise-{bits}", self.seed, round), start, stop, bits)
 
 
 class SystemNoise:

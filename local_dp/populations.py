@@ -63,7 +63,7 @@ class Finite(Population):
         super().__init__(size)
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
-        self._ends = np.array([int(end * 2.0**64) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
+        self._ends = np.array([min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
         self._key = stream_key("population", seed)
 
     def batch(self, start: int, stop: int) -> Records:

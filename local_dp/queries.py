@@ -116,7 +116,7 @@ class Bounded(Query):
     high: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        if not (math.isfinite(self.low) and math.isfinite(self.high - self.low) and self.low < self.high):
             raise InputError(f"the bounds are [{self.low}, {self.high}]; give finite numbers with low < high")
 
     @property
@@ -134,6 +134,13 @@ class Bounded(Query):
     def in_units(self, share: Floats) -> Floats:
         """A mean of shares of the range, in the column's own units."""
         return self.low + (self.high - self.low) * share
+
+
+def _whole(records: Records, column: str) -> Ints:
+    values = records[column]
+    if values.dtype.kind not in "biu":
+        raise InputError(f"column {column!r} has type {values.dtype}; an example of masked parity needs whole numbers")
+    return values
 
 
 def _check_dimension(d: int) -> None:
@@ -156,8 +163,8 @@ class MaskedIndex(Query):
         return signed_symbols(self.d)
 
     def __call__(self, records: Records) -> Ints:
-        signed = (records["i"].astype(np.int64) + 1) * records["y"]
-        values: Ints = np.where(records["b"] == 1, signed, 0)
+        signed = (_whole(records, "i").astype(np.int64) + 1) * _whole(records, "y").astype(np.int64, copy=False)
+        values: Ints = np.where(_whole(records, "b") == 1, signed, 0)
         return values
 
 
@@ -179,8 +186,8 @@ class MaskedParity(Query):
         return signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
-        odd = parity(records["x"] & np.uint64(self.r)).astype(np.int8)  # signed before 1 - 2 * odd, which would wrap in uint8
-        values: Ints = np.where(records["b"] == 0, (1 - 2 * odd) * records["y"], 0)
+        odd = parity(_whole(records, "x").astype(np.uint64, copy=False) & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
+        values: Ints = np.where(_whole(records, "b") == 0, (1 - 2 * odd) * _whole(records, "y").astype(np.int64, copy=False), 0)
         return values
 
 

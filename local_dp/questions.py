@@ -105,11 +105,18 @@ def _compare(records: Records, column: str, comparator: str, right: Name | float
         kinds = ("text", "a number") if values.dtype.kind == "U" else ("a number", "text")
         shown = right.column if isinstance(right, Name) else right
         raise InputError(f"column {column!r} is {kinds[0]} and {shown!r} is {kinds[1]}; compare like with like")
-    answers = _COMPARE[comparator](values, other)
+    with np.errstate(over="ignore"):  # a number too large for a float32 column is infinite to it, which compares right
+        answers = _COMPARE[comparator](values, other)
     for side in (values, other):  # NaN != x is true in floating point, but a missing number answers no question
         if isinstance(side, np.ndarray) and side.dtype.kind == "f":
             answers = answers & ~np.isnan(side)
     return np.asarray(answers, dtype=np.bool_)
+
+
+def _number(token: str) -> float:
+    """A whole number stays whole where a column could hold it: as a float, 2^53 + 1 would equal 2^53."""
+    value = float(token)
+    return int(token) if token.lstrip("-").isdigit() and abs(value) < 2**63 else value
 
 
 class _Parser:
@@ -201,6 +208,6 @@ class _Parser:
             return name
         if self.kind not in ("number", "text"):
             raise self.fail("a number, a text in quotes or a column")
-        operand: float | str = float(self.token) if self.kind == "number" else self.token[1:-1]
+        operand: float | str = _number(self.token) if self.kind == "number" else self.token[1:-1]
         self.advance()
         return operand

@@ -80,7 +80,10 @@ def respond(query: LocalQuery, records: Records, start: int, noise: Noise, round
     """The reports of the clients start..start + len(records): record -> value -> report. Every tier's clients answer through this function."""
     randomizer, stop = query.randomizer, start + len(records)
     values = query.query.domain.clip(query.query(records))
-    words = noise.words(round, start, stop, 64 if randomizer.word_bits > 32 else 32)
+    width = 64 if randomizer.word_bits > 32 else 32
+    words = noise.words(round, start, stop, width)
+    if randomizer.word_bits < width:  # a narrow randomizer reads its word's leading bits: a longer word would never fall below its thresholds
+        words = words >> words.dtype.type(width - randomizer.word_bits)
     return randomizer.respond(values, words, cells_of(randomizer, coin_key, start, stop))
 
 

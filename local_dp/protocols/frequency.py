@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp import bounds
+from local_dp.budget import nano_epsilon
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Finite, Population
@@ -56,6 +57,7 @@ class Frequency(Protocol[Estimate]):
         return bounds.frequency_clients(epsilon, self.category.domain.size, self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+        nano_epsilon(epsilon)  # a wrong epsilon is the input\'s fault, not the randomizer\'s
         k = self.category.domain.size
         randomizer = frequency_randomizer(epsilon, k) if self.randomizer == "best" else build(self.randomizer, {"epsilon": epsilon, "k": k})
         query = LocalQuery(self.category, randomizer, Cohort(0, clients))

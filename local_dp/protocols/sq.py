@@ -71,8 +71,9 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
         if clients < len(self.texts):
             raise InputError(f"{len(self.texts)} queries need fresh clients each; {clients} are too few")
         needed = self._needed(epsilon)
-        spare = clients - len(needed)  # everybody gets one, the rest in proportion
-        ends = [place + 1 + spare * int(sum(needed[: place + 1])) // sum(needed) for place in range(len(needed))]
+        more = [count - 1 for count in needed]  # every query gets one client, and the rest in proportion to what it needs beyond that
+        spare = clients - len(needed)
+        ends = [place + 1 + spare * sum(more[: place + 1]) // sum(more) for place in range(len(needed))]
         sizes = iter(np.diff([0, *ends]).tolist())
         algorithm: Nonadaptive[StatisticalQuery, float, tuple[float, ...]] = Nonadaptive(self.statistical, lambda answers: answers)
         queries = local_from_sq(algorithm, epsilon, lambda query: next(sizes)).queries

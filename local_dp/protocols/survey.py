@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from local_dp import bounds
+from local_dp.budget import nano_epsilon
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Population, bernoulli
@@ -40,6 +41,7 @@ class Survey(Protocol[Estimate]):
         return bounds.rr_clients(epsilon, 2 * self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+        nano_epsilon(epsilon)  # a wrong epsilon is the input\'s fault, not the randomizer\'s
         randomizer = build(self.randomizer, {"epsilon": epsilon})
         query = LocalQuery(Question(self.question), randomizer, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: _share(randomizer.estimate(answers[0])))

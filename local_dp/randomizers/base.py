@@ -227,6 +227,11 @@ class Randomizer(ABC):
         return Tally(counts.reshape(self.cells, self.alphabet))
 
 
+def too_narrow(randomizer: Randomizer) -> InputError:
+    """The error of a randomizer whose thresholds, rounded to `word_bits`, leave no difference between its values."""
+    return InputError(f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon {randomizer.epsilon!r}; leave word_bits out")
+
+
 def ceil_fraction(value: Fraction) -> int:
     """The least whole number that is not below `value`."""
     return -(-value.numerator // value.denominator)

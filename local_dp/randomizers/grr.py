@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.budget import nano_epsilon
-from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, ceil_fraction, exp_epsilon, symbols
+from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, ceil_fraction, exp_epsilon, symbols, too_narrow
 from local_dp.randomizers.one_bit import loses_little
 
 
@@ -37,6 +37,8 @@ class GRR(Randomizer):
     def prepare(self) -> None:
         symbols(self.k)
         object.__setattr__(self, "_other", _other_weight(self.nano, self.k, self.word_bits))
+        if self.truth <= self.other:
+            raise too_narrow(self)
 
     @property
     def other(self) -> int:

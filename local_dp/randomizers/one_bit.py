@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.budget import NANO, nano_epsilon
-from local_dp.randomizers.base import SLACK, Randomizer, ceil_fraction, exp_epsilon
+from local_dp.randomizers.base import SLACK, Randomizer, ceil_fraction, exp_epsilon, too_narrow
 
 
 def flip_weight(nano: int, bits: int) -> int:
@@ -36,6 +36,8 @@ class OneBit(Randomizer):
 
     def prepare(self) -> None:
         object.__setattr__(self, "_flip", flip_weight(self.nano, self.word_bits))
+        if 2 * self.flip >= self.total:
+            raise too_narrow(self)
 
     @property
     def flip(self) -> int:

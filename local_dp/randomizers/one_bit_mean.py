@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, levels
+from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, levels, too_narrow
 from local_dp.randomizers.one_bit import flip_weight
 
 
@@ -27,6 +27,8 @@ class OneBitMean(Randomizer):
         levels(self.steps)
         span = self.total - 2 * flip_weight(self.nano, self.word_bits)
         object.__setattr__(self, "_slope", span // self.steps)
+        if self.slope < 1:
+            raise too_narrow(self)
 
     @property
     def slope(self) -> int:
