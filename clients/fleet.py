@@ -29,6 +29,7 @@ class Fleet:
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)
         self._folder = tempfile.TemporaryDirectory(prefix="ldp-")
+        self._stopping = False
         self._helper: asyncio.subprocess.Process | None = None
         self._server: asyncio.Server | None = None
         self._callers: set[asyncio.StreamWriter] = set()
@@ -57,6 +58,8 @@ class Fleet:
             self._alive.add(index)
             async with self._gate:
                 data = (await self.config_of(index)).to_bytes()
+                if self._stopping:
+                    return
                 writer.write(struct.pack("<I", len(data)) + data)
                 await writer.drain()
                 said = await reader.read(1)
@@ -80,6 +83,7 @@ class Fleet:
 
     async def stop(self) -> None:
         """Ends every process of the fleet: members end when their line to us closes, and are killed if they do not."""
+        self._stopping = True
         if self._helper is not None and self._helper.returncode is None:
             self._helper.kill()
             await self._helper.wait()

@@ -19,6 +19,8 @@ from local_dp.records import Records, chunks
 from local_dp.verify.exact import check_epsilon
 from local_dp.wire import Ask, Refusal, Reply, Request, Span, encode
 
+_REMEMBERED = 64  # randomizers whose channel need not be enumerated again
+
 
 class ClientRole:
     """Answers requests for the clients of one member.
@@ -95,6 +97,8 @@ class ClientRole:
             raise RefusedError("not-allowed", f"randomizer {ask.randomizer!r} is not on this client's list: {', '.join(sorted(self.allowed))}")
         randomizer = build(ask.randomizer, ask.randomizer_params)
         if randomizer not in self._verified:
+            if len(self._verified) >= _REMEMBERED:
+                self._verified.clear()
             check_epsilon(randomizer)
             self._verified[randomizer] = None
         return randomizer

@@ -1,11 +1,13 @@
 """Sample sizes and error bounds, one function per theorem. n counts clients; epsilon is in nats; tau is on the [-1, 1] scale unless a line says otherwise."""
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 
 from local_dp.errors import InputError
 
 _NORMAL = NormalDist()
+_FREQUENT = 64  # more than so many frequent symbols are each as good as rare
 
 
 def normal_quantile(tail: float) -> float:
@@ -54,27 +56,54 @@ def rr_clients_hoeffding(epsilon: float, tau: float, beta: float) -> int:
 
 
 def prefers_grr(epsilon: float, k: int) -> bool:
-    """Whether k-ary randomized response beats a Hadamard-type oracle: k < 3 e^eps + 2 (limits 2)."""
+    """Whether k-ary randomized response has the smaller variance for a rare symbol than one-bit Hadamard: k < e^(2 eps) + e^eps + 3.
+
+    From (E + k - 2) / (E - 1)^2 < C^2 = (E + 1)^2 / (E - 1)^2, E = e^eps. The often quoted k < 3 E + 2 compares with unary encoding (OUE) instead.
+    """
     _check_epsilon(epsilon)
-    return k < 3 * math.exp(epsilon) + 2
+    growth = math.exp(epsilon)
+    return k < growth**2 + growth + 3
+
+
+def frequency_variance(epsilon: float, k: int, share: float) -> float:
+    """n times the variance of the estimate of a symbol held by `share` of the clients, under the oracle that `prefers_grr` picks (limits 2)."""
+    _check_epsilon(epsilon)
+    growth = math.exp(epsilon)
+    if not prefers_grr(epsilon, k):
+        return gain(epsilon) ** 2 - share**2
+    p, q = growth / (growth + k - 1), 1 / (growth + k - 1)
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
 
 
 def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
-    """n for which all k frequencies are within tau (in frequency units) except with probability beta: v z_{beta/2k}^2 / tau^2.
+    """n for which all k frequencies are within tau (in frequency units) except with probability beta: a union of normal tails.
 
-    v is the variance of a rare symbol: (e^eps + k - 2) / (e^eps - 1)^2 for k-ary randomized response, C^2 for one-bit Hadamard (limits 2);
-    the variance of a frequent symbol is added where it is larger.
+    For the least favourable law among those that are uniform on some of the symbols: few frequent symbols have the larger variance, rare ones are many.
     """
     _check_tolerance(tau)
-    _check_epsilon(epsilon)
-    growth = math.exp(epsilon)
-    if prefers_grr(epsilon, k):
-        p, q = growth / (growth + k - 1), 1 / (growth + k - 1)
-        worst = max(0.25 if q < 0.5 < p else 0.0, q * (1 - q), p * (1 - p))
-        variance = worst / (p - q) ** 2
-    else:
-        variance = gain(epsilon) ** 2
-    return math.ceil(variance * (normal_quantile(beta / (2 * k)) / tau) ** 2)
+    laws = [*range(1, min(k, _FREQUENT) + 1), k]
+
+    def failure(n: int) -> float:
+        def tail(share: float) -> float:
+            return 2 * normal_tail(tau * math.sqrt(n / frequency_variance(epsilon, k, share)))
+
+        return max(held * tail(1 / held) + (k - held) * tail(0.0) for held in laws)
+
+    if not 0 < beta < 1:
+        raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
+    return least(lambda n: failure(n) <= beta)
+
+
+def least(enough: Callable[[int], bool]) -> int:
+    """The least positive n for which `enough` holds, if it holds for all larger n too."""
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def masked_parity_information(epsilon: float) -> float:
@@ -109,15 +138,11 @@ def masked_parity_split(d: int, epsilon: float, n: int) -> int:
 
 def masked_parity_clients(d: int, epsilon: float, beta: float) -> int:
     """The least n for which the two rounds recover (r, a) with probability at least 1 - beta (limits 3.2, P2)."""
-    low, high = 1, 2
 
     def enough(n: int) -> bool:
+        if n < 2:
+            return False
         first = masked_parity_split(d, epsilon, n)
         return masked_parity_success(d, epsilon, first, n - first) >= 1 - beta
 
-    while not enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return least(enough)

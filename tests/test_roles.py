@@ -152,7 +152,7 @@ def test_a_report_counts_once() -> None:
     assert round.tallies()[0].counts.tolist() == [[1, 1]]
 
 
-BAD_REPLIES = {
+BAD_REPLIES: dict[str, dict[str, Any]] = {
     "empty": {"reports": b""},
     "beyond the cohort": {"start": 3, "reports": b"\x00\x00"},
     "not asked": {"start": 9},
@@ -166,9 +166,9 @@ BAD_REPLIES = {
 def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
     """A reply with the wrong clients, width or symbols raises WireError and changes nothing."""
     round = Round(RUN, 1, (survey_query(4),), bytes(16))
-    data = {"run": RUN, "round": 1, "member": "m", "start": 0, "width": 1, "reports": b"\x00"} | BAD_REPLIES[name]
+    data: dict[str, Any] = {"run": RUN, "round": 1, "member": "m", "start": 0, "width": 1, "reports": b"\x00"}
     with pytest.raises(WireError):
-        round.accept(Reply.model_validate(data))
+        round.accept(Reply.model_validate(data | BAD_REPLIES[name]))
     assert (round.counts.answered, round.outstanding) == (0, 4)
 
 

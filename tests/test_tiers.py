@@ -42,7 +42,8 @@ def test_the_broker_makes_no_difference(name: str, tmp_path: Path) -> None:
     protocol = PROTOCOLS[name]()
     expected = told(protocol, run_tier(protocol, 40, "population"))
     with mosquitto(tmp_path) as broker:
-        for tier in ("processes", "hosts"):
+        tiers: tuple[Tier, ...] = ("processes", "hosts")
+        for tier in tiers:
             assert told(protocol, run_tier(protocol, 40, tier, broker=broker.url, quorum=1.0)) == expected
 
 

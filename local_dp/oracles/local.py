@@ -152,7 +152,10 @@ class PopulationOracle:
 
 
 class AggregateOracle:
-    """Draws each tally from its law: exact in distribution, at a cost that does not depend on n where the population knows its own law."""
+    """Draws each tally from its law: exact in distribution, at a cost that does not depend on n where the population knows its own law.
+
+    Exact for protocols that ask each synthetic client once; one that is asked twice draws a fresh record.
+    """
 
     def __init__(self, population: Population, generator: np.random.Generator, budget: float) -> None:
         self.population = population

@@ -20,7 +20,7 @@ from local_dp.records import Records
 
 
 def frequency_randomizer(epsilon: float, k: int) -> Randomizer:
-    """k-ary randomized response when k < 3 e^eps + 2, else one-bit Hadamard (limits 2)."""
+    """k-ary randomized response when k < e^(2 eps) + e^eps + 3, else one-bit Hadamard: whichever has the smaller variance."""
     return GRR(epsilon, k=k) if bounds.prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
 
 

@@ -85,6 +85,8 @@ class Tally:
         return int(self.counts.sum())
 
     def __add__(self, other: "Tally") -> "Tally":
+        if self.counts.shape != other.counts.shape:
+            raise InputError(f"tallies of shapes {self.counts.shape} and {other.counts.shape} come from different randomizers; add like to like")
         return Tally(self.counts + other.counts)
 
 

@@ -33,5 +33,5 @@ class BinaryRR(OneBit):
         n = tally.n
         reported = 1 - 2 * float(tally.counts[0, 1]) / n
         share = (1 - self.gain * reported) / 2
-        variance = (self.gain**2 - (1 - 2 * share) ** 2) / (4 * n)
-        return Estimate(np.asarray(share), np.sqrt(np.maximum(variance, 0.0)), n)
+        mean = min(1.0, max(-1.0, 1 - 2 * share))  # a share outside [0, 1] is noise: it must not make the error look small
+        return Estimate(np.asarray(share), np.asarray(np.sqrt((self.gain**2 - mean**2) / (4 * n))), n)

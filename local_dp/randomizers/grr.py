@@ -21,8 +21,8 @@ class GRR(Randomizer):
     """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
 
     Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol.
-    Utility: each frequency has variance l (1 - l) / (n (p - q)^2) with p = T / 2^m, q = s / 2^m, l = q + f (p - q); the best oracle for
-    k < 3 e^eps + 2 (limits 2). Cost: log2 k bits, one division a report.
+    Utility: each frequency has variance l (1 - l) / (n (p - q)^2) with p = T / 2^m, q = s / 2^m, l = q + f (p - q); better than
+    one-bit Hadamard for k < e^(2 eps) + e^eps + 3, and than unary encoding for k < 3 e^eps + 2 (limits 2). Cost: log2 k bits, one division a report.
     """
 
     name: ClassVar[str] = "grr"

@@ -33,7 +33,10 @@ def find(name: str) -> type[Randomizer]:
     point = _installed().get(name)
     if point is None:
         raise RefusedError("unknown-randomizer", f"no randomizer named {name!r} is installed; there are {', '.join(names())}")
-    kind = point.load()
+    try:
+        kind = point.load()
+    except (ImportError, AttributeError) as error:
+        raise RefusedError("unknown-randomizer", f"the package that offers {name!r} cannot be imported: {error}; reinstall it") from error
     if not (isinstance(kind, type) and issubclass(kind, Randomizer) and kind.name == name):
         raise RefusedError("unknown-randomizer", f"{point.value} is not a Randomizer named {name!r}; correct that package's entry point")
     return kind

@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.errors import RefusedError
 from local_dp.randomizers.base import Randomizer, exp_epsilon
 
-MAX_ENTRIES = 1 << 26
+MAX_ENTRIES = 1 << 28
 
 
 def exact_ratio(randomizer: Randomizer) -> Fraction:
