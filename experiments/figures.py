@@ -84,7 +84,8 @@ def lines(text: str, width: int) -> str:
 def save(figure: Figure | Regions, *paths: Path) -> None:
     """Draws a figure into each of `paths` (.svg, .png). Raises InputError if one cannot be written."""
     if isinstance(figure, Regions):
-        with _canvas(8.4, 6.2, figure.name) as canvas:
+        rows = sum(max(1, len(region.placed)) + 2 for region in figure.regions)
+        with _canvas(8.4, 1.1 + 0.36 * rows, figure.name) as canvas:
             _draw_regions(canvas, figure)
             for path in paths:
                 _write(canvas, path)
@@ -120,7 +121,9 @@ def _draw_curves(axes: "Axes", figure: Figure) -> None:
 def _draw_line(axes: "Axes", curve: Curve, colour: str, marker: str, joined: bool) -> None:
     x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
     if curve.style == "measured":
-        axes.plot(x, y, marker=marker, linestyle="-" if joined else "none", linewidth=1.1, markersize=6, color=colour, markeredgecolor=PAPER, zorder=4)
+        if joined:
+            axes.plot(x, y, linestyle="-", linewidth=0.9, alpha=0.6, color=colour, zorder=3)
+        axes.plot(x, y, marker=marker, linestyle="none", markersize=6.5, color=colour, markeredgecolor=PAPER, zorder=4)
         if curve.low is not None and curve.high is not None:
             low, high = np.asarray(curve.low, dtype=float), np.asarray(curve.high, dtype=float)
             axes.vlines(x, low, high, color=colour, linewidth=1.4, alpha=0.8, zorder=3)
@@ -149,11 +152,11 @@ def _scale_axes(axes: "Axes", figure: Figure) -> None:
     if figure.log_y:
         axes.set_yscale("log")
     if figure.x_ticks:
-        crowded = sum(len(tick) for tick in figure.x_ticks) > 75
-        names = [lines(tick, 24 if crowded else 14) for tick in figure.x_ticks]
-        axes.set_xticks(
-            range(len(names)), names, rotation=32 if crowded else 0, ha="right" if crowded else "center", rotation_mode="anchor" if crowded else None
-        )
+        width = max(4, 84 // len(figure.x_ticks))
+        crowded = any(len(word) > width for tick in figure.x_ticks for word in tick.split())
+        names = [lines(tick, 24 if crowded else width) for tick in figure.x_ticks]
+        turned: dict[str, Any] = {"rotation": 32, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        axes.set_xticks(range(len(names)), names, **turned)
         axes.set_xlim(-0.6, len(names) - 0.4)
         axes.grid(visible=False, axis="x")
         return
@@ -196,7 +199,7 @@ def _label_curves(axes: "Axes", figure: Figure) -> None:
             va="center",
             fontsize=9.5,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "alpha": 0.55, "shrinkA": 2, "shrinkB": 4},
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "alpha": 0.55, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)},
         )
 
 
@@ -247,35 +250,32 @@ def _legend(axes: "Axes", figure: Figure) -> None:
 
 
 def _draw_regions(canvas: "Canvas", figure: Regions) -> None:
-    """Nested rounded boxes, the innermost at the bottom, each with its title, and what was placed in it as rows."""
+    """Nested rounded boxes, the innermost at the bottom, each with its title and, row by row, what was placed in it."""
     from matplotlib.patches import FancyBboxPatch
 
     axes = canvas.add_subplot()
     axes.set_axis_off()
-    rows = [len(region.placed) for region in figure.regions]
-    header, row, gap = 1.15, 0.74, 0.35
-    bands = [header + row * max(1, count) + gap for count in rows]
-    top = 0.0
+    header, row, gap = 1.05, 0.72, 0.32
     depth = len(figure.regions)
-    for level, (region, band) in enumerate(zip(figure.regions, bands, strict=True)):
-        inset, bottom = depth - 1 - level, gap * (level - depth + 1) * 0.9
+    top = gap * (depth - 1)
+    for level, region in enumerate(figure.regions):
+        inset, bottom = 0.32 * (depth - 1 - level), gap * (depth - 1 - level)
+        top += header + row * max(1, len(region.placed)) + 0.2
         colour = COLOURS[(2, 0, 3, 1, 4, 5, 6)[level % 7]]
-        box = (0.32 * inset, bottom), 20 - 0.64 * inset, top + band - bottom
         for face, edge, alpha in ((colour, "none", 0.09), ("none", colour, 0.9)):
-            axes.add_patch(
-                FancyBboxPatch(*box, boxstyle="round,pad=0,rounding_size=0.5", facecolor=face, edgecolor=edge, alpha=alpha, linewidth=1.6, zorder=depth - level)
-            )
-        left = 0.32 * inset + 0.6
-        axes.text(left, top + band - 0.52, lines(region.title, 90), fontsize=12, fontweight="bold", color=colour, va="center", zorder=9)
-        axes.text(19.4 - 0.32 * inset, top + band - 0.52, lines(region.subtitle, 90), fontsize=9.5, color=MUTED, va="center", ha="right", zorder=9)
+            shape = FancyBboxPatch((inset, bottom), 20 - 2 * inset, top - bottom, boxstyle="round,pad=0,rounding_size=0.45")
+            shape.set(facecolor=face, edgecolor=edge, alpha=alpha, linewidth=1.6, zorder=depth - level)
+            axes.add_patch(shape)
+        left, head = inset + 0.6, top - 0.55
+        axes.text(left, head, lines(region.title, 90), fontsize=12, fontweight="bold", color=colour, va="center", zorder=9)
+        axes.text(19.4 - inset, head, lines(region.subtitle, 90), fontsize=9.5, color=MUTED, va="center", ha="right", zorder=9)
         for place, (name, evidence) in enumerate(region.placed):
-            y = top + band - header - row * (place + 0.5) + 0.12
+            y = top - header - row * (place + 0.5)
             axes.plot([left + 0.12], [y], marker="o", markersize=6, color=colour, zorder=9)
             axes.text(left + 0.5, y, lines(name, 90), fontsize=10.5, va="center", zorder=9)
-            axes.text(left + 5.3, y, lines(evidence, 90), fontsize=9, color=MUTED, va="center", zorder=9)
-        top += band
-    axes.set_xlim(-0.2, 20.2)
-    axes.set_ylim(-gap * depth, top + 0.2)
+            axes.text(6.6, y, lines(evidence, 90), fontsize=9, color=MUTED, va="center", zorder=9)
+    axes.set_xlim(-0.1, 20.1)
+    axes.set_ylim(-0.1, top + 0.1)
     axes.set_title(lines(figure.title, 88))
 
 

@@ -71,7 +71,7 @@ def _figure(folder: Path, name: str, figure: Mapping[str, Any]) -> str:
     prefix = re.sub(r"[^A-Za-z0-9]+", "-", f"{name}-{figure['svg'].removesuffix('.svg')}")
     svg = _inline_svg(folder / name / figure["svg"], prefix, figure["alt"])
     links = " · ".join(f'<a href="{escape(name)}/{escape(figure[kind])}">{kind.upper()}</a>' for kind in ("svg", "png"))
-    return f"<figure>{svg}<figcaption>{escape(figure['title'])} {links}</figcaption></figure>"
+    return f"<figure>{svg}<figcaption>Drawing: {links}</figcaption></figure>"
 
 
 def _check(check: Mapping[str, Any]) -> str:
