@@ -189,9 +189,12 @@ QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (Question, Catego
 
 def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
     """The query `name` with these parameters. Raises RefusedError("unknown-query" or "bad-parameters")."""
-    kind = QUERIES.get(name)
+    from local_dp.learner_queries import LEARNER_QUERIES  # here, because those queries build on this module
+
+    known = QUERIES | LEARNER_QUERIES
+    kind = known.get(name)
     if kind is None:
-        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(QUERIES)}")
+        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(known)}")
     try:
         return kind(**params)
     except (TypeError, InputError) as error:
