@@ -1,6 +1,7 @@
 """Figures: the only importer of matplotlib. What was measured has markers and a confidence band, theory is a line, a proven bound is dashed."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 # Okabe and Ito's palette, the yellow left out and the light ones darkened to stand on white: told apart by colour-blind readers.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+EXPONENT = re.compile(r"\^(?:(-?\w+(?:\.\d+)?)|\(([^()\n]+)\))")
 _LABEL_WIDTH = 27  # characters a direct label may have on one line
 _LINE_HEIGHT = 0.052  # of the axes, for one line of a direct label
 _STYLE: dict[str, Any] = {
@@ -77,8 +79,9 @@ def _write(canvas: "Canvas", path: Path) -> None:
 
 
 def lines(text: str, width: int) -> str:
-    """The text in lines of at most `width` characters; a dollar sign is a dollar sign, not mathematics."""
-    return wrap(text, width).replace("$", r"\$")
+    """The text in lines of at most `width` characters. Exponents such as 2^d and 2^(-d/2) are raised; otherwise a dollar sign is a dollar sign."""
+    escaped = wrap(text, width).replace("$", r"\$")
+    return EXPONENT.sub(lambda found: rf"$^{{\mathregular{{{found[1] or found[2]}}}}}$", escaped)
 
 
 def save(figure: Figure | Regions, *paths: Path) -> None:

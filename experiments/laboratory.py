@@ -43,7 +43,11 @@ def experiment(
         def concluded(running: str, verdict: str) -> None:
             bar.update(tasks[running], verdict=verdict)
 
-        verdicts = run_experiments(modules, scale, seed, out, progress, concluded)
+        try:
+            verdicts = run_experiments(modules, scale, seed, out, progress, concluded)
+        except KeyboardInterrupt:
+            bar.console.print("stopped; what was measured is kept, and the same command goes on from it")
+            raise typer.Exit(130) from None
     page = write_report(out)
     for each, verdict in verdicts.items():
         typer.echo(f"{each}: {verdict}")

@@ -9,6 +9,7 @@ from string import Template
 from typing import Any
 
 from experiments.catalogue import NAMES
+from experiments.figures import COLOURS, EXPONENT, INK, MUTED, PAPER, RULE
 from experiments.results import Results, read_results
 from experiments.store import write_text
 from local_dp.errors import InputError
@@ -16,6 +17,11 @@ from local_dp.errors import InputError
 PAGE = "report.html"
 NOT_RUN = "not run"
 _SIGNS = {"shown": "✓ shown", "not shown": "✗ not shown", NOT_RUN: "– not run"}
+
+
+def prose(text: str) -> str:
+    """Text as markup: everything escaped, exponents such as 2^d and 2^(-d/2) raised."""
+    return EXPONENT.sub(lambda found: f"<sup>{found[1] or found[2]}</sup>", escape(text))
 
 
 def badge(verdict: str) -> str:
@@ -41,18 +47,16 @@ def _table(table: Mapping[str, Any]) -> str:
     rows: Sequence[Sequence[Any]] = table["rows"]
     numeric = [bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows) for place in range(len(columns))]
     kinds = [' class="number"' if each else "" for each in numeric]
-    head = "".join(f'<th scope="col"{kind}>{escape(name)}</th>' for name, kind in zip(columns, kinds, strict=True))
-    body = "\n".join("<tr>" + "".join(f"<td{kind}>{escape(cell(value))}</td>" for value, kind in zip(row, kinds, strict=True)) + "</tr>" for row in rows)
+    head = "".join(f'<th scope="col"{kind}>{prose(name)}</th>' for name, kind in zip(columns, kinds, strict=True))
+    body = "\n".join("<tr>" + "".join(f"<td{kind}>{prose(cell(value))}</td>" for value, kind in zip(row, kinds, strict=True)) + "</tr>" for row in rows)
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table["title"])}"><table><caption>{escape(table["title"])}</caption>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table["title"])}"><table><caption>{prose(table["title"])}</caption>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
     )
 
 
 def _inline_svg(path: Path, prefix: str, alt: str) -> str:
     """A drawing as part of the page: names made unique, colours handed to the page's style sheet, which has a light and a dark set."""
-    from experiments.figures import COLOURS, INK, MUTED, PAPER, RULE
-
     try:
         svg = path.read_text(encoding="utf-8")
     except OSError:
@@ -71,26 +75,27 @@ def _figure(folder: Path, name: str, figure: Mapping[str, Any]) -> str:
     prefix = re.sub(r"[^A-Za-z0-9]+", "-", f"{name}-{figure['svg'].removesuffix('.svg')}")
     svg = _inline_svg(folder / name / figure["svg"], prefix, figure["alt"])
     links = " · ".join(f'<a href="{escape(name)}/{escape(figure[kind])}">{kind.upper()}</a>' for kind in ("svg", "png"))
-    return f"<figure>{svg}<figcaption>Drawing: {links}</figcaption></figure>"
+    drawing = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(figure["title"])}">{svg}</div>'
+    return f"<figure>{drawing}<figcaption>Drawing: {links}</figcaption></figure>"
 
 
 def _check(check: Mapping[str, Any]) -> str:
     mark = badge("shown" if check["shown"] else "not shown")
-    return f'<li>{mark}<span>{escape(check["statement"])}</span><span class="evidence">{escape(check["evidence"])}</span></li>'
+    return f'<li>{mark}<span>{prose(check["statement"])}</span><span class="evidence">{prose(check["evidence"])}</span></li>'
 
 
 def _experiment(folder: Path, results: Results) -> str:
     name = results["name"]
     tables = results["tables"]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in results["notes"])
+    notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
     csv_links = ", ".join(f'<a href="{escape(name)}/{escape(table["csv"])}">{escape(table["csv"])}</a>' for table in tables)
     data = f'<p class="files">Data: <a href="{escape(name)}/results.json">results.json</a>{", " if csv_links else ""}{csv_links}</p>'
     return "\n".join(
         [
             f'<section class="experiment" id="{escape(name)}" aria-labelledby="{escape(name)}-title">',
-            f'<p class="eyebrow">Experiment <code>{escape(name)}</code> · {escape(results["source"])}</p>',
-            f'<div class="heading"><h2 id="{escape(name)}-title">{escape(results["title"])}</h2>{badge(results["verdict"])}</div>',
-            f'<div class="claim"><p>{escape(results["claim"])}</p></div>',
+            f'<p class="eyebrow">Experiment <code>{escape(name)}</code> · {prose(results["source"])}</p>',
+            f'<div class="heading"><h2 id="{escape(name)}-title">{prose(results["title"])}</h2>{badge(results["verdict"])}</div>',
+            f'<div class="claim"><p>{prose(results["claim"])}</p></div>',
             *(_figure(folder, name, figure) for figure in results["figures"]),
             f'<h3>What was checked</h3><ul class="checks">{"".join(map(_check, results["checks"]))}</ul>',
             *map(_table, tables),
@@ -111,7 +116,7 @@ def _summary(found: Mapping[str, Results], names: Sequence[str]) -> str:
             continue
         passed = sum(check["shown"] for check in results["checks"])
         rows.append(
-            f'<tr><td><code>{escape(name)}</code></td><td><a href="#{escape(name)}">{escape(results["title"])}</a></td>'
+            f'<tr><td><code>{escape(name)}</code></td><td><a href="#{escape(name)}">{prose(results["title"])}</a></td>'
             f"<td>{passed} of {len(results['checks'])}</td><td>{badge(results['verdict'])}</td></tr>"
         )
     head = "".join(f'<th scope="col">{text}</th>' for text in ("Experiment", "What it shows", "Checks", "Verdict"))

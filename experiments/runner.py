@@ -20,7 +20,8 @@ from experiments.store import MeasurementStore, code_stamp
 from local_dp.errors import LocalDPError
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
-_ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+# The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
+_WORKER_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
 def measure(module: str, point: Point, seed: int) -> Measurement:
@@ -42,10 +43,10 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes started meanwhile do linear algebra on one thread: the cores are shared already, and sums do not depend on their number."""
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(_ONE_THREAD)
+def _worker_environment() -> Iterator[None]:
+    """Processes started meanwhile do linear algebra on one thread and hash alike."""
+    before = {name: os.environ.get(name) for name in _WORKER_ENVIRONMENT}
+    os.environ.update(_WORKER_ENVIRONMENT)
     try:
         yield
     finally:
@@ -62,7 +63,7 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     before: set[BaseProcess] = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
     try:
-        with _one_thread_each():
+        with _worker_environment():
             yield pool
     except BaseException:
         for worker in set(multiprocessing.active_children()) - before:
@@ -91,10 +92,7 @@ class Job:
     seed: int
     folder: Path
     store: MeasurementStore
-
-    @property
-    def points(self) -> list[Point]:
-        return load(self.module).points(self.scale)
+    points: list[Point]
 
     def missing(self) -> list[Point]:
         """The points not yet measured."""
@@ -130,7 +128,7 @@ def run_experiments(
     jobs = []
     for module in modules:
         folder = out / load(module).name
-        jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module))))
+        jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module)), load(module).points(scale)))
     left = {job.module: len(job.missing()) for job in jobs}
     verdicts = {}
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.claim import Curve, Figure
+from experiments.claim import Curve, Figure, Finding
 from experiments.figures import _spread, alt_text, plot_estimates, save
-from experiments.report import badge, build_page, cell, write_report
+from experiments.report import badge, build_page, cell, prose, write_report
+from experiments.results import read_results
 from experiments.runner import run_experiments
 from local_dp.errors import InputError
 
@@ -28,6 +29,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run_experiments(["tests.toy_experiment", "tests.wrong_toy_experiment"], "quick", 1, out)
     write_report(out)
     return out
+
+
+def test_wrong_protocol_is_not_shown(folder: Path) -> None:
+    """A verdict is computed: the twin whose server forgets the bias is "not shown", and so is a finding without checks."""
+    right, wrong = (read_results(folder / name) for name in ("toy", "wrong-toy"))
+    assert right is not None
+    assert wrong is not None
+    assert (right["verdict"], wrong["verdict"]) == ("shown", "not shown")
+    assert [check["shown"] for check in wrong["checks"]] == [False]
+    assert Finding(checks=[]).verdict == "not shown"
 
 
 class _Page(HTMLParser):
@@ -102,8 +113,9 @@ def test_page_is_repeatable_and_refuses_broken_results(folder: Path, tmp_path: P
 
 
 def test_cells_and_badges() -> None:
-    """Numbers are shown to four digits and in groups of three; a verdict's mark carries the word."""
+    """Numbers are shown to four digits and in groups of three; exponents are raised; a verdict's mark carries the word."""
     assert [cell(value) for value in (1234567, 0.123456, 28847.3, True, None, "x")] == ["1,234,567", "0.1235", "28,847", "yes", "–", "x"]
+    assert prose("2^d < e^(-n/2)^2 & d^3.2.") == "2<sup>d</sup> &lt; e<sup>-n/2</sup><sup>2</sup> &amp; d<sup>3.2</sup>."
     assert badge("not shown") == '<span class="badge not-shown">✗ not shown</span>'
 
 
