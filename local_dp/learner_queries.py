@@ -1,4 +1,4 @@
-"""Queries of learners: parities, signed labels, products, descent directions and nearest centres. Lists of numbers travel as text, exactly."""
+"""Queries of learners: correlations, signed labels, products, descent directions and nearest centres. Lists of numbers travel as text, exactly."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints
+from local_dp.arrays import Bools, Floats, Ints
 from local_dp.errors import InputError
 from local_dp.queries import MEAN_STEPS, Query
 from local_dp.questions import Expression, evaluate, parse
@@ -57,29 +57,31 @@ def _check_bound(bound: float) -> None:
 
 
 @dataclass(frozen=True)
-class Parity(Query):
-    """1 where an odd number of the 0/1 columns is 1. On the [-1, 1] scale its expectation is minus that of the product of signs (-1)^column."""
+class Correlation(Query):
+    """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: its expectation on the [-1, 1] scale is a Fourier coefficient of the label."""
 
-    name: ClassVar[str] = "parity"
+    name: ClassVar[str] = "correlation"
     columns: tuple[str, ...]
+    label: str
 
     def __post_init__(self) -> None:
-        _check_columns(self.columns)
+        if len(set(self.columns)) != len(self.columns):
+            raise InputError(f"the columns are {self.columns!r}; give each once")
 
     @property
     def domain(self) -> Domain:
         return symbols(2)
 
     def __call__(self, records: Records) -> Ints:
-        odd = np.zeros(len(records), dtype=np.bool_)
+        agrees: Bools = records[self.label] == 1
         for name in self.columns:
-            odd ^= records[name] == 1
-        return odd.view(np.uint8)
+            agrees = agrees ^ (records[name] == 1)
+        return agrees.view(np.uint8)
 
 
 @dataclass(frozen=True)
 class SignedLabel(Query):
-    """+1 where the condition holds and the 0/1 label is 1, -1 where it holds and the label is not 1, 0 elsewhere; as levels 2, 0 and 1 of two steps."""
+    """The +1/-1 label where the condition holds (a label other than 1 counts as -1), 0 elsewhere; as the levels 2, 0 and 1 of two steps."""
 
     name: ClassVar[str] = "signed-label"
     condition: str
@@ -274,4 +276,4 @@ class CentreSum(_ByCentre):
         return on_lattice(self.belongs(points) * points[self.coordinate], self.bound)
 
 
-LEARNER_QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (Parity, SignedLabel, Product, Mistake, Descent, NearestCentre, CentreSum)}
+LEARNER_QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (Correlation, SignedLabel, Product, Mistake, Descent, NearestCentre, CentreSum)}

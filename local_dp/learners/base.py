@@ -4,8 +4,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar, get_origin, get_type_hints
 
+import numpy as np
+
 from local_dp import bounds
-from local_dp.arrays import Ints
+from local_dp.arrays import Bools, Ints
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
 from local_dp.oracles.sq import StatisticalQuery
@@ -20,7 +22,7 @@ class Classifier(Protocol):
     """A hypothesis: it predicts the label of each record."""
 
     def predict(self, records: Records) -> Ints:
-        """The predicted labels, shape (n,)."""
+        """The predicted labels, +1 or -1, shape (n,)."""
         ...
 
 
@@ -84,6 +86,11 @@ class Learner(ABC, Generic[H]):
         """NASQ or SQ, read off the type of `algorithm`."""
         returned = get_type_hints(cls.algorithm)["return"]
         return {Nonadaptive: "NASQ", Adaptive: "SQ"}[get_origin(returned)]
+
+
+def signs(yes: Bools) -> Ints:
+    """+1 for yes and -1 for no."""
+    return np.where(yes, 1, -1).astype(np.int8)
 
 
 def share(answer: float) -> float:

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints
+from local_dp.arrays import Bools, Ints
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, check_dimension, share
+from local_dp.learners.base import Learner, check_dimension, share, signs
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.queries import Question
 from local_dp.records import Records
@@ -23,24 +23,28 @@ class Literal:
     def __str__(self) -> str:
         return f"x{self.place} == {self.value}"
 
-    def holds(self, records: Records) -> Ints:
-        """1 where it holds."""
-        holds: Ints = (records[f"x{self.place}"] == self.value).view(np.uint8)
+    def holds(self, records: Records) -> Bools:
+        """Where it holds, shape (n,)."""
+        holds: Bools = records[f"x{self.place}"] == self.value
         return holds
 
 
 @dataclass(frozen=True)
 class AllOf:
-    """1 where every literal holds; of no literals, always 1."""
+    """+1 where every literal holds, else -1; of no literals, always +1."""
 
     literals: tuple[Literal, ...]
 
-    def predict(self, records: Records) -> Ints:
-        """The conjunction of each record, shape (n,)."""
-        every = np.ones(len(records), dtype=np.uint8)
+    def holds(self, records: Records) -> Bools:
+        """Where every literal holds, shape (n,)."""
+        every = np.ones(len(records), dtype=np.bool_)
         for literal in self.literals:
             every &= literal.holds(records)
         return every
+
+    def predict(self, records: Records) -> Ints:
+        """The label of each record, shape (n,)."""
+        return signs(self.holds(records))
 
 
 @dataclass(frozen=True, kw_only=True)

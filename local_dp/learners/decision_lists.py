@@ -13,10 +13,12 @@ from local_dp.oracles.sq import StatisticalQuery
 from local_dp.queries import Question
 from local_dp.records import Records
 
+LABELS = (-1, 1)
+
 
 @dataclass(frozen=True)
 class Rule:
-    """If the literal holds (always, if there is none), the label."""
+    """If the literal holds (always, if there is none), the label +1 or -1."""
 
     literal: Literal | None
     label: int
@@ -24,15 +26,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleList:
-    """The label of the first rule whose literal holds; 0 if none does."""
+    """The label of the first rule whose literal holds; -1 if none does."""
 
     rules: tuple[Rule, ...]
 
     def predict(self, records: Records) -> Ints:
         """The list's label of each record, shape (n,)."""
-        labels = np.zeros(len(records), dtype=np.uint8)
+        labels = np.full(len(records), -1, dtype=np.int8)
         for rule in reversed(self.rules):
-            labels = np.where(1 if rule.literal is None else rule.literal.holds(records), np.uint8(rule.label), labels)
+            labels = np.where(True if rule.literal is None else rule.literal.holds(records), np.int8(rule.label), labels)
         return labels
 
 
@@ -40,8 +42,8 @@ class RuleList:
 class DecisionLists(Learner[RuleList]):
     """Learns a list of rules "if literal then label" over {0,1}^d under every distribution: error at most alpha.
 
-    Each round asks, for each literal of an unused variable and for "always", how many of the examples that no rule has caught satisfy it with label 0 and
-    with label 1; of the literals that are pure within the tolerance it takes the one that catches most. The first rule of the target that is not yet in the
+    Each round asks, for each literal of an unused variable and for "always", how many of the examples that no rule has caught satisfy it with label -1 and
+    with label +1; of the literals that are pure within the tolerance it takes the one that catches most. The first rule of the target that is not yet in the
     list is pure, so there always is one; after d rules only "always" is left, and each rule misses at most twice the tolerance, so alpha / (d + 1) on the
     +1/-1 scale is enough. At most 2 (d + 1)^2 queries. No non-adaptive learner with polynomial cost exists (Daniely, Feldman 2019).
     Source: Rivest 1987; Kearns 1998.
@@ -76,7 +78,7 @@ class DecisionLists(Learner[RuleList]):
         while True:
             unused = set(range(self.d)) - {literal.place for literal in caught}
             candidates = [None, *(Literal(place, value) for place in sorted(unused) for value in (0, 1))]
-            answers = yield tuple(self.ask(Question(_uncaught(caught, literal, label))) for literal in candidates for label in (0, 1))
+            answers = yield tuple(self.ask(Question(_uncaught(caught, literal, label))) for literal in candidates for label in LABELS)
             rule = self._best(candidates, np.array([share(answer) for answer in answers]).reshape(-1, 2))
             rules.append(rule)
             if rule.literal is None:
@@ -88,7 +90,7 @@ class DecisionLists(Learner[RuleList]):
         missed = mass.min(axis=1)
         pure = missed <= max(self.tolerance / 2 * (1 + 1e-9), missed.min())
         chosen = 0 if pure[0] else int(np.where(pure, mass.max(axis=1), -np.inf).argmax())
-        return Rule(candidates[chosen], int(mass[chosen].argmax()))
+        return Rule(candidates[chosen], LABELS[int(mass[chosen].argmax())])
 
 
 def _uncaught(caught: list[Literal], literal: Literal | None, label: int) -> str:

@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.learners.base import Classifier, check_dimension, features
+from local_dp.learners.base import Classifier, check_dimension, features, signs
 from local_dp.populations import Finite
 from local_dp.records import Records
 
@@ -40,13 +40,13 @@ def first_one_law(d: int) -> Floats:
 
 
 def labelled(records: Records, shares: Sequence[float] | Floats, concept: Classifier, size: int = 1, seed: int = 0, flip: float = 0.0) -> Finite:
-    """Examples (x, concept(x)) with y in {0, 1}, flipped with probability `flip`; a positive `flip` makes the task agnostic."""
-    y = concept.predict(records).astype(np.uint8)
+    """Examples (x, concept(x)) with y = +1 or -1, flipped with probability `flip`; a positive `flip` makes the task agnostic."""
+    y = concept.predict(records)
     clean = Finite(Records({**records.columns, "y": y}), np.asarray(shares).tolist(), size, seed)
     if flip == 0:
         return clean
     columns = {name: np.concatenate([values, values]) for name, values in records.columns.items()}
-    both = Records({**columns, "y": np.concatenate([y, 1 - y])})
+    both = Records({**columns, "y": np.concatenate([y, -y])})
     return Finite(both, np.concatenate([(1 - flip) * clean.shares, flip * clean.shares]).tolist(), size, seed)
 
 
@@ -61,10 +61,10 @@ def line(bits: int) -> Records:
 
 
 def naive_bayes_examples(prior: float, yes: Sequence[Sequence[float]], size: int = 1, seed: int = 0) -> Finite:
-    """Pr[y = 1] = prior and, given y = b, independent features with Pr[x_j = 1] = yes[b][j]."""
+    """Pr[y = 1] = prior and, given y, independent features with Pr[x_j = 1] = yes[0][j] for y = -1 and yes[1][j] for y = 1."""
     records = cube(len(yes[0]))
     columns = {name: np.concatenate([values, values]) for name, values in records.columns.items()}
-    y = np.repeat(np.array([0, 1], dtype=np.uint8), len(records))
+    y = np.repeat(np.array([-1, 1], dtype=np.int8), len(records))
     shares = np.concatenate([(1 - prior) * product_law(yes[0]), prior * product_law(yes[1])])
     return Finite(Records({**columns, "y": y}), shares.tolist(), size, seed)
 
@@ -81,7 +81,7 @@ def halfspace_examples(weights: Sequence[float], gamma: float, size: int = 1, se
     kept = np.flatnonzero(np.abs(score) >= gamma - 1e-12)
     if not len(kept):
         raise InputError(f"no point of the cube has margin {gamma} for these weights; give a smaller margin")
-    y = np.where(score > 0, 1, -1).astype(np.int8)
+    y = signs(score > 0)
     return Finite(Records({**records.columns, "y": y}).take(kept), [1 / len(kept)] * len(kept), size, seed)
 
 

@@ -10,15 +10,15 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learner_queries import Parity
-from local_dp.learners.base import Learner, check_dimension, features
+from local_dp.learner_queries import Correlation
+from local_dp.learners.base import Learner, check_dimension, features, signs
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.records import Records
 
 
 @dataclass(frozen=True)
 class Polynomial:
-    """1 where sum_S coefficient_S (-1)^(sum of x_j over S) is negative: bits count as signs (-1)^bit, so a label 1 is the sign -1."""
+    """The sign of sum_S coefficient_S (-1)^(sum of x_j over S)."""
 
     sets: tuple[tuple[int, ...], ...]
     coefficients: tuple[float, ...]
@@ -31,7 +31,7 @@ class Polynomial:
             for place in members:
                 odd ^= records[f"x{place}"] == 1
             total += coefficient * np.where(odd, -1.0, 1.0)
-        return (total < 0).view(np.uint8)
+        return signs(total > 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,5 @@ class LowDegree(Learner[Polynomial]):
 
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Polynomial]:
         sets, columns = self.sets, features(self.d)
-        queries = tuple(self.ask(Parity((*(columns[place] for place in members), "y"))) for members in sets)
-        # yes counts as +1 and is an odd parity, which is the sign -1 of the product
-        return Nonadaptive(queries, lambda answers: Polynomial(sets, tuple(-answer for answer in answers)))
+        queries = tuple(self.ask(Correlation(tuple(columns[place] for place in members), "y")) for members in sets)
+        return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))

@@ -10,7 +10,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learner_queries import Descent, Mistake, matrix, written
-from local_dp.learners.base import Learner, check_dimension, features, share
+from local_dp.learners.base import Learner, check_dimension, features, share, signs
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.records import Records
 
@@ -24,7 +24,7 @@ class Halfspace:
     def predict(self, records: Records) -> Ints:
         """The side of each record, +1 or -1, shape (n,)."""
         score = np.array(self.weights) @ matrix(records, features(len(self.weights)))
-        return np.where(score > 0, 1, -1).astype(np.int8)
+        return signs(score > 0)
 
 
 def check_margin(d: int, gamma: float, bound: float | None) -> float:

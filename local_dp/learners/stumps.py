@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, check_dimension
+from local_dp.learners.base import Learner, check_dimension, signs
 from local_dp.learners.conjunctions import Literal
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.queries import Question
@@ -16,20 +16,20 @@ from local_dp.records import Records
 
 @dataclass(frozen=True)
 class Stump:
-    """1 where its literal holds."""
+    """+1 where its literal holds, else -1."""
 
     literal: Literal
 
     def predict(self, records: Records) -> Ints:
         """The stump's label of each record, shape (n,)."""
-        return self.literal.holds(records)
+        return signs(self.literal.holds(records))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stumps(Learner[Stump]):
     """Learns the best single literal over {0,1}^d, agnostically: error at most that of the best one plus alpha.
 
-    Asks for the d correlations E[x_j y] (as signs) at once and takes the largest in absolute value. Tolerance alpha: errors are half of correlations, and two
+    Asks for the d correlations E[(-1)^(1 - x_j) y] at once and takes the largest in absolute value. Tolerance alpha: errors are half of correlations, and two
     answers are compared. Source: Kearns 1998; limits 9.
     """
 
@@ -58,4 +58,4 @@ class Stumps(Learner[Stump]):
             best = int(np.abs(answers).argmax())
             return Stump(Literal(best, int(answers[best] >= 0)))
 
-        return Nonadaptive(tuple(self.ask(Question(f"x{place} == y")) for place in range(self.d)), decode)
+        return Nonadaptive(tuple(self.ask(Question(f"(x{place} == 1 and y == 1) or (x{place} == 0 and y == -1)")) for place in range(self.d)), decode)

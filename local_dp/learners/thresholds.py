@@ -8,20 +8,20 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.interaction import Nonadaptive
 from local_dp.learner_queries import SignedLabel
-from local_dp.learners.base import Learner, check_dimension
+from local_dp.learners.base import Learner, check_dimension, signs
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.records import Records
 
 
 @dataclass(frozen=True)
 class AtLeast:
-    """1 where x >= threshold."""
+    """+1 where x >= threshold, else -1."""
 
     threshold: int
 
     def predict(self, records: Records) -> Ints:
-        """Whether each record reaches the threshold, shape (n,)."""
-        return (records["x"] >= self.threshold).view(np.uint8)
+        """The label of each record, shape (n,)."""
+        return signs(records["x"] >= self.threshold)
 
 
 def dyadic(bits: int) -> tuple[tuple[int, int], ...]:
@@ -43,7 +43,7 @@ def prefix(stop: int, bits: int) -> tuple[tuple[int, int], ...]:
 class Thresholds(Learner[AtLeast]):
     """Learns a threshold on {0, ..., 2^bits - 1}, agnostically and under every distribution: error at most that of the best one plus alpha.
 
-    The error of the threshold t is a constant plus E[sign(y) 1(x < t)], and that is a sum of at most `bits` dyadic queries; two such sums are compared.
+    The error of the threshold t is a constant plus E[y 1(x < t)], and that is a sum of at most `bits` dyadic queries; two such sums are compared.
     Asks for the 2^bits - 1 left children at once, within alpha / (2 bits). Source: dyadic (tree) decomposition; limits 9.
     """
 

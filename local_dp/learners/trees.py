@@ -10,6 +10,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import Learner, check_dimension, share
 from local_dp.learners.conjunctions import AllOf, Literal
+from local_dp.learners.decision_lists import LABELS
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.queries import Question
 from local_dp.records import Records
@@ -25,9 +26,9 @@ class Tree:
 
     def predict(self, records: Records) -> Ints:
         """The tree's label of each record, shape (n,)."""
-        labels = np.zeros(len(records), dtype=np.uint8)
+        labels = np.full(len(records), -1, dtype=np.int8)
         for path, label in self.leaves:
-            labels |= AllOf(path).predict(records) * np.uint8(label)
+            labels[AllOf(path).holds(records)] = label
         return labels
 
 
@@ -67,7 +68,7 @@ class Trees(Learner[Tree]):
         return Adaptive(self._play)
 
     def _play(self) -> Play[StatisticalQuery, float, Tree]:
-        open_leaves: dict[Path, int] = {(): 0}
+        open_leaves: dict[Path, int] = {(): -1}
         closed: dict[Path, int] = {}
         for _ in range(self.depth):
             asked = [self._questions(path) for path in open_leaves]
@@ -76,7 +77,7 @@ class Trees(Learner[Tree]):
             for path, leaf in zip(open_leaves, asked, strict=True):
                 mass = np.array([share(next(answers)) for _ in leaf]).reshape(-1, 2)
                 if mass[0].min() <= self.tolerance / 2:  # pure as far as the answers can tell
-                    closed[path] = int(mass[0].argmax())
+                    closed[path] = LABELS[int(mass[0].argmax())]
                 else:
                     children |= _split(path, self._unused(path), mass)
             open_leaves = children
@@ -89,7 +90,7 @@ class Trees(Learner[Tree]):
 
     def _questions(self, path: Path) -> tuple[StatisticalQuery, ...]:
         cells = [path, *((*path, Literal(place)) for place in self._unused(path))]
-        return tuple(self.ask(Question(" and ".join([f"y == {label}", *map(str, cell)]))) for cell in cells for label in (0, 1))
+        return tuple(self.ask(Question(" and ".join([f"y == {label}", *map(str, cell)]))) for cell in cells for label in LABELS)
 
 
 def _split(path: Path, places: list[int], mass: Floats) -> dict[Path, int]:
@@ -98,4 +99,4 @@ def _split(path: Path, places: list[int], mass: Floats) -> dict[Path, int]:
     zeros = np.clip(mass[0] - mass[1:], 0, None)
     impurity = sum(side.prod(axis=1) / np.maximum(side.sum(axis=1), 1e-12) for side in (ones, zeros))
     best = int(np.argmin(impurity))
-    return {(*path, Literal(places[best], value)): int(side[best].argmax()) for value, side in enumerate((zeros, ones))}
+    return {(*path, Literal(places[best], value)): LABELS[int(side[best].argmax())] for value, side in enumerate((zeros, ones))}
