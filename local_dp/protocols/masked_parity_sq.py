@@ -19,7 +19,7 @@ NonadaptiveLearner: TypeAlias = Nonadaptive[StatisticalQuery, float, Concept]
 AdaptiveLearner: TypeAlias = Adaptive[StatisticalQuery, float, Concept]
 
 
-def success_bound(d: int, queries: int, tolerance: float) -> float:
+def success_bound(d: int, queries: float, tolerance: float) -> float:
     """Pr[error < 1/4] <= 1/2 + q / (8 tau^2 2^d) for every non-adaptive learner: Theorem 5.1 corrected, and tight (limits 3.1, E5)."""
     return min(1.0, 0.5 + queries / (8 * tolerance**2 * 2.0**d))
 
