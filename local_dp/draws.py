@@ -2,11 +2,14 @@
 
 from fractions import Fraction
 
+import numpy as np
+
 from local_dp.arrays import Words
 from local_dp.errors import InputError
 from local_dp.noise import Noise
 
 WORD_BITS = 64
+_BLOCK = 256  # words fetched at a time: a call for one word costs as much
 _ONE = Fraction(1)
 
 
@@ -20,11 +23,16 @@ class Draws:
         self._noise = noise
         self._round = round
         self._at = 0
+        self._ready = np.zeros(0, dtype=np.uint64)
 
     def words(self, count: int) -> Words:
         """The next `count` uniform 64-bit words."""
-        start, self._at = self._at, self._at + count
-        return self._noise.words(self._round, start, self._at, WORD_BITS)
+        missing = count - len(self._ready)
+        if missing > 0:
+            start, self._at = self._at, self._at + max(missing, _BLOCK)
+            self._ready = np.concatenate([self._ready, self._noise.words(self._round, start, self._at, WORD_BITS)])
+        taken, self._ready = self._ready[:count], self._ready[count:]
+        return taken
 
     def below(self, limit: int) -> int:
         """A uniform whole number from 0 to limit - 1, by rejection: fewer than two tries on average."""

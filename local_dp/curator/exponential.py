@@ -34,9 +34,9 @@ def log_probabilities(scores: Ints | Floats, epsilon: float, sensitivity: float 
 class ExponentialMechanism:
     """Chooses candidate h with probability proportional to a^(best - score(h)), a = e^(-eps / (2 sensitivity)), for whole scores.
 
-    Privacy: epsilon. No float touches the choice: a is a multiple of 2^-40, the weights are whole numbers within 2^-96 of its powers, and a is rounded up by more
-    than that costs, so the realised law (`law`) keeps to epsilon exactly. Scores more than `reach` below the best count as `reach` below it: score and best change
-    by at most the sensitivity, so does the larger of score and best - reach, and privacy is as before.
+    Privacy: epsilon. No float touches the choice: a is a multiple of 2^-40, the weights are whole numbers within 2^-96 of its powers, and a is rounded up by
+    more than that costs, so the realised law (`law`) keeps to epsilon exactly. Scores more than `reach` below the best count as `reach` below it: score and
+    best change by at most the sensitivity, so does the larger of score and best - reach, and privacy is as before.
     Utility: the clamped ones have total probability below e^-45. Cost: O(|H| + reach), reach about (ln |H| + 45) 2 sensitivity / eps.
     Source: KLNRS 2008, Definition 3.5 and Theorem 3.6.
     """
