@@ -79,7 +79,7 @@ class Finding:
 
     checks: list[Check]
     tables: list[Table] = field(default_factory=list)
-    figures: list[Figure | Regions] = field(default_factory=list)
+    figures: Sequence[Figure | Regions] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
