@@ -124,6 +124,7 @@ def _draw_curves(axes: "Axes", figure: Figure) -> None:
 def _draw_line(axes: "Axes", curve: Curve, colour: str, marker: str, joined: bool) -> None:
     x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
     if curve.style == "measured":
+        joined = joined and bool(np.all(np.diff(x) > 0))  # else the points are a scatter
         if joined:
             axes.plot(x, y, linestyle="-", linewidth=0.9, alpha=0.6, color=colour, zorder=3)
         axes.plot(x, y, marker=marker, linestyle="none", markersize=6.5, color=colour, markeredgecolor=PAPER, zorder=4)

@@ -21,7 +21,7 @@ _SIGNS = {"shown": "✓ shown", "not shown": "✗ not shown", NOT_RUN: "– not 
 
 def prose(text: str) -> str:
     """Text as markup: everything escaped, exponents such as 2^d and 2^(-d/2) raised."""
-    return EXPONENT.sub(lambda found: f"<sup>{found[1] or found[2]}</sup>", escape(text))
+    return EXPONENT.sub(lambda found: f"<sup>{(found[1] or found[2]).replace('-', '−')}</sup>", escape(text))
 
 
 def badge(verdict: str) -> str:

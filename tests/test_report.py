@@ -115,7 +115,7 @@ def test_page_is_repeatable_and_refuses_broken_results(folder: Path, tmp_path: P
 def test_cells_and_badges() -> None:
     """Numbers are shown to four digits and in groups of three; exponents are raised; a verdict's mark carries the word."""
     assert [cell(value) for value in (1234567, 0.123456, 28847.3, True, None, "x")] == ["1,234,567", "0.1235", "28,847", "yes", "–", "x"]
-    assert prose("2^d < e^(-n/2)^2 & d^3.2.") == "2<sup>d</sup> &lt; e<sup>-n/2</sup><sup>2</sup> &amp; d<sup>3.2</sup>."
+    assert prose("2^d < e^(-n/2)^2 & d^3.2.") == "2<sup>d</sup> &lt; e<sup>−n/2</sup><sup>2</sup> &amp; d<sup>3.2</sup>."
     assert badge("not shown") == '<span class="badge not-shown">✗ not shown</span>'
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import typer
 
 from experiments import catalogue, laboratory
 from experiments.runner import run_experiments
@@ -197,3 +198,16 @@ def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     printed = capsys.readouterr()
     assert printed.out == f"toy: shown\nreport: {tmp_path / 'report.html'}\n"
     assert "3/3" in printed.err
+
+
+def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The interrupt key ends `experiment` with the usual code 130 and one line on standard error."""
+
+    def interrupted(*arguments: object) -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("experiments.runner.run_experiments", interrupted)
+    with pytest.raises(typer.Exit) as ended:
+        laboratory.experiment("map", out=tmp_path)
+    assert ended.value.exit_code == 130
+    assert "the same command goes on" in capsys.readouterr().err
