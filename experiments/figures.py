@@ -106,6 +106,11 @@ def _groups(curves: Sequence[Curve]) -> list[int]:
     return [order.index(name) for name in names]
 
 
+def _marker(group: int) -> str:
+    """The marker of a group: another one when the colours come round again."""
+    return MARKERS[(group + group // len(COLOURS)) % len(MARKERS)]
+
+
 def _draw_curves(axes: "Axes", figure: Figure) -> None:
     bars = [curve for curve in figure.curves if curve.style == "bars"]
     for curve, group in zip(figure.curves, _groups(figure.curves), strict=True):
@@ -113,7 +118,7 @@ def _draw_curves(axes: "Axes", figure: Figure) -> None:
         if curve.style == "bars":
             _draw_bars(axes, curve, bars.index(curve), len(bars), colour)
         else:
-            _draw_line(axes, curve, colour, MARKERS[group % len(MARKERS)], joined=not figure.x_ticks)
+            _draw_line(axes, curve, colour, _marker(group), joined=not figure.x_ticks)
     axes.set_title(lines(figure.title, 88))
     axes.set_xlabel(lines(figure.x_label, 88))
     axes.set_ylabel(lines(figure.y_label, 60))
@@ -241,7 +246,7 @@ def _legend(axes: "Axes", figure: Figure) -> None:
         if curve.style == "bars":
             handles.append(Patch(color=colour, label=label))
         elif curve.style == "measured":
-            handles.append(Line2D([], [], color=colour, marker=MARKERS[group % len(MARKERS)], linewidth=1.1, label=label))
+            handles.append(Line2D([], [], color=colour, marker=_marker(group), linewidth=1.1, label=label))
         else:
             handles.append(Line2D([], [], color=colour, linestyle="-" if curve.style == "theory" else (0, (5, 3)), linewidth=1.8, label=label))
     columns = 1 if len(handles) > 9 else 2 if len(handles) > 2 else len(handles)

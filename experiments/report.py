@@ -146,11 +146,8 @@ def _template() -> Template:
 
 
 def write_report(folder: Path) -> Path:
-    """Writes the page into the folder; its path."""
+    """Writes the page into the folder; its path. Raises InputError if there are no results or the page cannot be written."""
     page = build_page(folder)
     path = folder / PAGE
-    try:
-        write_text(path, page)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    write_text(path, page)
     return path

@@ -3,7 +3,8 @@
 import ast
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
@@ -38,11 +39,21 @@ def canonical(value: Any) -> str:
     return json.dumps(plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raises InputError if what is done inside cannot write `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}; choose another folder, or make room") from None
+
+
 def write_text(path: Path, text: str) -> None:
-    """Replaces the file at once: a reader sees the old text or the new, never a part."""
+    """Replaces the file at once: a reader sees the old text or the new, never a part. Raises InputError if it cannot."""
     partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8", newline="\n")
-    os.replace(partial, path)
+    with writing(path):
+        partial.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(partial, path)
 
 
 def _source(module: str) -> Path | None:
@@ -89,13 +100,11 @@ class MeasurementStore:
         self.path = folder / "measurements.jsonl"
         self.stamp = stamp
         self._known: dict[Key, Measurement] = {}
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
-            kept = [line for line in lines if self._read(line)]
-            write_text(self.path, "".join(line + "\n" for line in kept))
-        except OSError as error:
-            raise InputError(f"cannot write results under {folder}: {error.strerror or error}; choose another folder with --out") from None
+        lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+        kept = [line for line in lines if self._read(line)]
+        write_text(self.path, "".join(line + "\n" for line in kept))
 
     def _read(self, line: str) -> bool:
         try:
@@ -114,7 +123,7 @@ class MeasurementStore:
     def add(self, point: Point, seed: int, measurement: Measurement) -> None:
         """Stores one measurement at once, as one appended line."""
         line = canonical({"code": self.stamp, "seed": seed, "point": point, "measurement": measurement})
-        with self.path.open("a", encoding="utf-8", newline="\n") as file:
+        with writing(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(line + "\n")
         entry: dict[str, Any] = json.loads(line)  # what a resumed run would read
         self._known[seed, canonical(point)] = entry["measurement"]

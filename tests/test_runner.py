@@ -183,8 +183,11 @@ def test_commands_refuse_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="seed is -1; give a whole number"):
         laboratory.experiment("map", seed=-1, out=tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"cannot write results under .*; choose another folder with --out"):
+    with pytest.raises(InputError, match=r"cannot write .*file/toy: Not a directory; choose another folder"):
         run_experiments([TOY], "quick", 1, tmp_path / "file")
+    (tmp_path / "full" / "toy" / "results.json").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"cannot write .*results\.json: Is a directory"):
+        run_experiments([TOY], "quick", 1, tmp_path / "full", workers=1)
     with pytest.raises(InputError, match="there is no folder"):
         laboratory.report(tmp_path / "nowhere")
     with pytest.raises(InputError, match="holds no results; make some with: local-dp experiment all"):
