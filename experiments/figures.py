@@ -1,16 +1,15 @@
 """Figures: the only importer of matplotlib. What was measured has markers and a confidence band, theory is a line, a proven bound is dashed."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import fill as wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from experiments.claim import Curve, Figure, Regions
+from experiments.figure_text import lines
 from local_dp.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 # Okabe and Ito's palette, the yellow left out and the light ones darkened to stand on white: told apart by colour-blind readers.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-EXPONENT = re.compile(r"\^(?:(-?\w+(?:\.\d+)?)|\(([^()\n]+)\))")
 _LABEL_WIDTH = 27  # characters a direct label may have on one line
 _LINE_HEIGHT = 0.052  # of the axes, for one line of a direct label
 _STYLE: dict[str, Any] = {
@@ -76,12 +74,6 @@ def _write(canvas: "Canvas", path: Path) -> None:
         canvas.savefig(path, dpi=160, metadata=undated)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot write the figure {path}: {error}") from None
-
-
-def lines(text: str, width: int) -> str:
-    """The text in lines of at most `width` characters. Exponents such as 2^d and 2^(-d/2) are raised; otherwise a dollar sign is a dollar sign."""
-    escaped = wrap(text, width).replace("$", r"\$")
-    return EXPONENT.sub(lambda found: rf"$^{{\mathregular{{{found[1] or found[2]}}}}}$", escaped)
 
 
 def save(figure: Figure | Regions, *paths: Path) -> None:
@@ -286,25 +278,6 @@ def _draw_regions(canvas: "Canvas", figure: Regions) -> None:
     axes.set_xlim(-0.1, 20.1)
     axes.set_ylim(-0.1, top + 0.1)
     axes.set_title(lines(figure.title, 88))
-
-
-def alt_text(figure: Figure | Regions) -> str:
-    """The figure in words, for a reader who does not see it."""
-    if isinstance(figure, Regions):
-        parts = [f"{region.title} ({region.subtitle}): {', '.join(name for name, _ in region.placed) or 'nothing'}" for region in figure.regions]
-        return f"{figure.title}. Nested regions, the innermost first. " + "; ".join(parts) + "."
-    axes = f"{figure.y_label}{' (logarithmic)' if figure.log_y else ''} against {figure.x_label}{' (logarithmic)' if figure.log_x else ''}"
-    return f"{figure.title}. {axes}. " + "; ".join(_in_words(curve, figure.x_ticks) for curve in figure.curves) + "."
-
-
-def _in_words(curve: Curve, ticks: tuple[str, ...]) -> str:
-    points = list(zip(curve.x, curve.y, strict=True))
-    if not points:
-        return f"{curve.label}: no points"
-    if ticks:
-        return f"{curve.label}: " + ", ".join(f"{ticks[int(x)]} {y:.3g}" for x, y in points if 0 <= int(x) < len(ticks))
-    (x0, y0), (x1, y1) = min(points), max(points)
-    return f"{curve.label} ({curve.style}): from {y0:.3g} at {x0:g} to {y1:.3g} at {x1:g}"
 
 
 def plot_estimates(

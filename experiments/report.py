@@ -9,7 +9,8 @@ from string import Template
 from typing import Any
 
 from experiments.catalogue import NAMES
-from experiments.figures import COLOURS, EXPONENT, INK, MUTED, PAPER, RULE
+from experiments.figure_text import EXPONENT
+from experiments.figures import COLOURS, INK, MUTED, PAPER, RULE
 from experiments.results import Results, read_results
 from experiments.store import write_text
 from local_dp.errors import InputError

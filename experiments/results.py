@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from experiments.claim import Experiment, Figure, Finding, Regions, Scale, Table
+from experiments.figure_text import alt_text
+from experiments.figures import save
 from experiments.store import plain, write_text
 from local_dp.errors import InputError
 
@@ -47,8 +49,6 @@ def _figure_data(figure: Figure | Regions, stem: str) -> dict[str, Any]:
 
 def write_results(folder: Path, experiment: Experiment, finding: Finding, scale: Scale, seed: int, stamp: str) -> None:
     """Writes every file. Nothing in them but the figures' drawing depends on anything except the measurements, the scale and the seed: no time, no machine."""
-    from experiments.figures import alt_text, save
-
     table_stems = _distinct([file_name(table.title) for table in finding.tables])
     figure_stems = _distinct([file_name(figure.name) for figure in finding.figures])
     for table, stem in zip(finding.tables, table_stems, strict=True):

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from experiments import map as experiment
 from experiments.claim import Finding, Measurement, Point, Regions
 from experiments.intervals import wilson
-from experiments.map import EXPERIMENT, ONE_ROUND, measure_one_round
+from experiments.map import EXPERIMENT, SUCCESS
+from experiments.map_runs import ONE_ROUND, measure_one_round
 from local_dp.learners.conjunctions import Conjunctions
 
 Measured = list[tuple[Point, Measurement]]
@@ -65,9 +65,9 @@ def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, val
 def test_wrong_learner_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Queries thirty times too coarse, hence with 900 times fewer people, do not learn conjunctions: the run itself shows it."""
     wrong = replace(ONE_ROUND["conjunctions"], learner=lambda d: Conjunctions(d=d, slack=30))
-    monkeypatch.setitem(experiment.ONE_ROUND, "conjunctions", wrong)
+    monkeypatch.setitem(ONE_ROUND, "conjunctions", wrong)
     found = measure_one_round("conjunctions", 8, 100, 1)
-    assert wilson(found["wins"], 100)[1] < experiment.SUCCESS
+    assert wilson(found["wins"], 100)[1] < SUCCESS
 
 
 def test_wilson() -> None:

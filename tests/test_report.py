@@ -1,8 +1,10 @@
 """The report and the figures: complete, escaped, self-contained, and readable in a browser."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from experiments.claim import Curve, Figure, Finding
-from experiments.figures import _spread, alt_text, plot_estimates, save
+from experiments.figure_text import alt_text
+from experiments.figures import _spread, plot_estimates, save
 from experiments.report import badge, build_page, cell, prose, write_report
 from experiments.results import read_results
 from experiments.runner import run_experiments
@@ -130,6 +133,20 @@ def test_drawings_have_no_date_and_no_chance(tmp_path: Path) -> None:
         assert (tmp_path / f"1.{kind}").read_bytes() == (tmp_path / f"2.{kind}").read_bytes()
     assert "date" not in (tmp_path / "1.svg").read_text().lower()
     assert alt_text(figure) == "T. y against x. a (measured): from 1 at 1 to 4 at 3; b (bound): from 1 at 1 to 3 at 3."
+
+
+def test_one_module_draws() -> None:
+    """Only experiments/figures.py imports matplotlib, and not before something is drawn."""
+    drawing = [path.name for path in (ROOT / "experiments").glob("*.py") if re.search(r"^\s*(from|import) matplotlib", path.read_text(), re.MULTILINE)]
+    assert drawing == ["figures.py"]
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sys, experiments.laboratory, experiments.figures; print('matplotlib' in sys.modules)"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert loaded.stdout == "False\n"
 
 
 def test_labels_do_not_meet() -> None:
