@@ -29,7 +29,7 @@ class Curve:
     style: Literal["measured", "theory", "bound", "bars"] = "measured"
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
-    group: str = ""  # curves of one group share a colour: what was measured, and the theory and the bound it is compared with
+    group: str = ""  # curves of one group share a colour; by default those whose labels say the same but for the role, as "X, measured" and "X, predicted"
 
 
 @dataclass(frozen=True)

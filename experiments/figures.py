@@ -1,6 +1,7 @@
 """Figures: the only importer of matplotlib. What was measured has markers and a confidence band, theory is a line, a proven bound is dashed."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 # Okabe and Ito's palette, the yellow left out and the light ones darkened to stand on white: told apart by colour-blind readers.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_ROLES = re.compile(r"\b(?:measured|simulated|predicted|proven|theory|formula|bound|worst found)\b|[,:]")
 _LABEL_WIDTH = 27  # characters a direct label may have on one line
 _LINE_HEIGHT = 0.052  # of the axes, for one line of a direct label
 _STYLE: dict[str, Any] = {
@@ -92,10 +94,20 @@ def save(figure: Figure | Regions, *paths: Path) -> None:
 
 
 def _groups(curves: Sequence[Curve]) -> list[int]:
-    """The place of each curve's group in the order of appearance: its colour. A curve without a group is its own."""
-    names = [curve.group or curve.label for curve in curves]
-    order = list(dict.fromkeys(names))
-    return [order.index(name) for name in names]
+    """The place of each curve's group in the order of appearance: its colour.
+
+    Without a group, curves share a colour if their labels differ only in the role of the curve ("X, measured", "X, predicted") and their styles differ.
+    """
+    order: list[tuple[str, set[str]]] = []
+    places = []
+    for curve in curves:
+        subject = curve.group or " ".join(_ROLES.sub(" ", curve.label).split()) or curve.label
+        place = next((at for at, (name, styles) in enumerate(order) if name == subject and (curve.group or curve.style not in styles)), len(order))
+        if place == len(order):
+            order.append((subject, set()))
+        order[place][1].add(curve.style)
+        places.append(place)
+    return places
 
 
 def _marker(group: int) -> str:

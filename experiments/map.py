@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from experiments.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
 from experiments.intervals import wilson
 from experiments.map_runs import EPSILON, ONE_ROUND, measure_masked_parity, measure_one_round, measure_parity, measure_worst_case
-from local_dp.bounds_parity import masked_parity_one_round_bound, parity_interactive_bound
+from local_dp.bounds_parity import masked_parity_one_round_bound, masked_parity_one_round_clients, parity_interactive_bound
 
 SUCCESS = 0.9  # what a run must show, with its confidence interval, and what the lower bounds are for
 POLYNOMIAL = 4.0  # the largest power of d that counts as growing slowly: conjunctions need d^3 log d
@@ -168,7 +168,9 @@ def _table(by_class: dict[str, list[tuple[Point, Measurement]]]) -> Table:
 
 
 def _curves(masked: Series, parity: Series) -> Figure:
+    best = [masked_parity_one_round_clients(d, EPSILON, 1 - SUCCESS) for d in masked.d]
     curves = [
+        Curve("masked parity, one round: the best protocol known, predicted", masked.d, best, "theory", group="masked"),
         Curve("masked parity, one round: no protocol needs fewer", masked.d, [_one_round_bound(d) for d in masked.d], "bound", group="masked"),
         Curve("masked parity, two rounds: measured", masked.d, masked.n, "measured", group="masked"),
         Curve("parity, no curator: no protocol needs fewer", parity.d, [_local_bound(d) for d in parity.d], "bound", group="parity"),

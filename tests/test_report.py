@@ -13,7 +13,7 @@ import pytest
 
 from experiments.claim import Curve, Figure, Finding
 from experiments.figure_text import alt_text
-from experiments.figures import _spread, plot_estimates, save
+from experiments.figures import _groups, _spread, plot_estimates, save
 from experiments.report import badge, build_page, cell, prose, write_report
 from experiments.results import read_results
 from experiments.runner import run_experiments
@@ -159,6 +159,21 @@ def test_labels_do_not_meet() -> None:
         assert at[upper] - at[lower] >= (heights[upper] + heights[lower]) / 2 - 1e-12
     assert at[2] - 0.05 >= 0
     assert at[0] + 0.05 <= 1
+
+
+def test_curves_share_colours_by_subject() -> None:
+    """What was measured has the colour of its prediction and its bound, whether a group says so or the labels do; two measured curves never share one."""
+    labels = [
+        ("A, measured", "measured"),
+        ("A, predicted", "theory"),
+        ("bound, A", "bound"),
+        ("measured", "measured"),
+        ("A", "measured"),
+        ("e^epsilon", "theory"),
+    ]
+    curves = [Curve(label, [1], [1], style) for label, style in labels]  # type: ignore[arg-type]
+    assert _groups(curves) == [0, 0, 0, 1, 2, 3]
+    assert _groups([Curve("one", [1], [1], group="g"), Curve("two", [1], [1], group="g")]) == [0, 0]
 
 
 def test_plot_estimates(tmp_path: Path) -> None:
