@@ -124,7 +124,7 @@ EXPERIMENT = Slow()
         workers = psutil.Process(process.pid).children(recursive=True)
         assert len(workers) >= 2
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) != 0
+        assert process.wait(timeout=60) != 0
     _wait(lambda: not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers))
     assert [json.loads(line)["point"]["n"] for line in kept.read_text().splitlines()] in ([100, 400], [400, 100])
 
@@ -152,9 +152,9 @@ if __name__ == "__main__":
 
 
 def _wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline, "waited 20 s in vain"
+        assert time.monotonic() < deadline, "waited a minute in vain"
         time.sleep(0.05)
 
 
