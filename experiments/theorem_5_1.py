@@ -81,7 +81,8 @@ class Theorem51(Experiment):
 
 _NOTE = (
     "Success is exact against the midpoint oracle: every one of the 2^(d+1) concepts is played. Queries are counted without the d queries for r, which tell "
-    "nothing of a and which the midpoint oracle answers exactly (at tolerances of 1/(2d) and more, other oracles can hide r as well); with d in {4, 8, 16} d is a power of two, as the paper asks. The examples are uniform: "
+    "nothing of a and which the midpoint oracle answers exactly (at tolerances of 1/(2d) and more, "
+    "other oracles can hide r as well); with d in {4, 8, 16} d is a power of two, as the paper asks. The examples are uniform: "
     "learning under every distribution would contain parity."
 )
 
@@ -202,7 +203,7 @@ def _refuted(printed: list[Row], biased: list[Row]) -> Check:
     midpoint = {point["d"]: Fraction(measured["settings"][0]["success"]) for point, measured in printed if point["d"] >= 8}
     wins = sum(sum(measured["wins"].values()) for point, measured in biased if point["d"] >= 8)
     played = sum(len(measured["wins"]) * measured["targets"] for point, measured in biased if point["d"] >= 8)
-    low, high = wilson(wins, played)
+    low, high = wilson(wins, max(played, 1))
     return Check(
         "At the printed theorem's own tolerance 2^(-2d/3), the bent learner's fixed d + 1 queries (d + 2 for odd d) learn every concept, d >= 8",
         bool(midpoint) and played > 0 and all(success == 1 for success in midpoint.values()) and wins == played,

@@ -39,6 +39,9 @@ class SpectralDimension:
     at_most: float
     prior: Floats
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at_most", max(self.value, self.at_most))  # they may cross by a rounding error where they meet
+
 
 def sq_dimension(concepts: ConceptClass, generator: np.random.Generator) -> SQDimension:
     """The largest m with m concepts of pairwise |correlation| <= 1/m (Szorenyi's form of Blum et al. 1994).
