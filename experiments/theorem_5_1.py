@@ -153,7 +153,7 @@ def _targets(d: int, count: int, seed: int) -> list[Concept]:
 
 def _measure_frontier(point: Point, seed: int) -> Measurement:
     d, k = point["d"], point["k"]
-    threshold = min(coset_tolerance(k), BELOW)
+    threshold = coset_tolerance(k)
     spectra = _spectra(coset_learner(d, threshold, k), d)
     settings = []
     for tolerance in (threshold * BELOW, threshold):

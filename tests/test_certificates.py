@@ -122,6 +122,7 @@ FORGED_SURVIVORS: list[Forgery] = [
     lambda data: data.update(survivors=[3, 3]),
     lambda data: data.update(survivors=[3, 16]),
     lambda data: data.update(survivors=data["survivors"][:1]),
+    lambda data: data.update(survivors=[float(index) for index in data["survivors"]]),
     lambda data: data.update(alpha=0.4),
     lambda data: data["queries"][0].update(tolerance=0.001),
     lambda data: data["class"].update(name="stumps"),
@@ -203,6 +204,26 @@ def test_malformed_certificates_are_refused(spoil: Forgery) -> None:
     spoil(data)
     with pytest.raises(InputError):
         verify_certificate(data)
+
+
+def test_malformed_survivors_are_refused() -> None:
+    """Errors that are none, fractions that are none and work or memory without bound are refused before anything is computed."""
+    forgeries: list[Forgery] = [
+        lambda data: data.update(alpha=0),
+        lambda data: data.update(alpha=-1),
+        lambda data: data.update(alpha=float("nan")),
+        lambda data: data.update(answers=["one"] * 4),
+        lambda data: data.update(survivors=7),
+        lambda data: data["class"].update(name="juntas", params={"d": 10, "k": 4}),
+        lambda data: data["class"].update(name="no such class"),
+        lambda data: data["class"].update(params={"d": "4"}),
+        lambda data: data.update({"class": {"name": "parities", "params": {"d": 16}}, "survivors": list(range(8192))}),
+    ]
+    for forge in forgeries:
+        data = survivors()
+        forge(data)
+        with pytest.raises(InputError):
+            verify_certificate(data)
 
 
 def test_checking_is_linear_in_queries_and_domain() -> None:

@@ -3,23 +3,25 @@
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
+from typing import assert_type
 
 import numpy as np
 import pytest
 
 from local_dp.concepts import build_class, label, masked_parity, monotone_conjunctions, parities, sign_matrix
 from local_dp.errors import InputError, RefusedError
-from local_dp.interaction import Algorithm, run
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, run
 from local_dp.masked_queries import MaskedBit, MaskedCoset, MaskedRandom
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.adversary import VersionSpaceOracle
-from local_dp.oracles.local import PopulationOracle
+from local_dp.oracles.local import LocalQuery, PopulationOracle
 from local_dp.oracles.midpoint import MidpointOracle, spectrum
 from local_dp.oracles.sq import (
     BiasedOracle,
     EmpiricalOracle,
     ExactOracle,
     LegalOracle,
+    NullOracle,
     RoundedOracle,
     SQOracle,
     StatisticalQuery,
@@ -31,6 +33,7 @@ from local_dp.populations import Population, bernoulli
 from local_dp.protocols.masked_parity import Concept, MaskedParityPopulation
 from local_dp.protocols.masked_parity_sq import bent_learner, coset_learner, parity_learner, random_learner, two_round_learner
 from local_dp.queries import Bounded, Query, Question, build_query
+from local_dp.randomizers.base import Tally
 from local_dp.simulations.local_from_sq import enough_clients, local_from_sq
 
 OracleFor = Callable[[Population], SQOracle]
@@ -225,6 +228,28 @@ def test_the_biased_oracle_defeats_the_bent_learner_at_d_4() -> None:
     for r in range(16):
         population = MaskedParityPopulation(Concept(4, r, r & 1), 1, 0)
         assert run(learner, LegalOracle(BiasedOracle(population, against), population)).error(population.concept) >= 0.25
+
+
+def test_the_null_oracle_says_nothing_it_need_not() -> None:
+    """Leaning towards random labels, the oracle answers the null exactly wherever the target is within tau of it, and stays legal elsewhere."""
+    everything = masked_parity(4)
+    null = everything.unlabelled_population(1, 0)
+    for index in (0, 9, 30):
+        population = everything.population(index, 1, 0)
+        learner = bent_learner(4, 2 ** (-8 / 3))
+        assert LegalOracle(NullOracle(population, null), population).answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
+        wins = run(two_round_learner(4), LegalOracle(NullOracle(population, null), population))
+        assert (wins.r, wins.a) == (index >> 1, index & 1)
+
+
+def test_the_model_is_the_type() -> None:
+    """The bent learner is non-adaptive and the two-round learner adaptive, as SQ and as local algorithms."""
+    clients = enough_clients(1.0, 0.1)
+    assert_type(bent_learner(4, 0.1), Nonadaptive[StatisticalQuery, float, Concept])
+    assert_type(two_round_learner(4), Adaptive[StatisticalQuery, float, Concept])
+    assert_type(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Nonadaptive[LocalQuery, Tally, Concept])
+    assert_type(local_from_sq(two_round_learner(4), 1.0, clients), Adaptive[LocalQuery, Tally, Concept])
+    assert isinstance(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Nonadaptive)
 
 
 def test_learners_run_on_samples_and_locally() -> None:
