@@ -22,7 +22,9 @@ from local_dp.records import Records
 
 FORMAT = "local-dp certificate 1"
 MAX_D = 16
-MAX_WORK = 1 << 36  # queries x domain: some minutes
+MAX_WORK = 1 << 33  # queries x domain: some minutes
+MAX_LABELS = 1 << 28  # survivors x points
+MAX_SURVIVORS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,16 @@ def _expectation(query: StatisticalQuery, concepts: ConceptClass, row: Signs) ->
 def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
     queries, answers = _queries(data), [Fraction(answer) for answer in data["answers"]]
     concepts = build_class(data["class"]["name"], data["class"]["params"])
-    alpha, survivors = Fraction(data["alpha"]), [int(index) for index in data["survivors"]]
+    alpha, survivors = Fraction(data["alpha"]), list(data["survivors"])
+    if not 0 < alpha < 1:
+        raise InputError(f"the certificate is about error below {alpha}; give an error strictly between 0 and 1")
     if len(answers) != len(queries):
         return Verdict(False, f"{len(queries)} queries have {len(answers)} answers")
-    if len(set(survivors)) < 2 or not all(0 <= index < concepts.size for index in survivors) or len(set(survivors)) != len(survivors):
+    whole = all(type(index) is int and 0 <= index < concepts.size for index in survivors)
+    if not whole or not 2 <= len(set(survivors)) == len(survivors):
         return Verdict(False, f"the survivors are not two or more different concepts of {concepts.name}")
-    if (len(queries) + len(survivors)) * len(survivors) * len(concepts.points) > MAX_WORK:
+    labels = len(survivors) * len(concepts.points)
+    if (len(queries) + len(survivors)) * labels > MAX_WORK or labels > MAX_LABELS or len(survivors) > MAX_SURVIVORS:
         raise InputError(f"{len(queries)} queries, {len(survivors)} survivors and {len(concepts.points)} points are too many to check")
     rows = [concepts.row(index) for index in survivors]
     for place, (query, answer) in enumerate(zip(queries, answers, strict=True)):
@@ -117,7 +123,7 @@ def _near(concepts: ConceptClass, rows: Signs, limit: Fraction) -> Bools:
 def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
     d, queries = data["d"], _queries(data)
     if type(d) is not int or not 1 <= d <= MAX_D or (len(queries) * d) << (d + 2) > MAX_WORK:
-        raise InputError(f"d is {d!r} with {len(queries)} queries; at most 2^36 evaluations and d from 1 to {MAX_D} are checked")
+        raise InputError(f"d is {d!r} with {len(queries)} queries; at most 2^33 evaluations and d from 1 to {MAX_D} are checked")
     claimed = np.unpackbits(np.frombuffer(bytes.fromhex(data["hidden"]), dtype=np.uint8), bitorder="little")
     if len(claimed) != max(8, 1 << d) or claimed[1 << d :].any():
         return Verdict(False, f"the hidden set is not a set of strings of {d} bits")

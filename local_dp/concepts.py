@@ -1,5 +1,6 @@
 """Finite concept classes: named families of +1/-1 labellings of finitely many points, and a user's own sign matrix."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,6 +64,12 @@ class ConceptClass:
     def population(self, concept: int, size: int, seed: int) -> Finite:
         """Examples (x, c(x)) drawn from the points' distribution."""
         return Finite(self.labelled(concept), self.shares.tolist(), size, seed)
+
+    def unlabelled_population(self, size: int, seed: int) -> Finite:
+        """The null hypothesis: points of the same distribution with random labels."""
+        y = np.repeat(np.array([1, -1], dtype=np.int8), len(self.points))
+        twice = Records({name: np.tile(values, 2) for name, values in self.points.columns.items()})
+        return Finite(label(twice, y), np.tile(self.shares, 2).tolist(), size, seed)
 
 
 def label(points: Records, y: Signs) -> Records:
@@ -138,8 +145,8 @@ def point_functions(d: int) -> ConceptClass:
 def juntas(d: int, k: int = 3) -> ConceptClass:
     """Every Boolean function of at most k of the d variables, once each."""
     cube = _cube(d, 10)
-    if type(k) is not int or not 0 <= k <= min(d, 4):
-        raise InputError(f"k is {k!r}; a junta here reads from 0 to {min(d, 4)} variables")
+    if type(k) is not int or not 0 <= k <= min(d, 4) or math.comb(d, k) << ((1 << k) + d) > MAX_ENTRIES:
+        raise InputError(f"k is {k!r} and d is {d}; give from 0 to 4 variables of the d, and at most 2^28 labels in all")
     tables: Signs = 1 - 2 * np.array(list(product((0, 1), repeat=1 << k)), dtype=np.int8)
     read = [sum(cube[f"x{j}"].astype(np.int64) << place for place, j in enumerate(chosen)) for chosen in combinations(range(d), k)]
     every = np.concatenate([tables[:, np.broadcast_to(cells, len(cube))] for cells in read])

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,9 @@ class SpectralDimension:
     value: float
     at_most: float
     prior: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at_most", max(self.value, self.at_most))  # they may cross by a rounding error where they meet
 
 
 def sq_dimension(concepts: ConceptClass, generator: np.random.Generator) -> SQDimension:
@@ -176,6 +180,19 @@ class Dimensions:
     sq: SQDimension
     uniform: SpectralDimension
     optimised: SpectralDimension
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data, without the priors."""
+        return {
+            "class": self.name,
+            "concepts": self.concepts,
+            "points": self.points,
+            "sq_dimension": self.sq.value,
+            "sq_dimension_is_exact": self.sq.exact,
+            "spectral_uniform": self.uniform.value,
+            "spectral_optimised": self.optimised.value,
+            "spectral_at_most": self.optimised.at_most,
+        }
 
     def sq_queries(self, tolerance: float) -> float:
         """(m tau^2 - 1) / 2: the queries of tolerance tau that an advantage tau takes."""

@@ -1,12 +1,13 @@
 """A worst-case oracle for a finite class: it commits to no target, and keeps as many concepts as it can consistent with what it has said (limits 5.1)."""
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Bools, Counts, Floats
+from local_dp.arrays import Bools, Counts
 from local_dp.concepts import ConceptClass, label
 from local_dp.errors import InputError
 from local_dp.oracles.sq import SQOracle, StatisticalQuery
@@ -48,7 +49,8 @@ class VersionSpaceOracle(SQOracle):
         self.alive: Counts = np.arange(concepts.size)
         self.log: list[tuple[StatisticalQuery, Fraction]] = []
         self._signs = concepts.labels.astype(np.float64)
-        self._far = self._apart(self.alive) if potential == "pairs" else None
+        self._far_apart = math.ceil(4 * Fraction(alpha) * concepts.total)  # on the scale of `_apart`
+        self._far: Bools | None = self._apart(self.alive) >= self._far_apart if potential == "pairs" else None
 
     def expectations(self, query: StatisticalQuery) -> tuple[Counts, int]:
         """Each concept's expectation as (whole numerators, denominator), exact."""
@@ -82,22 +84,19 @@ class VersionSpaceOracle(SQOracle):
 
         return pairs
 
-    def _apart(self, concepts: Counts) -> Bools:
-        return self._distances(concepts) >= 2 * self.alpha
-
-    def _distances(self, concepts: Counts) -> Floats:
+    def _apart(self, concepts: Counts) -> Counts:
+        """2 total Pr[c != c'] of all pairs of these concepts: whole numbers, exact."""
         signs = self._signs[concepts]
-        distances: Floats = (1 - (signs * self.concepts.weights) @ signs.T / self.concepts.total) / 2
-        return distances
+        return self.concepts.total - np.rint((signs * self.concepts.weights) @ signs.T).astype(np.int64)
 
     def certificate(self, survivors: Literal["pair", "all"] = "pair") -> dict[str, Any] | None:
         """What proves that the learner has not won, as JSON data for `certificates.verify_certificate`; None if it has.
 
         "pair" names two survivors that differ by at least 2 alpha; "all" names every survivor, for the bound on randomised learners.
         """
-        distances = self._distances(self.alive)
-        first, second = np.unravel_index(int(np.argmax(distances)), distances.shape)
-        if distances[first, second] < 2 * self.alpha:
+        apart = self._apart(self.alive)
+        first, second = np.unravel_index(int(np.argmax(apart)), apart.shape)
+        if apart[first, second] < self._far_apart:
             return None
         named = self.alive if survivors == "all" else self.alive[[first, second]]
         return {

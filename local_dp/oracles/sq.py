@@ -1,4 +1,4 @@
-"""Statistical queries (KLNRS Definition 4.1) and the oracles that know the distribution: exact, rounded, biased, empirical."""
+"""Statistical queries (KLNRS Definition 4.1) and the oracles that know the distribution: exact, rounded, biased, null-seeking, empirical."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -114,6 +114,21 @@ class BiasedOracle(ExactOracle):
     def answer_one(self, query: StatisticalQuery) -> float:
         expectation = super().answer_one(query)
         return expectation + query.tolerance * min(1.0, max(-1.0, self.bias(expectation)))
+
+
+class NullOracle(ExactOracle):
+    """Answers as closely to the expectation under a `null` population as the tolerance lets it: the proofs' own adversary, who gives nothing away.
+
+    With random labels as the null, a query is of use only if the target moves its expectation by more than tau (limits 5.1, item 4).
+    """
+
+    def __init__(self, population: Population, null: Population) -> None:
+        super().__init__(population)
+        self.null = null
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        expectation, wanted = super().answer_one(query), query.expectation(self.null.law(query.query))
+        return min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))
 
 
 class EmpiricalOracle(SQOracle):

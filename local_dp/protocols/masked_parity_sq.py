@@ -64,7 +64,7 @@ def coset_learner(d: int, tolerance: float, k: int, cosets: int | None = None) -
 def bent_learner(d: int, tolerance: float) -> NonadaptiveLearner:
     """d signed queries for r, and one bent query for a (two for odd d): the counterexample to Theorem 5.1 as printed.
 
-    Exact against every legal oracle if tau < min(1/(2d), 2^(-d/2-1)), so at the theorem's own tolerance 2^(-2d/3) for every even d >= 8.
+    Exact against every legal oracle if tau < min(1/(2d), 2^(-d/2-1)), so at the theorem's own tolerance 2^(-2d/3) for d = 5, 7 and every d >= 8.
     """
     return coset_learner(d, tolerance, d - d % 2)
 
