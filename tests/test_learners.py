@@ -177,11 +177,11 @@ def test_perceptron_moves_are_bounded() -> None:
 
 
 def test_local_sgd_meets_its_bound_on_average() -> None:
-    """The mean error of ten runs of LDP-SGD on a margin of 0.5 is within its bound; with a tenth of the clients for a tenth of epsilon it is worse."""
-    learner, n = LocalSGD(d=8, gamma=0.5, rounds=100), 20_000
+    """The mean error of eight runs of private descent at margin 0.5 is within its bound, and worse at a tenth of epsilon."""
+    learner, n = LocalSGD(d=8, gamma=0.5, rounds=40), 20_000
     errors: dict[float, list[float]] = {1.0: [], 0.1: []}
     for epsilon, seen in errors.items():
-        for seed in range(10):
+        for seed in range(8):
             population = examples.halfspace_examples([1, 2, 1, 1, 3, 1, 1, 2], 0.5, n, seed)
             result = run(learner.algorithm(epsilon, n), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
             seen.append(examples.error_rate(result, population))
@@ -239,6 +239,7 @@ def test_learner_query_values() -> None:
     records = Records({"a": np.array([1, 0]), "b": np.array([1, 1]), "u": np.array([0.5, -1.0]), "y": np.array([1, -1])})
     assert Correlation(("a", "b"), "y")(records).tolist() == [1, 1]
     assert Correlation((), "y")(records).tolist() == [1, 0]
+    assert Correlation(("a",))(records).tolist() == [0, 1]
     assert SignedLabel("a == 0", "y")(records).tolist() == [1, 0]
     assert (Product(("u", "u"))(records) / 2**16 * 2 - 1).tolist() == [0.25, 1.0]
     assert Mistake(("u",), "y", ("1.0",))(records).tolist() == [0, 0]
