@@ -134,3 +134,12 @@ def prefix_clients(epsilon: float, k: int, tau: float, beta: float, factor: floa
     _check_tolerance(tau)
     variance = factor * (gain(epsilon) * prefix_gamma(1 << max(0, k - 1).bit_length())) ** 2
     return math.ceil(variance * (normal_quantile(beta / (2 * k)) / tau) ** 2)
+
+
+def toeplitz_gamma(k: int) -> float:
+    """The factorization norm of the square-root Toeplitz factors of the k plain prefix sums: sum over j < k of (binom(2 j, j) / 4^j)^2 (limits 8.5)."""
+    total, coefficient = 0.0, 1.0
+    for place in range(1, k + 1):
+        total += coefficient**2
+        coefficient *= (2 * place - 1) / (2 * place)
+    return total

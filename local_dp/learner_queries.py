@@ -58,11 +58,14 @@ def _check_bound(bound: float) -> None:
 
 @dataclass(frozen=True)
 class Correlation(Query):
-    """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: its expectation on the [-1, 1] scale is a Fourier coefficient of the label."""
+    """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: its expectation on the [-1, 1] scale is a Fourier coefficient of the label.
+
+    Without a label, of the constant 1: a moment of the columns.
+    """
 
     name: ClassVar[str] = "correlation"
     columns: tuple[str, ...]
-    label: str
+    label: str = ""
 
     def __post_init__(self) -> None:
         if len(set(self.columns)) != len(self.columns):
@@ -73,7 +76,7 @@ class Correlation(Query):
         return symbols(2)
 
     def __call__(self, records: Records) -> Ints:
-        agrees: Bools = records[self.label] == 1
+        agrees: Bools = records[self.label] == 1 if self.label else np.ones(len(records), dtype=np.bool_)
         for name in self.columns:
             agrees = agrees ^ (records[name] == 1)
         return agrees.view(np.uint8)

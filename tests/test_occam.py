@@ -4,7 +4,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -16,6 +15,7 @@ from local_dp.budget import nano_epsilon
 from local_dp.curator import sizes
 from local_dp.curator.exponential import ExponentialMechanism, log_probabilities
 from local_dp.curator.occam import HypothesisClass, OccamLearner, Parities, Thresholds
+from local_dp.curator.occam_exact import enumerate_ratio
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise
@@ -24,27 +24,13 @@ from local_dp.randomizers.base import exp_epsilon
 CLASSES: list[tuple[HypothesisClass, int]] = [(Parities(2), 4), (Thresholds(3), 3)]
 
 
-def worst_ratio(hypotheses: HypothesisClass, points: int, n: int, mechanism: ExponentialMechanism) -> Fraction:
-    """The largest ratio of the exact probability of a hypothesis between neighbours, over all databases of n examples."""
-    examples = list(product(range(points), (0, 1)))
-    laws = {}
-    for database in product(examples, repeat=n):
-        x, y = (np.array(column, dtype=np.int64) for column in zip(*database, strict=True))
-        laws[database] = mechanism.law(-hypotheses.errors(x, y))
-    worst = Fraction(1)
-    for database, law in laws.items():
-        for other in ((*database[:-1], last) for last in examples):  # by symmetry the last example is the one that differs
-            worst = max(worst, *(high / low for high, low in zip(law, laws[other], strict=True)))
-    return worst
-
-
 @pytest.mark.parametrize(("hypotheses", "points"), CLASSES)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
 def test_loss_is_at_most_epsilon_by_enumeration(hypotheses: HypothesisClass, points: int, epsilon: float) -> None:
     """The law that is sampled, rounding and all, keeps to e^eps over all neighbours for n = 2; a mechanism of 2.2 eps in its place does not."""
     limit = exp_epsilon(nano_epsilon(epsilon))
-    assert 1 < worst_ratio(hypotheses, points, 2, ExponentialMechanism(epsilon)) <= limit
-    assert worst_ratio(hypotheses, points, 2, ExponentialMechanism(2.2 * epsilon)) > limit
+    assert 1 < enumerate_ratio(hypotheses, points, 2, ExponentialMechanism(epsilon)) <= limit
+    assert enumerate_ratio(hypotheses, points, 2, ExponentialMechanism(2.2 * epsilon)) > limit
 
 
 def test_loss_is_tight() -> None:

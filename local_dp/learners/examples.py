@@ -85,6 +85,30 @@ def halfspace_examples(weights: Sequence[float], gamma: float, size: int = 1, se
     return Finite(Records({**records.columns, "y": y}).take(kept), [1 / len(kept)] * len(kept), size, seed)
 
 
+def list_weights(d: int) -> Floats:
+    """Weights of a halfspace that is the list "x0: +1, else x1: -1, else x2: +1, ...": each outweighs the later ones against it. Fibonacci numbers."""
+    weights = np.zeros(d)
+    for place in reversed(range(d)):
+        weights[place] = 1 + weights[place + 1 :: 2].sum()
+    return weights * (-1.0) ** np.arange(d)
+
+
+def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finite, float]:
+    """The alternating list of d variables as a halfspace over d + 1 features +-1 / sqrt(d + 1), the last constant; and a margin it has.
+
+    Every rule is decisive equally often, and the margin falls as 1.618^-d.
+    """
+    bits, law = cube(d), first_one_law(d)
+    kept = np.flatnonzero(law)
+    weights = list_weights(d)
+    score = np.asarray(sum(weight * bits[name] for weight, name in zip(weights, features(d), strict=True)))[kept]
+    columns = {name: (1.0 - 2.0 * bits[name][kept]) / math.sqrt(d + 1) for name in features(d)}
+    constant = {f"x{d}": np.full(len(kept), 1 / math.sqrt(d + 1))}
+    norm = math.sqrt(float((weights**2).sum() + weights.sum() ** 2)) / 2  # of the same halfspace over the signs and the constant
+    margin = float(np.abs(score).min()) / (math.sqrt(d + 1) * norm)
+    return Finite(Records({**columns, **constant, "y": signs(score > 0)}), law[kept].tolist(), size, seed), margin
+
+
 def logistic_examples(weights: Sequence[float], size: int = 1, seed: int = 0) -> Finite:
     """Uniform over `signed_cube`, Pr[y = +1] = 1 / (1 + e^(-<w, x>))."""
     records = signed_cube(len(weights))
