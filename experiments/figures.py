@@ -15,6 +15,7 @@ from local_dp.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Canvas
 
 INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
@@ -101,7 +102,7 @@ def _groups(curves: Sequence[Curve]) -> list[int]:
     order: list[tuple[str, set[str]]] = []
     places = []
     for curve in curves:
-        subject = curve.group or " ".join(_ROLES.sub(" ", curve.label).split()) or curve.label
+        subject = curve.group or " ".join(_ROLES.sub(" ", curve.label).split())
         place = next((at for at, (name, styles) in enumerate(order) if name == subject and (curve.group or curve.style not in styles)), len(order))
         if place == len(order):
             order.append((subject, set()))
@@ -162,8 +163,10 @@ def _draw_bars(axes: "Axes", curve: Curve, place: int, of: int, colour: str) -> 
 def _scale_axes(axes: "Axes", figure: Figure) -> None:
     if figure.log_x:
         axes.set_xscale("log")
+        _plain_numbers(axes.xaxis, axes.get_xlim())
     if figure.log_y:
         axes.set_yscale("log")
+        _plain_numbers(axes.yaxis, axes.get_ylim())
     if figure.x_ticks:
         width = max(4, 84 // len(figure.x_ticks))
         crowded = any(len(word) > width for tick in figure.x_ticks for word in tick.split())
@@ -176,6 +179,17 @@ def _scale_axes(axes: "Axes", figure: Figure) -> None:
     positions = sorted({float(x) for curve in figure.curves for x in curve.x if curve.style == "measured"})
     if 2 <= len(positions) <= 9 and all(position.is_integer() and position <= 4096 for position in positions):
         _tick_at(axes, positions, figure.log_x)
+
+
+def _plain_numbers(axis: "Axis", limits: tuple[float, float]) -> None:
+    """A logarithmic axis of less than two decades of everyday numbers is labelled 1, 2, 5, 10 rather than by powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = limits
+    if high / low < 100 and low >= 1e-3 and high <= 1e5:
+        axis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _tick_at(axes: "Axes", positions: list[float], log: bool) -> None:
@@ -199,6 +213,7 @@ def _label_curves(axes: "Axes", figure: Figure) -> None:
     if figure.x_ticks or sum(heights) > 1.0:
         _legend(axes, figure)
         return
+    axes.get_xlim(), axes.get_ylim()  # settles the limits, which the positions below are fractions of
     ends = [_end_of(axes, curve) for curve in figure.curves]
     colours = [COLOURS[group % len(COLOURS)] for group in _groups(figure.curves)]
     for text, end, at, colour in zip(wrapped, ends, _spread([y for _, y in ends], heights), colours, strict=True):

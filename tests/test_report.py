@@ -10,10 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Annotation
 
 from experiments.claim import Curve, Figure, Finding
 from experiments.figure_text import alt_text
-from experiments.figures import _groups, _spread, plot_estimates, save
+from experiments.figures import _canvas, _draw_curves, _groups, _spread, plot_estimates, save
 from experiments.report import badge, build_page, cell, prose, write_report
 from experiments.results import read_results
 from experiments.runner import run_experiments
@@ -159,6 +160,19 @@ def test_labels_do_not_meet() -> None:
         assert at[upper] - at[lower] >= (heights[upper] + heights[lower]) / 2 - 1e-12
     assert at[2] - 0.05 >= 0
     assert at[0] + 0.05 <= 1
+
+
+def test_labels_stand_at_their_curves() -> None:
+    """The place a label points to is where the curve ends, on linear and on logarithmic axes."""
+    for log in (False, True):
+        figure = Figure("f", "T", "x", "y", [Curve("low", range(1, 21), range(1, 21)), Curve("high", [1, 20], [2, 100], "bound")], log_y=log)
+        with _canvas(6, 4, "f") as canvas:
+            axes = canvas.add_subplot()
+            _draw_curves(axes, figure)
+            canvas.draw_without_rendering()
+            pointed = [text.xy[1] for text in axes.texts if isinstance(text, Annotation)]
+            expected = [axes.transAxes.inverted().transform(axes.transData.transform((20, y)))[1] for y in (20, 100)]
+        assert pointed == pytest.approx(expected)
 
 
 def test_curves_share_colours_by_subject() -> None:
