@@ -29,11 +29,12 @@ class Curve:
     style: Literal["measured", "theory", "bound", "bars"] = "measured"
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
+    group: str = ""  # curves of one group share a colour; by default those whose labels say the same but for the role, as "X, measured" and "X, predicted"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure: curves over common axes. `x_ticks` names the positions 0, 1, ... of a categorical axis."""
+    """A figure: curves over common axes, `bars` side by side. `x_ticks` names the positions 0, 1, ... of a categorical axis."""
 
     name: str
     title: str
@@ -43,6 +44,24 @@ class Figure:
     log_x: bool = False
     log_y: bool = False
     x_ticks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Region:
+    """A region of a diagram and what was placed in it: pairs of a name and a few words of evidence."""
+
+    title: str
+    subtitle: str
+    placed: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Regions:
+    """A diagram of nested regions, the innermost first; what belongs to an inner region belongs to all that enclose it."""
+
+    name: str
+    title: str
+    regions: list[Region]
 
 
 @dataclass(frozen=True)
@@ -60,7 +79,7 @@ class Finding:
 
     checks: list[Check]
     tables: list[Table] = field(default_factory=list)
-    figures: list[Figure] = field(default_factory=list)
+    figures: Sequence[Figure | Regions] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property

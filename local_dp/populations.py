@@ -30,7 +30,8 @@ class Population(ABC):
 
     def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
         """How many of the clients start..stop hold each value: here drawn from the multinomial of `law`."""
-        drawn = generator.multinomial(stop - start, self.law(query))
+        law = self.law(query)
+        drawn = generator.multinomial(stop - start, law / law.sum())  # a sum of shares may pass 1 by a rounding error
         held = np.flatnonzero(drawn)
         return dict(zip((held + query.domain.low).tolist(), drawn[held].tolist(), strict=True))
 

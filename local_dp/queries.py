@@ -1,9 +1,8 @@
 """Queries: named, parametrised maps from a record to a value of a declared domain. They travel as a name and parameters, never as code."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -11,32 +10,14 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError, RefusedError
+from local_dp.masked_queries import MASKED_QUERIES
+from local_dp.query import Query as Query  # noqa: PLC0414  # importable from here by name
 from local_dp.questions import Expression, evaluate, parse
 from local_dp.randomizers.base import MAX_SYMBOLS, Domain, Parameter, levels, signed_symbols, symbols
 from local_dp.randomizers.one_bit import parity
 from local_dp.records import Records
 
 MEAN_STEPS = 1 << 16
-
-
-@dataclass(frozen=True)
-class Query(ABC):
-    """A question to one record."""
-
-    name: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def domain(self) -> Domain:
-        """The values it may take."""
-
-    @abstractmethod
-    def __call__(self, records: Records) -> Ints:
-        """The value of each record, shape (n,)."""
-
-    def params(self) -> dict[str, Parameter]:
-        """The parameters that name this query on the wire."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -191,14 +172,18 @@ class MaskedParity(Query):
         return values
 
 
-QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (Question, Category, Bounded, MaskedIndex, MaskedParity)}
+_KINDS: tuple[type[Query], ...] = (Question, Category, Bounded, MaskedIndex, MaskedParity, *MASKED_QUERIES)
+QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in _KINDS}
 
 
 def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
     """The query `name` with these parameters. Raises RefusedError("unknown-query" or "bad-parameters")."""
-    kind = QUERIES.get(name)
+    from local_dp.learner_queries import LEARNER_QUERIES  # here, because those queries build on this module
+
+    known = QUERIES | LEARNER_QUERIES
+    kind = known.get(name)
     if kind is None:
-        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(QUERIES)}")
+        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(known)}")
     try:
         return kind(**params)
     except (TypeError, InputError) as error:

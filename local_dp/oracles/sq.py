@@ -1,13 +1,21 @@
-"""Statistical queries (KLNRS Definition 4.1)."""
+"""Statistical queries (KLNRS Definition 4.1) and the oracles that know the distribution: exact, rounded, biased, null-seeking, empirical."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Floats
-from local_dp.errors import InputError
+from local_dp.arrays import Counts, Floats
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import Oracle
 from local_dp.populations import Population
 from local_dp.queries import Query
+from local_dp.records import Records, chunks
+
+CHUNK = 1 << 16
+ROUNDING = 1e-14  # what floating point may add to an answer at the edge of its tolerance
 
 
 @dataclass(frozen=True)
@@ -30,17 +38,128 @@ class StatisticalQuery:
         """The expectation on the [-1, 1] scale under a law over the query's domain, shape (domain size,)."""
         return float(law @ np.linspace(-1.0, 1.0, len(law)))
 
+    @property
+    def span(self) -> int:
+        """The whole number that `numerators` is divided by."""
+        return self.query.domain.size - 1
 
-class ExactOracle:
-    """Answers with the exact expectation under the population's distribution. Counts queries and rounds."""
+    def numerators(self, records: Records) -> Counts:
+        """span times the value of each record on the [-1, 1] scale: whole numbers, so that sums over records are exact. Shape (n,)."""
+        domain = self.query.domain
+        return 2 * domain.clip(self.query(records)).astype(np.int64) - (domain.low + domain.high)
 
-    def __init__(self, population: Population) -> None:
-        self.population = population
+
+class SQOracle(ABC):
+    """Answers statistical queries, and counts queries and rounds."""
+
+    def __init__(self) -> None:
         self.queries = 0
         self.rounds = 0
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        """The expectations, on the [-1, 1] scale."""
+        """One answer for each query, on the [-1, 1] scale."""
         self.rounds += 1
         self.queries += len(queries)
-        return tuple(query.expectation(self.population.law(query.query)) for query in queries)
+        return tuple(self.answer_one(query) for query in queries)
+
+    @abstractmethod
+    def answer_one(self, query: StatisticalQuery) -> float:
+        """The answer to one query."""
+
+
+class ExactOracle(SQOracle):
+    """Answers with the exact expectation under the population's distribution."""
+
+    def __init__(self, population: Population) -> None:
+        super().__init__()
+        self.population = population
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        return query.expectation(self.population.law(query.query))
+
+
+class RoundedOracle(ExactOracle):
+    """Answers with the nearest multiple of 2 tau: the simplest legal adversary (limits 5.1)."""
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        step = 2 * query.tolerance
+        return round(super().answer_one(query) / step) * step
+
+
+Bias: TypeAlias = Callable[[float], float]
+
+
+def upward(expectation: float) -> float:
+    """Every answer tau too high."""
+    return 1.0
+
+
+def downward(expectation: float) -> float:
+    """Every answer tau too low."""
+    return -1.0
+
+
+def against(expectation: float) -> float:
+    """Every answer tau closer to the wrong sign: for algorithms that decide by the sign of an answer."""
+    return -1.0 if expectation > 0 else 1.0
+
+
+class BiasedOracle(ExactOracle):
+    """Answers with the expectation plus tau times `bias(expectation)`, clipped to +-tau: legal, and wrong in a chosen direction every time."""
+
+    def __init__(self, population: Population, bias: Bias) -> None:
+        super().__init__(population)
+        self.bias = bias
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        expectation = super().answer_one(query)
+        return expectation + query.tolerance * min(1.0, max(-1.0, self.bias(expectation)))
+
+
+class NullOracle(ExactOracle):
+    """Answers as closely to the expectation under a `null` population as the tolerance lets it: the proofs' own adversary, who gives nothing away.
+
+    With random labels as the null, a query is of use only if the target moves its expectation by more than tau (limits 5.1, item 4).
+    """
+
+    def __init__(self, population: Population, null: Population) -> None:
+        super().__init__(population)
+        self.null = null
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        expectation, wanted = super().answer_one(query), query.expectation(self.null.law(query.query))
+        return min(expectation + query.tolerance, max(expectation - query.tolerance, wanted))
+
+
+class EmpiricalOracle(SQOracle):
+    """Answers with the mean over the first n individuals of the population: one sample, reused by every query.
+
+    Within tau of the expectation except with probability 2 exp(-n tau^2 / 2) for a query fixed beforehand (Hoeffding).
+    """
+
+    def __init__(self, population: Population, n: int) -> None:
+        super().__init__()
+        if not 1 <= n <= population.size:
+            raise InputError(f"the sample has n = {n}; give from 1 to the population's {population.size}")
+        self.population = population
+        self.n = n
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        sums = (query.numerators(self.population.batch(start, stop)).sum() for start, stop in chunks(0, self.n, CHUNK))
+        return int(sum(sums)) / (self.n * query.span)
+
+
+class LegalOracle:
+    """Passes on the answers of another oracle, and raises RefusedError("illegal-answer") unless each is within its tolerance of the expectation."""
+
+    def __init__(self, inner: Oracle[StatisticalQuery, float], population: Population) -> None:
+        self.inner = inner
+        self.exact = ExactOracle(population)
+
+    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+        """The other oracle's answers, all of them legal."""
+        answers = self.inner.answer(queries)
+        for query, answer, expectation in zip(queries, answers, self.exact.answer(queries), strict=True):
+            if not abs(answer - expectation) <= query.tolerance + ROUNDING:
+                raise RefusedError("illegal-answer", f"{query.query.name}: {answer} is further than {query.tolerance} from the expectation {expectation}")
+        return answers

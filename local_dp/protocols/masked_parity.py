@@ -7,8 +7,10 @@ import numpy as np
 
 from local_dp import bounds
 from local_dp.arrays import Floats
+from local_dp.concepts import masked_parity
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
+from local_dp.masked_queries import MaskedSign
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Population
@@ -20,6 +22,7 @@ from local_dp.randomizers.one_bit import parity
 from local_dp.records import Records
 
 NULL_SHARE = 0.5  # half of the examples say nothing about the bit a round asks for: D is uniform, so this is known
+MAX_ENUMERATED = 12  # 2^d d 2 examples
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,11 @@ class MaskedParityPopulation(Population):
         return Records({"x": x, "i": i, "b": b, "y": np.int8(1) - np.int8(2) * odd.astype(np.int8)})
 
     def law(self, query: Query) -> Floats:
-        """The law of the two masked-parity queries; the domain of the examples is too large for any other."""
+        """The law of a query: in closed form for the masked-parity queries, summed over all examples of a small domain for any other."""
         concept, law = self.concept, np.zeros(query.domain.size)
+        if isinstance(query, MaskedSign):
+            mean = query.mean(concept.r, concept.a)
+            return np.array([(1 - mean) / 2, (1 + mean) / 2])
         law[-query.domain.low] = NULL_SHARE
         if isinstance(query, MaskedIndex):
             for place in range(concept.d):
@@ -68,8 +74,14 @@ class MaskedParityPopulation(Population):
             plus = 1.0 - concept.a if query.r == concept.r else 0.5  # a wrong r leaves a uniform sign
             law[1 - query.domain.low], law[-1 - query.domain.low] = (1 - NULL_SHARE) * plus, (1 - NULL_SHARE) * (1 - plus)
         else:
-            raise InputError(f"the law of {query.name!r} over masked-parity examples is not known; ask masked-index or masked-parity")
+            return self._enumerated(query)
         return law
+
+    def _enumerated(self, query: Query) -> Floats:
+        if self.concept.d > MAX_ENUMERATED:
+            raise InputError(f"the law of {query.name!r} is summed over all examples, so d is at most {MAX_ENUMERATED}; it is {self.concept.d}")
+        everything = masked_parity(self.concept.d)
+        return everything.population(2 * self.concept.r + self.concept.a, 1, 0).law(query)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from local_dp.errors import InputError
 Parameter: TypeAlias = int | float | str | tuple[str, ...]
 MAX_SYMBOLS = 4096
 SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
+LAW_ENTRIES = 1 << 20  # of a channel held in memory at a time while a tally is drawn
 _PRIVATE_SIDE = 1 - Fraction(1, 10**50)
 
 
@@ -221,11 +222,15 @@ class Randomizer(ABC):
         Given the values, reports are independent, so each value's reports are multinomial over (cell, report).
         """
         counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
+        held = np.fromiter(value_counts.keys(), np.int64, len(value_counts))
+        clients = np.fromiter(value_counts.values(), np.int64, len(value_counts))
         cells = np.arange(self.cells, dtype=np.int64)[:, None]
-        reports = np.arange(self.alphabet, dtype=np.int64)[None, :]
-        for value, count in value_counts.items():
-            law = np.exp(self.log_probability(reports, np.array([[value]]), cells)).ravel() / self.cells
-            counts += generator.multinomial(count, law / law.sum())
+        reports = np.arange(self.alphabet, dtype=np.int64)
+        block = max(1, LAW_ENTRIES // len(counts))
+        for start in range(0, len(held), block):
+            values = held[start : start + block, None, None]
+            law = np.exp(self.log_probability(reports, values, cells)).reshape(len(values), -1)
+            counts += generator.multinomial(clients[start : start + block], law / law.sum(axis=1, keepdims=True)).sum(axis=0)
         return Tally(counts.reshape(self.cells, self.alphabet))
 
 

@@ -11,9 +11,10 @@ from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.prefix_signs import PrefixSigns
 
 GROUP = "local_dp.randomizers"
-BUILT_IN: dict[str, type[Randomizer]] = {kind.name: kind for kind in (BinaryRR, GRR, Hadamard, SignedHadamard, OneBitMean, DiscreteLaplace)}
+BUILT_IN: dict[str, type[Randomizer]] = {kind.name: kind for kind in (BinaryRR, GRR, Hadamard, SignedHadamard, OneBitMean, DiscreteLaplace, PrefixSigns)}
 
 
 @cache

@@ -1,0 +1,122 @@
+"""Linear algebra over GF(2), bit-packed: 64 unknowns to a word, eight columns eliminated at a time."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Bools, Ints, Words
+from local_dp.errors import InputError
+
+_BYTES = np.arange(256, dtype=np.uint8)
+
+
+def width(d: int) -> int:
+    """The 64-bit words of a row of d bits."""
+    return -(-d // 64)
+
+
+def pack(bits: Ints) -> Words:
+    """Rows of 0/1 entries, shape (..., d), as words, shape (..., width(d)): bit j of a row is bit j % 64 of word j // 64."""
+    d = bits.shape[-1]
+    packed = np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
+    padded = np.zeros((*bits.shape[:-1], 8 * width(d)), dtype=np.uint8)
+    padded[..., : packed.shape[-1]] = packed
+    words: Words = padded.view("<u8")
+    return words
+
+
+def unpack(rows: Words, d: int) -> Ints:
+    """The inverse of `pack`, uint8."""
+    octets = np.ascontiguousarray(rows, dtype="<u8").view(np.uint8)
+    return np.unpackbits(octets, axis=-1, count=d, bitorder="little")
+
+
+def products(rows: Words, vector: Words) -> Words:
+    """<row, vector> mod 2 for each row, uint8, shape (m,)."""
+    odd: Words = np.bitwise_count(np.bitwise_xor.reduce(rows & vector, axis=-1)) & np.uint8(1)
+    return odd
+
+
+@dataclass(frozen=True)
+class Solutions:
+    """The solutions of a consistent system in d unknowns, 2^(d - rank) of them: reduced rows, their right-hand sides and their pivot columns."""
+
+    d: int
+    rows: Words  # (rank, width)
+    sides: Words  # (rank,)
+    pivots: Ints  # (rank,)
+
+    @property
+    def dimension(self) -> int:
+        """The logarithm to base 2 of the number of solutions."""
+        return self.d - len(self.pivots)
+
+    def pick(self, coins: Words) -> Words:
+        """One solution, shape (width,): the coins, shape (width,), fill the free unknowns, so uniform coins give a uniform solution."""
+        bits = unpack(coins, self.d)
+        bits[self.pivots] = 0
+        bits[self.pivots] = products(self.rows, pack(bits)) ^ self.sides
+        return pack(bits)
+
+
+def solve(rows: Words, sides: Ints, d: int) -> Solutions | None:
+    """All r with <row, r> = side for every row; None if there is none.
+
+    rows: (m, width(d)), bits beyond d zero; sides: (m,) of 0/1. Gauss-Jordan elimination by the method of four Russians: O(m d^2 / 512) word operations.
+    Raises InputError where the shapes disagree.
+    """
+    if d < 1 or rows.shape != (len(sides), width(d)):
+        raise InputError(f"{len(sides)} equations in {d} unknowns need rows of shape {(len(sides), width(d))}, not {rows.shape}")
+    system = np.column_stack([rows, np.asarray(sides, dtype=np.uint64)]).astype("<u8")
+    octets = system.view(np.uint8)
+    unused = np.ones(len(system), dtype=np.bool_)
+    order: list[int] = []
+    columns: list[int] = []
+    for block in range(-(-d // 8)):
+        chosen, places = _independent(octets[:, block], unused)
+        if not chosen:
+            continue
+        _reduce_block(system, chosen, places, block)
+        combination = _combinations(system[chosen], places)
+        values = octets[:, block].copy()
+        values[chosen] = 0
+        system ^= combination[values]
+        unused[chosen] = False
+        order += chosen
+        columns += [8 * block + place for place in places]
+    if np.any(system[unused, -1]):
+        return None
+    return Solutions(d, system[order, :-1], system[order, -1].astype(np.uint8), np.array(columns, dtype=np.int64))
+
+
+def _independent(values: Words, unused: Bools) -> tuple[list[int], list[int]]:
+    """Rows, at most eight, whose bytes in this block span those of all unused rows, and a pivot place for each."""
+    candidates = np.flatnonzero(unused)
+    values = values[candidates]
+    chosen, places = [], []
+    for place in range(8):
+        holding = (values >> np.uint8(place)) & np.uint8(1)
+        first = int(holding.argmax()) if len(holding) else 0
+        if len(holding) and holding[first]:
+            values = values ^ holding * values[first]  # the pivot row itself becomes zero, so it is not chosen again
+            chosen.append(int(candidates[first]))
+            places.append(place)
+    return chosen, places
+
+
+def _reduce_block(system: Words, chosen: list[int], places: list[int], block: int) -> None:
+    """Makes the chosen rows the identity on their pivot places."""
+    word, shift = divmod(8 * block, 64)
+    for at, place in enumerate(places):
+        bit = np.uint64(shift + place)
+        for other in range(len(chosen)):
+            if other != at and (system[chosen[other], word] >> bit) & np.uint64(1):
+                system[chosen[other]] ^= system[chosen[at]]
+
+
+def _combinations(pivot_rows: Words, places: list[int]) -> Words:
+    """For each byte, the sum of the pivot rows at whose places it has a one, shape (256, words)."""
+    table = np.zeros((256, pivot_rows.shape[1]), dtype=pivot_rows.dtype)
+    for row, place in zip(pivot_rows, places, strict=True):
+        table[(_BYTES >> np.uint8(place)) & np.uint8(1) == 1] ^= row
+    return table

@@ -1,0 +1,164 @@
+"""Parity under a trusted curator: the private learners A and A* (KLNRS Section 3.2), with the paper's constants and with exact ones."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.budget import nano_epsilon, split_epsilon
+from local_dp.curator import gf2
+from local_dp.draws import WORD_BITS, Draws
+from local_dp.errors import InputError
+from local_dp.randomizers.base import ceil_fraction, exp_epsilon
+
+_GRID = 1 << WORD_BITS
+_HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """n examples of a parity over {0,1}^d: x bit-packed as `gf2.pack` does it, shape (n, width(d)); y of 0/1, shape (n,)."""
+
+    d: int
+    x: Words
+    y: Ints
+
+    def __post_init__(self) -> None:
+        if self.x.shape != (len(self.y), gf2.width(self.d)):
+            raise InputError(f"{len(self.y)} examples over {{0,1}}^{self.d} need x of shape {(len(self.y), gf2.width(self.d))}, not {self.x.shape}")
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+def draw_examples(d: int, r: Words, n: int, generator: np.random.Generator) -> Examples:
+    """n examples (x, <r, x>), x uniform; r packed, shape (width(d),)."""
+    x = generator.integers(0, 1 << 64, (n, gf2.width(d)), dtype=np.uint64) & gf2.pack(np.ones(d, dtype=np.uint8))
+    return Examples(d, x, gf2.products(x, r))
+
+
+@dataclass(frozen=True)
+class ParityLearner:
+    """A run: with probability s no answer; else each example is kept with probability p and a uniform solution of the kept equations is the answer, if any.
+
+    Up to `runs` runs, the first answer counts: runs = 1 is the paper's A, more its A*. p and s are multiples of 2^-64, so the sampler realises them exactly.
+    Privacy: `ratio` on ALL databases, consistent or not. Utility: `sizes.parity_examples`. Cost: O(p n d^2 / 512) word operations, most often once.
+    Source: KLNRS 2008, Section 3.2; limits 4.1.
+    """
+
+    p: Fraction
+    s: Fraction
+    runs: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in (("p", self.p), ("s", self.s)):
+            if not 0 < value < 1 or _GRID % value.denominator:
+                raise InputError(f"{name} is {value}; give a multiple of 2^-{WORD_BITS} strictly between 0 and 1")
+        if self.runs < 1:
+            raise InputError(f"runs is {self.runs}; give 1 or more")
+
+    @property
+    def ratio(self) -> Fraction:
+        """The largest ratio of Pr[outcome] between neighbours, over all n, d, databases and outcomes: with k runs the larger of
+
+            (b / s)^k                                        for "no answer", b = p + (1 - p) s, and
+            (1 + p) / (1 - p) * (1 - b^k) / ((1 - p)(1 - s^k))   for a hypothesis.
+
+        Proof: let example i differ, u be Pr[a run answers h | i not kept] and b0 >= s be Pr[a run does not answer | i not kept]. A kept example at most
+        doubles u (KLNRS Claim 3.3) and cannot lower b0, so a run answers h with a probability between (1 - p) u and (1 + p) u, and is silent with one
+        between b0 and p + (1 - p) b0. All runs together answer h with g(silence) = 1 + silence + ... + silence^(k-1) times as much, and
+        g(p + (1 - p) b0) / g(b0) falls in b0 (the elasticity of 1 - (1 - t)^k falls in t), as does the ratio for "no answer": both are largest at b0 = s.
+        For k = 1 this is limits 4.1; for more it is less than k times the loss of one run.
+        """
+        p, s, k = self.p, self.s, self.runs
+        silent = p + (1 - p) * s
+        answers = (1 + p) / (1 - p) * (1 - silent**k) / ((1 - p) * (1 - s**k))
+        return max((silent / s) ** k, answers)
+
+    @property
+    def epsilon(self) -> float:
+        """The exact privacy loss, ln `ratio`, in nats."""
+        return math.log1p(float(self.ratio - 1))
+
+    @property
+    def silence(self) -> float:
+        """The probability of no answer on consistent examples: s^runs."""
+        return float(self.s) ** self.runs
+
+    def learn(self, examples: Examples, draws: Draws) -> Words | None:
+        """r, packed, shape (width(d),), or None for no answer."""
+        for _ in range(self.runs):
+            if draws.coin(self.s):
+                continue
+            kept = draws.words(len(examples)) < np.uint64(self.p * _GRID)
+            solutions = gf2.solve(examples.x[kept], examples.y[kept], examples.d)
+            if solutions is not None:
+                return solutions.pick(draws.words(gf2.width(examples.d)))
+        return None
+
+
+def _down(value: Fraction) -> Fraction:
+    return Fraction(math.floor(value * _GRID), _GRID)
+
+
+def _up(value: Fraction) -> Fraction:
+    return Fraction(ceil_fraction(value * _GRID), _GRID)
+
+
+def paper_learner(epsilon: float) -> ParityLearner:
+    """A as printed: p = eps / 4, s = 1/2. Its exact loss is ln((1 + p) / (1 - p)), about half of epsilon. Raises InputError unless epsilon <= 1/2."""
+    if epsilon > 0.5:
+        raise InputError(f"epsilon is {epsilon}; the paper's learner is stated for at most 1/2 (amplified: for each run)")
+    return ParityLearner(_down(Fraction(nano_epsilon(epsilon), 4 * 10**9)), _HALF)
+
+
+def paper_runs(beta: float) -> int:
+    """How often A* runs A: log2(2 / beta), rounded up to a whole number, which the paper leaves out."""
+    if not 0 < beta < 1:
+        raise InputError(f"beta is {beta}; give a probability strictly between 0 and 1")
+    return math.ceil(math.log2(2 / beta))
+
+
+def paper_amplified(epsilon: float, beta: float) -> ParityLearner:
+    """A* as printed, except that the number of runs is whole: A with eps / runs, up to `paper_runs(beta)` times."""
+    runs = paper_runs(beta)
+    single = paper_learner(split_epsilon(epsilon, runs))
+    return ParityLearner(single.p, single.s, runs)
+
+
+def exact_learner(epsilon: float) -> ParityLearner:
+    """One run with p = tanh(eps / 2) and s = 1 / (e^eps + 2), rounded towards privacy: both ratios are e^epsilon, for every epsilon (limits 4.1)."""
+    growth = exp_epsilon(nano_epsilon(epsilon))
+    return ParityLearner(_down((growth - 1) / (growth + 1)), _up(1 / (growth + 2)))
+
+
+def two_runs(epsilon: float, s: float = 0.28) -> ParityLearner:
+    """Two runs of eps / 2 each, budgets added up: p = min(tanh(eps / 4), s (e^(eps/2) - 1) / (1 - s)), the improved A of limits 4.1."""
+    growth, silent = exp_epsilon(nano_epsilon(split_epsilon(epsilon, 2))), _share("s", s)
+    return ParityLearner(_down(min((growth - 1) / (growth + 1), silent * (growth - 1) / (1 - silent))), silent, 2)
+
+
+def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLearner:
+    """Many runs, charged their exact loss together: the default learner, silent with probability at most 2 beta / 3.
+
+    s = (2 beta / 3)^(1 / runs), and p is the largest with `ratio` <= e^epsilon. Needs 1.4 to 1.8 times fewer examples than `two_runs` at epsilon <= 1.
+    """
+    if not 0 < beta < 1:
+        raise InputError(f"beta is {beta}; give a probability strictly between 0 and 1")
+    growth, silent = exp_epsilon(nano_epsilon(epsilon)), _down(Fraction((2 * beta / 3) ** (1 / runs)))
+    low, high = 0, _GRID
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = ParityLearner(Fraction(middle, _GRID), silent, runs).ratio > growth
+        low, high = (low, middle) if enough else (middle, high)
+    if low == 0:
+        raise InputError(f"no keeping probability is private at epsilon {epsilon}; give a larger epsilon or fewer runs than {runs}")
+    return ParityLearner(Fraction(low, _GRID), silent, runs)
+
+
+def _share(name: str, value: float) -> Fraction:
+    if not 0 < value < 1:
+        raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
+    return _up(Fraction(value))

@@ -1,0 +1,77 @@
+"""Exact random draws from uniform words: whole numbers, biased coins and two-sided geometric noise. No float touches a random choice."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from local_dp.arrays import Words
+from local_dp.errors import InputError
+from local_dp.noise import Noise
+
+WORD_BITS = 64
+_BLOCK = 256  # words fetched at a time: a call for one word costs as much
+_ONE = Fraction(1)
+
+
+class Draws:
+    """The random source of a trusted curator: the 64-bit words of one round of `noise`, read in order, each used once.
+
+    `KeyedNoise` makes it reproducible and therefore not private; `SystemNoise` is private. Give each curator its own round.
+    """
+
+    def __init__(self, noise: Noise, round: int = 0) -> None:
+        self._noise = noise
+        self._round = round
+        self._at = 0
+        self._ready = np.zeros(0, dtype=np.uint64)
+
+    def words(self, count: int) -> Words:
+        """The next `count` uniform 64-bit words."""
+        missing = count - len(self._ready)
+        if missing > 0:
+            start, self._at = self._at, self._at + max(missing, _BLOCK)
+            self._ready = np.concatenate([self._ready, self._noise.words(self._round, start, self._at, WORD_BITS)])
+        taken, self._ready = self._ready[:count], self._ready[count:]
+        return taken
+
+    def below(self, limit: int) -> int:
+        """A uniform whole number from 0 to limit - 1, by rejection: fewer than two tries on average."""
+        if limit < 1:
+            raise InputError(f"cannot draw a whole number below {limit}; give 1 or more")
+        bits = (limit - 1).bit_length()
+        while True:
+            words = self.words(-(-bits // WORD_BITS))
+            drawn = int.from_bytes(words.astype("<u8").tobytes(), "little") & ((1 << bits) - 1)
+            if drawn < limit:
+                return drawn
+
+    def coin(self, probability: Fraction) -> bool:
+        """True with exactly this probability."""
+        return self.below(probability.denominator) < probability.numerator
+
+    def coin_exp(self, gamma: Fraction) -> bool:
+        """True with probability exactly e^-gamma, for 0 <= gamma <= 1: the parity of where a run of coins of bias gamma / k first fails."""
+        failed_at = 1
+        while self.coin(gamma / failed_at):
+            failed_at += 1
+        return failed_at % 2 == 1
+
+    def discrete_laplace(self, epsilon: Fraction) -> int:
+        """Y with Pr[Y = y] = tanh(eps / 2) e^(-eps |y|) exactly, unbounded. Adding it to a count of sensitivity 1 is eps-differentially private.
+
+        Source: Ghosh, Roughgarden, Sundararajan 2009; the sampler of Canonne, Kamath, Steinke 2020, Algorithm 2. About 50 us.
+        """
+        if epsilon <= 0:
+            raise InputError(f"epsilon is {float(epsilon):g}; give a positive number of nats")
+        s, t = epsilon.numerator, epsilon.denominator
+        while True:
+            low = self.below(t)
+            if not self.coin_exp(Fraction(low, t)):
+                continue
+            high = 0
+            while self.coin_exp(_ONE):
+                high += 1
+            size = (low + t * high) // s
+            negative = self.coin(Fraction(1, 2))
+            if size or not negative:
+                return -size if negative else size

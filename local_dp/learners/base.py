@@ -1,0 +1,109 @@
+"""What every statistical-query learner offers: its algorithm, and the tolerance, queries and rounds that its guarantee needs."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, TypeVar, get_origin, get_type_hints
+
+import numpy as np
+
+from local_dp import bounds
+from local_dp.arrays import Bools, Ints
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
+from local_dp.oracles.sq import StatisticalQuery
+from local_dp.queries import Query
+from local_dp.records import Records
+
+H = TypeVar("H")
+MAX_TOLERANCE = 0.999
+
+
+class Classifier(Protocol):
+    """A hypothesis: it predicts the label of each record."""
+
+    def predict(self, records: Records) -> Ints:
+        """The predicted labels, +1 or -1, shape (n,)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner(ABC, Generic[H]):
+    """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale (KLNRS Definition 4.5).
+
+    Its error is at most `alpha` beyond what its docstring compares it with, whatever the oracle answers within `tolerance`. `slack` multiplies that
+    tolerance: above 1 nothing is promised. Its model, NASQ or SQ, is the return type of `algorithm`.
+    """
+
+    name: ClassVar[str]
+    source: ClassVar[str]
+    alpha: float = 0.1
+    slack: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise InputError(f"alpha is {self.alpha}; give a number strictly between 0 and 1")
+        if not self.slack > 0:
+            raise InputError(f"slack is {self.slack}; give a positive number, 1 for the proven tolerance")
+
+    @property
+    @abstractmethod
+    def proven(self) -> float:
+        """The tolerance that the guarantee needs, on the [-1, 1] scale."""
+
+    @property
+    @abstractmethod
+    def queries(self) -> int:
+        """The most statistical queries it asks: the formula, not a count."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """The most rounds it takes."""
+
+    @abstractmethod
+    def algorithm(self) -> Algorithm[StatisticalQuery, float, H]:
+        """The learner, for any oracle."""
+
+    @property
+    def tolerance(self) -> float:
+        """The tolerance of every query."""
+        return min(MAX_TOLERANCE, self.slack * self.proven)
+
+    def ask(self, query: Query) -> StatisticalQuery:
+        """The query, within the learner's tolerance."""
+        return StatisticalQuery(query, self.tolerance)
+
+    def beta_each(self, beta: float) -> float:
+        """The failure probability of each query that leaves `beta` for the whole run."""
+        return beta / self.queries
+
+    def clients(self, epsilon: float, beta: float) -> int:
+        """Clients with which the learner runs locally: t 2 C^2 ln(2 t / beta) / tau^2, fresh ones for each of t queries (KLNRS Lemma 4.3, limits 9)."""
+        return self.queries * bounds.rr_clients_hoeffding(epsilon, self.tolerance, self.beta_each(beta))
+
+    @classmethod
+    def model(cls) -> str:
+        """NASQ or SQ, read off the type of `algorithm`."""
+        returned = get_type_hints(cls.algorithm)["return"]
+        return {Nonadaptive: "NASQ", Adaptive: "SQ"}[get_origin(returned)]
+
+
+def signs(yes: Bools) -> Ints:
+    """+1 for yes and -1 for no."""
+    return np.where(yes, 1, -1).astype(np.int8)
+
+
+def share(answer: float) -> float:
+    """The probability of yes behind an answer on the +1/-1 scale."""
+    return (1 + answer) / 2
+
+
+def check_dimension(d: int, most: int = 64) -> None:
+    """Raises InputError unless 1 <= d <= most."""
+    if type(d) is not int or not 1 <= d <= most:
+        raise InputError(f"d is {d!r}; give a whole number from 1 to {most}")
+
+
+def features(d: int) -> tuple[str, ...]:
+    """The feature columns x0, x1, ..., x{d-1}."""
+    return tuple(f"x{place}" for place in range(d))

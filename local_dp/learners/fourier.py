@@ -1,0 +1,76 @@
+"""Functions of low Fourier degree under the uniform distribution."""
+
+import math
+from dataclasses import dataclass
+from itertools import chain, combinations
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Ints
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.learner_queries import Correlation
+from local_dp.learners.base import Learner, check_dimension, features, signs
+from local_dp.oracles.sq import StatisticalQuery
+from local_dp.records import Records
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """The sign of sum_S coefficient_S (-1)^(sum of x_j over S)."""
+
+    sets: tuple[tuple[int, ...], ...]
+    coefficients: tuple[float, ...]
+
+    def predict(self, records: Records) -> Ints:
+        """The label of each record, shape (n,)."""
+        total = np.zeros(len(records))
+        for members, coefficient in zip(self.sets, self.coefficients, strict=True):
+            odd = np.zeros(len(records), dtype=np.bool_)
+            for place in members:
+                odd ^= records[f"x{place}"] == 1
+            total += coefficient * np.where(odd, -1.0, 1.0)
+        return signs(total > 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowDegree(Learner[Polynomial]):
+    """Learns any function over {0,1}^d under the uniform distribution: error at most the Fourier weight above `degree` plus alpha.
+
+    Asks for the N = sum_(i <= degree) C(d, i) low Fourier coefficients at once, each within sqrt(alpha / N), and predicts by the sign of the polynomial: the
+    error is at most the mean square distance (Parseval). For the uniform distribution only. Source: Linial, Mansour, Nisan 1993; limits 9.
+    """
+
+    name: ClassVar[str] = "low-degree"
+    source: ClassVar[str] = "Linial, Mansour, Nisan 1993"
+    d: int = 6
+    degree: int = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_dimension(self.d)
+        if not 0 <= self.degree <= self.d or self.queries > 100_000:
+            raise InputError(f"degree is {self.degree}; give one from 0 to d = {self.d} with at most 100,000 coefficients")
+
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of at most `degree` variables."""
+        return tuple(chain.from_iterable(combinations(range(self.d), size) for size in range(self.degree + 1)))
+
+    @property
+    def proven(self) -> float:
+        return math.sqrt(self.alpha / self.queries)
+
+    @property
+    def queries(self) -> int:
+        return sum(math.comb(self.d, size) for size in range(self.degree + 1))
+
+    @property
+    def rounds(self) -> int:
+        return 1
+
+    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Polynomial]:
+        sets, columns = self.sets, features(self.d)
+        queries = tuple(self.ask(Correlation(tuple(columns[place] for place in members), "y")) for members in sets)
+        return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))

@@ -1,0 +1,97 @@
+"""Halfspaces with a margin: the perceptron on statistical queries."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Play
+from local_dp.learner_queries import Descent, Mistake, matrix, written
+from local_dp.learners.base import Learner, check_dimension, features, share, signs
+from local_dp.oracles.sq import StatisticalQuery
+from local_dp.records import Records
+
+
+@dataclass(frozen=True)
+class Halfspace:
+    """+1 where <weights, x> > 0, else -1."""
+
+    weights: tuple[float, ...]
+
+    def predict(self, records: Records) -> Ints:
+        """The side of each record, +1 or -1, shape (n,)."""
+        score = np.array(self.weights) @ matrix(records, features(len(self.weights)))
+        return signs(score > 0)
+
+
+def check_margin(d: int, gamma: float, bound: float | None) -> float:
+    """The bound on abs(x_j): 1 / sqrt d (features +-1 / sqrt d) unless given. Raises InputError unless the parameters fit records of norm at most 1."""
+    check_dimension(d, 4096)
+    if not 0 < gamma <= 1:
+        raise InputError(f"gamma is {gamma}; give a margin in (0, 1]")
+    least = 1 / math.sqrt(d)
+    given = least if bound is None else bound
+    if not least * (1 - 1e-12) <= given <= 1:
+        raise InputError(f"bound is {given}; records of norm 1 in dimension {d} need one from {least:.4g} to 1")
+    return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perceptron(Learner[Halfspace]):
+    """Learns a halfspace with margin gamma, y <w*, x> >= gamma for norm(w*) = 1 and norm(x) <= 1, under every such distribution: error at most alpha.
+
+    A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x 1(mistake)], then moves w by v / p; it stops when p is
+    at most 3 alpha / 4. If v is off by at most gamma alpha / 8 in norm, a round adds .75 gamma to <w, w*> while norm(w) stays below
+    1.25 sqrt t + gamma t / 6, so at most 4.6 / gamma^2 moves are made. Coordinates lie in [-bound, bound] and have tolerance
+    gamma alpha / (8 sqrt d bound) on that scale.
+    Source: Novikoff 1962; Kearns 1998; limits 9.
+    """
+
+    name: ClassVar[str] = "perceptron"
+    source: ClassVar[str] = "Novikoff 1962; Kearns 1998"
+    d: int = 4
+    gamma: float = 0.5
+    bound: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_margin(self.d, self.gamma, self.bound)
+
+    @property
+    def scale(self) -> float:
+        """The bound on abs(x_j)."""
+        return check_margin(self.d, self.gamma, self.bound)
+
+    @property
+    def proven(self) -> float:
+        return self.gamma * self.alpha / (8 * math.sqrt(self.d) * self.scale)
+
+    @property
+    def queries(self) -> int:
+        return self.rounds * (self.d + 1)
+
+    @property
+    def rounds(self) -> int:
+        return math.floor(4.6 / self.gamma**2) + 1
+
+    def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:
+        return Adaptive(self._play)
+
+    def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
+        weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
+        for _ in range(self.rounds):
+            answers = yield self._questions(weights)
+            mistakes = share(answers[0])
+            best = min(best, (mistakes, weights), key=lambda pair: pair[0])
+            if mistakes <= 0.75 * self.alpha:
+                break
+            weights = weights + self.scale * np.array(answers[1:]) / mistakes
+        return Halfspace(tuple(best[1].tolist()))
+
+    def _questions(self, weights: Floats) -> tuple[StatisticalQuery, ...]:
+        columns, texts = features(self.d), written(weights)
+        directions = (Descent("perceptron", columns, "y", texts, place, self.scale) for place in range(self.d))
+        return (self.ask(Mistake(columns, "y", texts)), *map(self.ask, directions))

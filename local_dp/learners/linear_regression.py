@@ -1,0 +1,76 @@
+"""Linear regression from its moments."""
+
+import math
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.learner_queries import Product, matrix
+from local_dp.learners.base import Learner, check_dimension, features
+from local_dp.oracles.sq import StatisticalQuery
+from local_dp.records import Records
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Predicts <weights, x>."""
+
+    weights: tuple[float, ...]
+
+    def predict(self, records: Records) -> Floats:
+        """The prediction for each record, shape (n,)."""
+        predicted: Floats = np.array(self.weights) @ matrix(records, features(len(self.weights)))
+        return predicted
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearRegression(Learner[LinearModel]):
+    """Least squares of y on x0, ..., x{d-1}, all in [-1, 1]: mean square error at most the least plus alpha.
+
+    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. With l the least eigenvalue of E[x x^T] and B a bound on
+    the sum of the absolute weights found, the excess is at most d tau^2 (1 + B)^2 / l, whence the tolerance sqrt(alpha l / d) / (1 + B).
+    Source: limits 9, with the constants derived.
+    """
+
+    name: ClassVar[str] = "linear-regression"
+    source: ClassVar[str] = "least squares on statistical queries"
+    d: int = 3
+    least_eigenvalue: float = 0.2
+    radius: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_dimension(self.d)
+        if not (0 < self.least_eigenvalue <= 1 and self.radius > 0):
+            raise InputError(f"the least eigenvalue {self.least_eigenvalue} must be in (0, 1] and the radius {self.radius} positive")
+
+    @property
+    def proven(self) -> float:
+        return math.sqrt(self.alpha * self.least_eigenvalue / self.d) / (1 + self.radius)
+
+    @property
+    def queries(self) -> int:
+        return self.d * (self.d + 3) // 2
+
+    @property
+    def rounds(self) -> int:
+        return 1
+
+    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, LinearModel]:
+        columns = features(self.d)
+        pairs = tuple(combinations_with_replacement(range(self.d), 2))
+        queries = [Product((columns[i], columns[j])) for i, j in pairs] + [Product((column, "y")) for column in columns]
+
+        def decode(answers: tuple[float, ...]) -> LinearModel:
+            second = np.zeros((self.d, self.d))
+            for (i, j), answer in zip(pairs, answers, strict=False):
+                second[i, j] = second[j, i] = answer
+            weights = np.linalg.lstsq(second, np.array(answers[len(pairs) :]), rcond=None)[0]
+            return LinearModel(tuple(weights.tolist()))
+
+        return Nonadaptive(tuple(map(self.ask, queries)), decode)

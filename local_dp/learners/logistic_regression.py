@@ -1,0 +1,75 @@
+"""Logistic regression by gradient descent."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Play
+from local_dp.learner_queries import Descent, matrix, written
+from local_dp.learners.base import Learner, features
+from local_dp.learners.halfspaces import Halfspace, check_margin
+from local_dp.oracles.sq import StatisticalQuery
+from local_dp.populations import Finite
+
+SMOOTHNESS = 0.25  # of the logistic loss, for records of norm at most 1
+
+
+def logistic_loss(halfspace: Halfspace, population: Finite) -> float:
+    """E[ln(1 + e^(-y <w, x>))]."""
+    records = population.kinds
+    margin = records["y"] * (np.array(halfspace.weights) @ matrix(records, features(len(halfspace.weights))))
+    return float(population.shares @ np.logaddexp(0.0, -margin))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticRegression(Learner[Halfspace]):
+    """Minimises the logistic loss over norm(w) <= radius, for records of norm at most 1 and labels +1/-1: loss at most the least plus alpha.
+
+    Projected gradient descent with step 1 / L = 4, averaged; d queries a round for ceil(L R^2 / alpha) rounds. An error of delta in the norm of each gradient
+    costs at most 2 R delta: with abs(x_j) <= bound, alpha / 2 of it allows the tolerance alpha / (4 R sqrt d bound). Source: d'Aspremont 2008; limits 9.
+    """
+
+    name: ClassVar[str] = "logistic-regression"
+    source: ClassVar[str] = "inexact gradient descent (d'Aspremont 2008)"
+    d: int = 4
+    radius: float = 2.0
+    bound: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_margin(self.d, 1.0, self.bound)
+        if not self.radius > 0:
+            raise InputError(f"radius is {self.radius}; give a positive number")
+
+    @property
+    def scale(self) -> float:
+        """The bound on abs(x_j)."""
+        return check_margin(self.d, 1.0, self.bound)
+
+    @property
+    def proven(self) -> float:
+        return self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale)
+
+    @property
+    def queries(self) -> int:
+        return self.d * self.rounds
+
+    @property
+    def rounds(self) -> int:
+        return math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
+
+    def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:
+        return Adaptive(self._play)
+
+    def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
+        weights, total, columns = np.zeros(self.d), np.zeros(self.d), features(self.d)
+        for _ in range(self.rounds):
+            texts = written(weights)
+            answers = yield tuple(self.ask(Descent("logistic", columns, "y", texts, place, self.scale)) for place in range(self.d))
+            weights = weights + self.scale * np.array(answers) / SMOOTHNESS
+            weights = weights * min(1.0, self.radius / max(float(np.linalg.norm(weights)), 1e-300))
+            total += weights
+        return Halfspace(tuple((total / self.rounds).tolist()))

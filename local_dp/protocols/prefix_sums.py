@@ -1,0 +1,67 @@
+"""The distribution function of a whole-number column: all prefix sums from one bit a client."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from local_dp import bounds
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.oracles.local import Cohort, LocalQuery
+from local_dp.populations import Finite, Population
+from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
+from local_dp.queries import Category
+from local_dp.randomizers.base import Estimate, Tally
+from local_dp.randomizers.prefix_signs import PrefixSigns, excess
+from local_dp.records import Records
+
+
+@dataclass(frozen=True)
+class PrefixSums(Protocol[Estimate]):
+    """Estimates Pr[column <= t] for every t = 0..k-1, whole numbers outside counting as 0; without a table, of a rounded bell curve.
+
+    Privacy: every report is epsilon-locally private. Utility: variance C^2 v / n for each, v of order (ln k)^2 / pi^2 and within 13 % of the factorization
+    bound: 11.6 times fewer clients than one random threshold query each at k = 256. `tolerance` sets the default number of clients: all of them within it
+    with probability 95 %. Cost: one bit a client, one round.
+    """
+
+    name: ClassVar[str] = "prefix-sums"
+    source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
+    column: str = "value"
+    k: int = 256
+    tolerance: float = 0.02
+
+    def __post_init__(self) -> None:
+        check_share("tolerance", self.tolerance)
+        PrefixSigns(1.0, k=self.k)
+
+    @property
+    def category(self) -> Category:
+        """The query that is put to every client."""
+        return Category(self.column, tuple(map(str, range(self.k))))
+
+    def clients(self, epsilon: float) -> int:
+        size = PrefixSigns(epsilon, k=self.k).size
+        return bounds.prefix_clients(epsilon, self.k, self.tolerance, BETA, excess(size) / bounds.prefix_gamma(size) ** 2)
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+        randomizer = PrefixSigns(epsilon, k=self.k)
+        return Nonadaptive((LocalQuery(self.category, randomizer, Cohort(0, clients)),), lambda answers: randomizer.estimate(answers[0]))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """Normal around 0.4 k with standard deviation 0.15 k, on the points 0..k-1."""
+        place = np.arange(self.k)
+        bell = np.exp(-(((place / self.k - 0.4) / 0.15) ** 2) / 2)
+        return Finite(Records({self.column: place}), bell.tolist(), clients, seed)
+
+    def for_table(self, records: Records) -> Self:
+        if records[self.column].dtype.kind not in "iub":
+            raise InputError(f"prefix sums need a column of whole numbers; {self.column!r} is {records[self.column].dtype}")
+        return self
+
+    def describe(self, result: Estimate) -> Result:
+        return {"column": self.column, **describe_estimate(result)}
+
+    def true_error(self, result: Estimate, population: Population) -> float:
+        return float(np.abs(result.value - np.cumsum(population.law(self.category))).max())

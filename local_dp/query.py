@@ -1,0 +1,29 @@
+"""The base of every query: a named, parametrised map from a record to a value of a declared domain."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+from local_dp.arrays import Ints
+from local_dp.randomizers.base import Domain, Parameter
+from local_dp.records import Records
+
+
+@dataclass(frozen=True)
+class Query(ABC):
+    """A question to one record."""
+
+    name: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The values it may take."""
+
+    @abstractmethod
+    def __call__(self, records: Records) -> Ints:
+        """The value of each record, shape (n,)."""
+
+    def params(self) -> dict[str, Parameter]:
+        """The parameters that name this query on the wire."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

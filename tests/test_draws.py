@@ -1,0 +1,74 @@
+"""Exact draws from uniform words."""
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from local_dp.arrays import Words
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.noise import KeyedNoise, SystemNoise
+
+
+class Script(Draws):
+    """Draws that read given words in order; raises IndexError with the number of words missing."""
+
+    def __init__(self, words: Sequence[int]) -> None:
+        super().__init__(KeyedNoise(0))
+        self._left = list(words)
+
+    def words(self, count: int) -> Words:
+        if count > len(self._left):
+            raise IndexError(count - len(self._left))
+        taken, self._left = self._left[:count], self._left[count:]
+        return np.array(taken, dtype=np.uint64)
+
+
+def test_below_is_uniform_by_enumeration() -> None:
+    """Over all words of three bits, a draw below 5 takes each value once and rejects 5, 6 and 7."""
+    assert [Script([word, 0]).below(5) for word in range(8)] == [0, 1, 2, 3, 4, 0, 0, 0]
+    assert Script([7, 6, 5, 4]).below(5) == 4
+    assert Script([]).below(1) == 0
+    assert Script([3, 1]).below(1 << 65) == 3 + (1 << 64)
+
+
+def test_coin_is_exact_by_enumeration() -> None:
+    """A coin of bias 3/8 is heads for three of eight words."""
+    assert sum(Script([word]).coin(Fraction(3, 8)) for word in range(8)) == 3
+
+
+def test_words_are_read_once_and_in_order() -> None:
+    """Two sources over one seed agree word for word, however the words are asked for; the operating system's source works too."""
+    first, second = Draws(KeyedNoise(3)), Draws(KeyedNoise(3))
+    assert np.array_equal(np.concatenate([first.words(3), first.words(5)]), second.words(8))
+    assert not np.array_equal(Draws(KeyedNoise(3), round=1).words(8), Draws(KeyedNoise(3)).words(8))
+    assert len(Draws(SystemNoise()).words(4)) == 4
+
+
+def p_value(epsilon: Fraction, claimed: float, draws: int = 8000) -> float:
+    """Of a chi-squared test that `draws` noises of `epsilon` have the two-sided geometric law of `claimed`."""
+    source = Draws(KeyedNoise(11))
+    drawn = Counter(max(-4, min(4, source.discrete_laplace(epsilon))) for _ in range(draws))
+    a = np.exp(-claimed)
+    law = [a ** abs(y) * (1 - a) / (1 + a) if abs(y) < 4 else a**4 / (1 + a) for y in range(-4, 5)]
+    return float(chisquare([drawn[y] for y in range(-4, 5)], np.array(law) * draws).pvalue)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(7, 3)])
+def test_discrete_laplace_has_its_law(epsilon: Fraction) -> None:
+    """Fails a true sampler with probability 1e-6 a case; noise of 1.2 epsilon in its place is caught."""
+    assert p_value(epsilon, float(epsilon)) > 1e-6
+    assert p_value(epsilon * Fraction(6, 5), float(epsilon)) < 1e-6
+
+
+def test_bad_parameters_are_refused() -> None:
+    """No draw below 0 and no noise of epsilon 0."""
+    draws = Draws(KeyedNoise(0))
+    with pytest.raises(InputError, match="below 0"):
+        draws.below(0)
+    with pytest.raises(InputError, match="positive number of nats"):
+        draws.discrete_laplace(Fraction(0))
