@@ -52,7 +52,7 @@ def run(
 
         labels, values, _, intervals = zip(*estimates(data["result"]), strict=True)
         lows, highs = zip(*intervals, strict=True)
-        plot_estimates(f"{built.name}, epsilon {epsilon:g}, {data['rounds'][0]['n']:,} clients", labels, values, lows, highs, plot)
+        plot_estimates(f"{built.name}, epsilon {epsilon:g}, {data['rounds'][0]['n']:,} clients", labels, values, lows, highs, None, plot)
 
 
 def check_plot(plot: Path, protocol: str) -> None:

@@ -8,6 +8,8 @@ from local_dp.arrays import Ints
 from local_dp.randomizers.base import Domain, Parameter
 from local_dp.records import Records
 
+MEAN_STEPS = 1 << 16  # the lattice of queries with real values
+
 
 @dataclass(frozen=True)
 class Query(ABC):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.queries import MEAN_STEPS, QUERIES, Bounded, Category, MaskedIndex, MaskedParity, Query, Question, build_query
+from local_dp.queries import QUERIES, Bounded, Category, MaskedIndex, MaskedParity, Question, build_query
+from local_dp.query import MEAN_STEPS, Query
 from local_dp.randomizers import registry
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR

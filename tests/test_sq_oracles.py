@@ -32,7 +32,8 @@ from local_dp.oracles.sq import (
 from local_dp.populations import Population, bernoulli
 from local_dp.protocols.masked_parity import Concept, MaskedParityPopulation
 from local_dp.protocols.masked_parity_sq import bent_learner, coset_learner, parity_learner, random_learner, two_round_learner
-from local_dp.queries import Bounded, Query, Question, build_query
+from local_dp.queries import Bounded, Question, build_query
+from local_dp.query import Query
 from local_dp.randomizers.base import Tally
 from local_dp.simulations.local_from_sq import enough_clients, local_from_sq
 

@@ -29,7 +29,8 @@ def test_the_tiers_agree_bit_for_bit(name: str) -> None:
     protocol = PROTOCOLS[name]()
     expected = told(protocol, run_tier(protocol, 40, "population"))
     assert None not in expected[1]
-    for tier, hosts in (("processes", 1), ("hosts", 1), ("hosts", 3)):
+    others: tuple[tuple[Tier, int], ...] = (("processes", 1), ("hosts", 1), ("hosts", 3))
+    for tier, hosts in others:
         outcome = run_tier(protocol, 40, tier, hosts=hosts, quorum=1.0)
         assert told(protocol, outcome) == expected, (tier, hosts)
         assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (40, 40, 0)

@@ -14,7 +14,7 @@ from local_dp.learner_queries import Descent, written
 from local_dp.learners.base import features
 from local_dp.learners.halfspaces import Halfspace, check_margin
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.queries import MEAN_STEPS
+from local_dp.query import MEAN_STEPS
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.one_bit_mean import OneBitMean
 

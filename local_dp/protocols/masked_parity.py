@@ -15,7 +15,8 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Population
 from local_dp.protocols.base import BETA, Protocol, Result
-from local_dp.queries import MaskedIndex, MaskedParity, Query
+from local_dp.queries import MaskedIndex, MaskedParity
+from local_dp.query import Query
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.hadamard import SignedHadamard
 from local_dp.randomizers.one_bit import parity

@@ -11,7 +11,8 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Finite, Population
 from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
-from local_dp.queries import MEAN_STEPS, Bounded
+from local_dp.queries import Bounded
+from local_dp.query import MEAN_STEPS
 from local_dp.randomizers.base import Estimate, Tally
 from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.records import Records
