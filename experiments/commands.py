@@ -2,7 +2,7 @@
 
 import typer
 
-from experiments import bench, joining, listing, running
+from experiments import bench, checking, joining, laboratory, listing, running
 
 app = typer.Typer(
     help="A laboratory of the local model of differential privacy.",
@@ -11,5 +11,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for command in (running.run, listing.protocols, listing.randomizers, listing.describe, joining.server, joining.host, joining.client, bench.bench):
+COMMANDS = (
+    running.run, listing.protocols, listing.randomizers, listing.describe, joining.server, joining.host, joining.client,
+    laboratory.experiment, laboratory.report, checking.dimension, checking.certify, bench.bench,
+)  # fmt: skip
+for command in COMMANDS:
     app.command()(command)

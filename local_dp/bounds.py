@@ -88,7 +88,8 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
         def tail(share: float) -> float:
             return 2 * normal_tail(tau * math.sqrt(n / frequency_variance(epsilon, k, share)))
 
-        return max(held * tail(1 / held) + (k - held) * tail(0.0) for held in laws)
+        chances: list[float] = [held * tail(1 / held) + (k - held) * tail(0.0) for held in laws]
+        return max(chances)
 
     if not 0 < beta < 1:
         raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")

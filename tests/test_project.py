@@ -1,0 +1,49 @@
+"""The project as a whole: what it installs, what its README says."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_wheel_holds_four_packages(tmp_path: Path) -> None:
+    """The wheel's top-level names are local_dp, clients, server and experiments, and it carries the report's template and style."""
+    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)], check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp", "clients", "server", "experiments"}
+    assert {"experiments/report.html", "experiments/report.css", "local_dp/py.typed"} <= set(names)
+
+
+def test_the_readmes_python_runs() -> None:
+    """Every Python block of the README runs as it stands."""
+    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert blocks
+    for block in blocks:
+        subprocess.run([sys.executable, "-c", block], check=True, cwd=ROOT)
+
+
+def test_ci_runs_the_readmes_test_command() -> None:
+    """The command that the README gives for the tests is the one that continuous integration runs."""
+    command = next(block.strip() for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "pytest" in block)
+    assert command in (ROOT / ".ci" / "run").read_text()
+
+
+def test_the_readmes_links_lead_somewhere() -> None:
+    """Every file that the README and the documents link to exists."""
+    for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"):
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+            if "://" not in target:
+                assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_no_source_file_is_too_long() -> None:
+    """No Python file has more than 400 lines."""
+    sources = [path for folder in ("local_dp", "clients", "server", "experiments", "tests") for path in (ROOT / folder).rglob("*.py")]
+    assert sources
+    long = {str(path.relative_to(ROOT)): lines for path in sources if (lines := len(path.read_text().splitlines())) > 400}
+    assert long == {}
