@@ -136,7 +136,8 @@ class Bounded(Query):
         return self.low + (self.high - self.low) * share
 
 
-def _check_dimension(d: int) -> None:
+def check_dimension(d: int) -> None:
+    """Raises InputError unless d is a whole number from 1 to 64."""
     if type(d) is not int or not 1 <= d <= 64:
         raise InputError(f"d is {d!r}; give a whole number from 1 to 64")
 
@@ -149,7 +150,7 @@ class MaskedIndex(Query):
     d: int
 
     def __post_init__(self) -> None:
-        _check_dimension(self.d)
+        check_dimension(self.d)
 
     @property
     def domain(self) -> Domain:
@@ -170,7 +171,7 @@ class MaskedParity(Query):
     r: int
 
     def __post_init__(self) -> None:
-        _check_dimension(self.d)
+        check_dimension(self.d)
         if type(self.r) is not int or not 0 <= self.r < 1 << self.d:
             raise InputError(f"r is {self.r!r}; give a whole number from 0 to 2^{self.d} - 1")
 
@@ -196,3 +197,6 @@ def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
         return kind(**params)
     except (TypeError, InputError) as error:
         raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
+
+
+from local_dp import parity_queries  # noqa: E402, F401  # adds its queries to QUERIES

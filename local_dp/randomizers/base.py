@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from local_dp.errors import InputError
 
 Parameter: TypeAlias = int | float | str | tuple[str, ...]
 MAX_SYMBOLS = 4096
+MAX_CACHED = 1024  # entries of a law that is worth keeping
 SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
 _PRIVATE_SIDE = 1 - Fraction(1, 10**50)
 
@@ -217,12 +219,22 @@ class Randomizer(ABC):
         Given the values, reports are independent, so each value's reports are multinomial over (cell, report).
         """
         counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
-        cells = np.arange(self.cells, dtype=np.int64)[:, None]
-        reports = np.arange(self.alphabet, dtype=np.int64)[None, :]
+        law_of = _cached_law if len(counts) <= MAX_CACHED else _report_law
         for value, count in value_counts.items():
-            law = np.exp(self.log_probability(reports, np.array([[value]]), cells)).ravel() / self.cells
-            counts += generator.multinomial(count, law / law.sum())
+            counts += generator.multinomial(count, law_of(self, value))
         return Tally(counts.reshape(self.cells, self.alphabet))
+
+
+def _report_law(randomizer: Randomizer, value: int) -> Floats:
+    """Pr[cell, report] of a client that holds `value`, flattened, shape (cells * alphabet,)."""
+    cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
+    reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
+    law = np.exp(randomizer.log_probability(reports, np.array([[value]]), cells)).ravel() / randomizer.cells
+    law /= law.sum()
+    return law
+
+
+_cached_law = lru_cache(maxsize=4096)(_report_law)  # a search draws thousands of tallies from the same few laws
 
 
 def ceil_fraction(value: Fraction) -> int:
