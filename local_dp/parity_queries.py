@@ -57,7 +57,8 @@ class _Position(Query):
 
     def asks(self, records: Records) -> Bools:
         """Whether the record is about position j."""
-        return np.logical_and(records["b"] == 1, records["i"] == self.j)
+        asks: Bools = (records["b"] == 1) & (records["i"] == self.j)
+        return asks
 
 
 @dataclass(frozen=True)

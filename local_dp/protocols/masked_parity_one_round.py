@@ -70,5 +70,5 @@ class MaskedParityOneRound(MaskedParityProtocol):
             return (rows % (1 << self.d) == r).astype(np.float64)
         half, _ = bent_halves(self.d)
         coefficient = (1 - 2 * bent_dual(self.d, r)) * 2.0**-half
-        suits = rows % 2 == r >> self.d - 1 if self.d % 2 else np.ones(len(rows), dtype=np.bool_)
-        return np.where(suits, coefficient, 0.0)
+        suited = (rows % 2 == r >> self.d - 1) | (self.d % 2 == 0)
+        return np.asarray(coefficient * suited, dtype=np.float64)

@@ -93,7 +93,7 @@ class ParityLearner(_Parity):
         return bounds_parity.parity_halving_clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, int]:
-        ends = accumulate(bounds_parity.parity_rounds(self.d, clients), initial=0)
+        ends = tuple(accumulate(bounds_parity.parity_rounds(self.d, clients), initial=0))
 
         def play() -> Play[LocalQuery, Tally, int]:
             masks, scores = np.arange(1 << self.d), np.zeros(1 << self.d)
