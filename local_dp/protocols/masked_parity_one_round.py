@@ -69,6 +69,6 @@ class MaskedParityOneRound(MaskedParityProtocol):
         if self.form == "masks":
             return (rows % (1 << self.d) == r).astype(np.float64)
         half, _ = bent_halves(self.d)
-        coefficient = (1 - 2 * bent_dual(self.d, r)) * 2.0**-half
-        suited = (rows % 2 == r >> self.d - 1) | (self.d % 2 == 0)
-        return np.asarray(coefficient * suited, dtype=np.float64)
+        coefficient: float = (1 - 2 * bent_dual(self.d, r)) * 2.0**-half
+        suited: Floats = ((rows % 2 == r >> self.d - 1) | (self.d % 2 == 0)).astype(np.float64)
+        return suited * coefficient
