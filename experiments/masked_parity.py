@@ -36,7 +36,7 @@ REFERENCE: dict[str, dict[int, float]] = {
 }
 WITHIN = 1.1
 PARTED = 1.25  # the ratio of client counts at which two curves are said to have parted
-_GUESS: dict[str, Callable[[int, float, float], int]] = {
+CLIENTS: dict[str, Callable[[int, float, float], int]] = {
     LITERAL: bounds_parity.masked_parity_literal_clients,
     FRESH: bounds_parity.masked_parity_fresh_clients,
     HASHED: masked_parity_clients,
@@ -90,7 +90,7 @@ class MaskedParityExperiment(Experiment):
         protocol, d = point["protocol"], point["d"]
         own_seed = int.from_bytes(stream_key(f"masked-parity {protocol}", seed, d)[:8], "little")
         success = literal_recovery(d, EPSILON, own_seed) if protocol == LITERAL else exact_recovery(_protocol(protocol, d), EPSILON, own_seed)
-        found = minimal_clients(success, _GUESS[protocol](d, EPSILON, 1 - TARGET), target=TARGET, trials=point["trials"], least=2 * d + 2)
+        found = minimal_clients(success, CLIENTS[protocol](d, EPSILON, 1 - TARGET), target=TARGET, trials=point["trials"], least=2 * d + 2)
         return {"n": found.n, "low": found.low, "high": found.high, "trials": found.trials}
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
@@ -199,7 +199,7 @@ def _table(found: Found) -> Table:
     for protocol, by_d in found.items():
         for d, m in by_d.items():
             known = REFERENCE[protocol].get(d)
-            formula = _GUESS[protocol](d, EPSILON, 1 - TARGET)
+            formula = CLIENTS[protocol](d, EPSILON, 1 - TARGET)
             rows.append((LABELS[protocol], d, m["n"], m["low"], m["high"], formula, known, None if known is None else round(m["n"] / known, 3)))
     columns = ("protocol", "d", "clients for 90 %", "95 % low", "95 % high", "formula", "known before", "ratio to known")
     return Table("Least number of clients that learn every bit in 90 % of the runs, epsilon = 1", columns, rows)

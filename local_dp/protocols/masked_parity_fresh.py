@@ -32,13 +32,13 @@ class MaskedParityFresh(MaskedParityProtocol):
     def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
         success = partial(bounds_parity.masked_parity_fresh_success, self.d, epsilon)
         first = bounds_parity.best_split(success, clients)
+        cohorts = fresh_cohorts(self.d, first)
         response = BinaryRR(epsilon)
 
         def negative(tally: Tally) -> bool:
             return float(response.estimate(tally).value) > 1 / 2
 
         def play() -> Play[LocalQuery, Tally, Concept]:
-            cohorts = fresh_cohorts(self.d, first)
             tallies = yield tuple(LocalQuery(MaskedBit(self.d, j), response, cohort) for j, cohort in enumerate(cohorts))
             r = sum(1 << j for j, tally in enumerate(tallies) if negative(tally))
             (tally,) = yield (LocalQuery(MaskedSign(self.d, r), response, Cohort(first, clients)),)

@@ -43,13 +43,13 @@ class MaskedParityLiteral(MaskedParityProtocol):
     def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
         success = partial(bounds_parity.masked_parity_literal_success, self.d, epsilon)
         first = bounds_parity.best_split(success, clients)
+        cohorts = fresh_cohorts(self.d, first)
         laplace = DiscreteLaplace(epsilon, steps=LATTICE)
 
         def expectation(tally: Tally) -> float:
             return 2 * float(laplace.estimate(tally).value) - 1
 
         def play() -> Play[LocalQuery, Tally, Concept]:
-            cohorts = fresh_cohorts(self.d, first)
             tallies = yield tuple(LocalQuery(MaskedIndicator(self.d, j), laplace, cohort) for j, cohort in enumerate(cohorts))
             r = sum(1 << j for j, tally in enumerate(tallies) if expectation(tally) > 1 / (4 * self.d))
             (tally,) = yield (LocalQuery(MaskedDisagreement(self.d, r), laplace, Cohort(first, clients)),)

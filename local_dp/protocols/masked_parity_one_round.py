@@ -1,16 +1,17 @@
 """Masked parity without interaction: one round, exponentially many clients."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp import bounds_parity
-from local_dp.arrays import Floats
+from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.parity_queries import MaskedBent, MaskedList, bent_halves
+from local_dp.parity_queries import MaskedBent, MaskedList
 from local_dp.protocols.base import BETA
 from local_dp.protocols.masked_decoding import listing_likelihood
 from local_dp.protocols.masked_parity import Concept, MaskedParityProtocol, vector_of
@@ -64,11 +65,12 @@ class MaskedParityOneRound(MaskedParityProtocol):
 
         return Nonadaptive((LocalQuery(query, randomizer, Cohort(0, clients)),), decode)
 
-    def _correlations(self, rows: np.ndarray, r: int) -> Floats:
+    def _correlations(self, rows: Counts, r: int) -> Floats:
         """The mean of (-1)^<r, x> q_l(x) for each row l: 1 for the mask r; the bent function's coefficient at r, where the row suits the last bit of r."""
         if self.form == "masks":
-            return (rows % (1 << self.d) == r).astype(np.float64)
-        half, _ = bent_halves(self.d)
-        coefficient: float = (1 - 2 * bent_dual(self.d, r)) * 2.0**-half
-        suited: Floats = ((rows % 2 == r >> self.d - 1) | (self.d % 2 == 0)).astype(np.float64)
-        return suited * coefficient
+            coefficient, suited = 1.0, rows % (1 << self.d) == r
+        else:
+            coefficient = math.ldexp(1 - 2 * bent_dual(self.d, r), -(self.d // 2))
+            suited = (rows % 2 == r >> self.d - 1) | (self.d % 2 == 0)
+        correlations: Floats = np.where(suited, coefficient, 0.0)
+        return correlations
