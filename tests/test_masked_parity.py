@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chi2
 
 from experiments.claim import Measurement, Point
-from experiments.masked_parity import CLIENTS, EXPERIMENT, LABELS, LISTED, ONE_ROUND, REFERENCE, parting
+from experiments.masked_parity import CLIENTS, EXPERIMENT, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
 from experiments.minimal_clients import exact_recovery
 from local_dp import bounds_parity
 from local_dp.arrays import Floats
@@ -297,7 +297,7 @@ def test_experiment_measures_and_draws() -> None:
     assert measured["high"] > 1_256 / 1.1
     (figure,) = EXPERIMENT.conclude(invented(), "full").figures
     assert len(figure.curves) == len(LABELS) + 3
-    assert parting({2: 0.9, 4: 1.0, 8: 2.0}) == pytest.approx(4 + 4 * math.log2(1.25))
+    assert parting({2: 0.9, 4: 1.0, 8: 2.0}) == pytest.approx(4 + 4 * math.log2(PARTED))
     assert parting({2: 0.9, 4: 1.0}) == math.inf
 
 
