@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -10,7 +11,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds import gain, masked_parity_clients, normal_tail
 from local_dp.errors import InputError
 
-LIST_SHARE = 0.7  # measured: list decoding needs 0.56 to 0.70 of the clients of one-round hashing for d = 4..64 at epsilon 1
+LIST_SHARE = 0.75  # measured: list decoding needs 0.57 to 0.72 of the clients of one-round hashing for d = 4..64 at epsilon 1
 
 
 def least_clients(enough: Callable[[int], bool], least: int = 2) -> int:
@@ -72,8 +73,11 @@ def masked_parity_fresh_clients(d: int, epsilon: float, beta: float) -> int:
 
 
 def masked_parity_list_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which list decoding succeeds with probability 1 - beta: LIST_SHARE of one-round hashing's, a measured share (limits 3.2, P4)."""
-    return math.ceil(LIST_SHARE * masked_parity_clients(d, epsilon, beta))
+    """n for which list decoding succeeds with probability 1 - beta: LIST_SHARE of one-round hashing's, a measured share (limits 3.2, P4).
+
+    For d < 4 the list saves little, and hashing's own count is given.
+    """
+    return math.ceil((LIST_SHARE if d >= 4 else 1.0) * masked_parity_clients(d, epsilon, beta))
 
 
 def masked_parity_one_round_success(d: int, epsilon: float, n: int) -> float:
@@ -117,8 +121,8 @@ def masked_parity_capacity(epsilon: float) -> float:
     def total(p: float) -> float:
         return p + float(((worth - p * a0) / a1).max())
 
-    low, high_p = 0.0, float(worth.max())
-    for _ in range(60):  # convex in p
+    low, high_p = -2 * float(worth.max()), 2 * float(worth.max())
+    for _ in range(80):  # convex in p, which has no sign: the constraints are equations
         left, right = low + (high_p - low) / 3, high_p - (high_p - low) / 3
         low, high_p = (low, right) if total(left) < total(right) else (left, high_p)
     return total(low)
@@ -190,7 +194,7 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
     sizes = parity_rounds(d, n)
     unit = sizes[0] / 2.0**d  # scores are in deviations of one parity's first-round score
     signal = math.sqrt(unit) / gain(epsilon)
-    grid = np.linspace(-6 * math.sqrt(d), 6 * math.sqrt(d) + signal * d, 4097)
+    grid = np.linspace(-6 * math.sqrt(d), 6 * math.sqrt(d) + signal * d, 1025)
     null, right = np.zeros(len(grid)), np.zeros(len(grid))
     start = int(np.searchsorted(grid, 0.0))
     null[start] = right[start] = 1.0
@@ -204,6 +208,7 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
     return float(right.sum())
 
 
+@lru_cache
 def parity_halving_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which adaptive halving finds r with probability 1 - beta: about 5.7 C^2 2^d for beta = .1, without a factor d (limits 4.2)."""
     return least_clients(lambda n: parity_halving_success(d, epsilon, n) >= 1 - beta, least=2 * d)

@@ -9,6 +9,7 @@ from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
 from local_dp.query import Query
+from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
 
 
@@ -27,6 +28,10 @@ class Population(ABC):
     @abstractmethod
     def law(self, query: Query) -> Floats:
         """The probability of each value of the query's domain under the distribution the clients are drawn from, shape (domain size,)."""
+
+    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
+        """Pr[cell, report] of a client drawn at random, shape (cells, alphabet), where the population has it in closed form; else None."""
+        return None
 
     def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
         """How many of the clients start..stop hold each value: here drawn from the multinomial of `law`."""

@@ -12,7 +12,8 @@ from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError, RefusedError
 from local_dp.learner_queries import LEARNER_QUERIES
 from local_dp.masked_queries import MASKED_QUERIES
-from local_dp.query import MEAN_STEPS, Query
+from local_dp.parity_queries import PARITY_QUERIES
+from local_dp.query import MEAN_STEPS, Query, check_dimension
 from local_dp.questions import Expression, evaluate, parse
 from local_dp.randomizers.base import MAX_SYMBOLS, Domain, Parameter, levels, signed_symbols, symbols
 from local_dp.randomizers.one_bit import parity
@@ -123,11 +124,6 @@ def _whole(records: Records, column: str) -> Ints:
     return values
 
 
-def _check_dimension(d: int) -> None:
-    if type(d) is not int or not 1 <= d <= 64:
-        raise InputError(f"d is {d!r}; give a whole number from 1 to 64")
-
-
 @dataclass(frozen=True)
 class MaskedIndex(Query):
     """Round one of masked parity: y at position i where b = 1 (the label is (-1)^(r_i)), null where b = 0. KLNRS Section 5.1."""
@@ -136,7 +132,7 @@ class MaskedIndex(Query):
     d: int
 
     def __post_init__(self) -> None:
-        _check_dimension(self.d)
+        check_dimension(self.d)
 
     @property
     def domain(self) -> Domain:
@@ -157,7 +153,7 @@ class MaskedParity(Query):
     r: int
 
     def __post_init__(self) -> None:
-        _check_dimension(self.d)
+        check_dimension(self.d)
         if type(self.r) is not int or not 0 <= self.r < 1 << self.d:
             raise InputError(f"r is {self.r!r}; give a whole number from 0 to 2^{self.d} - 1")
 
@@ -172,7 +168,7 @@ class MaskedParity(Query):
 
 
 _KINDS: tuple[type[Query], ...] = (Question, Category, Bounded, MaskedIndex, MaskedParity, *MASKED_QUERIES)
-QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in _KINDS} | LEARNER_QUERIES
+QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in _KINDS} | PARITY_QUERIES | LEARNER_QUERIES
 
 
 def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
@@ -184,3 +180,6 @@ def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
         return kind(**params)
     except (TypeError, InputError) as error:
         raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
+
+
+from local_dp import parity_queries  # noqa: E402, F401  # adds its queries to QUERIES

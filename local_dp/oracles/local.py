@@ -173,5 +173,8 @@ class AggregateOracle:
         return tallies
 
     def _draw(self, query: LocalQuery) -> Tally:
+        law = self.population.tally_law(query.query, query.randomizer)
+        if law is not None:
+            return Tally(self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape))
         counts = self.population.value_counts(query.query, query.cohort.start, query.cohort.stop, self.generator)
         return query.randomizer.draw_tally(counts, self.generator)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -16,8 +17,8 @@ from local_dp.errors import InputError
 
 Parameter: TypeAlias = int | float | str | tuple[str, ...]
 MAX_SYMBOLS = 4096
+MAX_CACHED = 1024  # entries of a law that is worth keeping
 SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
-LAW_ENTRIES = 1 << 20  # of a channel held in memory at a time while a tally is drawn
 _PRIVATE_SIDE = 1 - Fraction(1, 10**50)
 
 
@@ -222,21 +223,27 @@ class Randomizer(ABC):
         Given the values, reports are independent, so each value's reports are multinomial over (cell, report).
         """
         counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
-        held = np.fromiter(value_counts.keys(), np.int64, len(value_counts))
-        clients = np.fromiter(value_counts.values(), np.int64, len(value_counts))
-        cells = np.arange(self.cells, dtype=np.int64)[:, None]
-        reports = np.arange(self.alphabet, dtype=np.int64)
-        block = max(1, LAW_ENTRIES // len(counts))
-        for start in range(0, len(held), block):
-            values = held[start : start + block, None, None]
-            law = np.exp(self.log_probability(reports, values, cells)).reshape(len(values), -1)
-            counts += generator.multinomial(clients[start : start + block], law / law.sum(axis=1, keepdims=True)).sum(axis=0)
+        law_of = _cached_law if len(counts) <= MAX_CACHED else _report_law
+        for value, count in value_counts.items():
+            counts += generator.multinomial(count, law_of(self, value))
         return Tally(counts.reshape(self.cells, self.alphabet))
 
 
 def too_narrow(randomizer: Randomizer) -> InputError:
     """The error of a randomizer whose thresholds, rounded to `word_bits`, leave no difference between its values."""
     return InputError(f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon {randomizer.epsilon!r}; leave word_bits out")
+
+
+def _report_law(randomizer: Randomizer, value: int) -> Floats:
+    """Pr[cell, report] of a client that holds `value`, flattened, shape (cells * alphabet,)."""
+    cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
+    reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
+    law = np.exp(randomizer.log_probability(reports, np.array([[value]]), cells)).ravel() / randomizer.cells
+    law /= law.sum()
+    return law
+
+
+_cached_law = lru_cache(maxsize=4096)(_report_law)  # a search draws thousands of tallies from the same few laws
 
 
 def ceil_fraction(value: Fraction) -> int:

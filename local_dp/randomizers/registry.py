@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint, entry_points
 from local_dp.errors import InputError, RefusedError
 from local_dp.randomizers.base import Parameter, Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.characters import Characters
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
@@ -14,7 +15,8 @@ from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.randomizers.prefix_signs import PrefixSigns
 
 GROUP = "local_dp.randomizers"
-BUILT_IN: dict[str, type[Randomizer]] = {kind.name: kind for kind in (BinaryRR, GRR, Hadamard, SignedHadamard, OneBitMean, DiscreteLaplace, PrefixSigns)}
+_KINDS: tuple[type[Randomizer], ...] = (BinaryRR, GRR, Hadamard, SignedHadamard, OneBitMean, DiscreteLaplace, PrefixSigns, Characters)
+BUILT_IN: dict[str, type[Randomizer]] = {kind.name: kind for kind in _KINDS}
 
 
 @cache
