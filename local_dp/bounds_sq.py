@@ -41,7 +41,7 @@ def rr_failure(n: int, epsilon: float, tau: float, mean: float = 0.0) -> float:
     p = (1 + mean / c) / 2
     above = math.floor(n * (1 + (mean + tau) / c) / 2) + 1
     below = math.ceil(n * (1 + (mean - tau) / c) / 2) - 1
-    return binomial_tail(n, above, p) + binomial_tail(n, n - below, 1 - p)
+    return min(1.0, binomial_tail(n, above, p) + binomial_tail(n, n - below, 1 - p))
 
 
 def _divergence(x: float, p: float) -> float:
@@ -126,7 +126,10 @@ def clipped_laplace_variance(epsilon: float) -> float:
 
 
 def split_budget_cost(epsilon: float, t: int) -> float:
-    """C(eps/t)^2 / (t C(eps)^2), about t: by how much splitting epsilon over t queries is worse than splitting the clients (limits 1)."""
+    """C(eps/t)^2 / (t C(eps)^2): the variance of splitting epsilon over t queries in units of that of splitting the clients; about t at small epsilon.
+
+    It falls below 1 where sampling, not privacy, is what costs: from epsilon 3.06 for t = 2, 4.25 for t = 4 and 5.88 for t = 8.
+    """
     return gain(epsilon / t) ** 2 / (t * gain(epsilon) ** 2)
 
 
