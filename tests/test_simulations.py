@@ -17,6 +17,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import AggregateOracle, Cohort, LocalQuery, PopulationOracle
+from local_dp.oracles.real import RealQuery, on_domain
 from local_dp.oracles.sq import ExactOracle, StatisticalQuery
 from local_dp.populations import Finite, bernoulli
 from local_dp.queries import Bounded, Category, Question
@@ -124,9 +125,17 @@ def test_adaptive_algorithms_keep_their_rounds() -> None:
 def test_real_functions_are_asked_locally() -> None:
     """A real function of a category is rounded to a lattice, asked by the one-bit mean, and answered within 5 standard errors of its mean."""
     values = (-1.0, 0.3, 1.0, -0.25, 0.5)
-    algorithm = local_from_sq(Nonadaptive((StatisticalQuery(COLOUR, 0.1, values),), _same), 1.0, lambda query: 400_000)
+    algorithm = local_from_sq(Nonadaptive((RealQuery(COLOUR, 0.1, values),), _same), 1.0, lambda query: 400_000)
     (answer,) = run(algorithm, PopulationOracle(COLOURS, KeyedNoise(3), 1, 1.0))
     assert abs(answer - float(COLOURS.shares @ np.array(values))) < 5 * math.sqrt(4.6827 / 400_000)
+
+
+def test_whole_numbers_of_a_real_function() -> None:
+    """The whole numbers that sums of a real function are made of average to its expectation within their rounding of 2^-31."""
+    query = RealQuery(COLOUR, 0.1, (-1.0, 0.3, 1.0, -0.25, 0.5))
+    records = COLOURS.kinds.take(np.repeat(np.arange(5), [2, 4, 1, 8, 5]))
+    mean = int(query.numerators(records).sum()) / (query.span * len(records))
+    assert mean == pytest.approx(query.expectation(COLOURS.law(COLOUR)), abs=2.0**-31)
 
 
 # SQ from local
@@ -195,8 +204,8 @@ def test_query_count_is_geometric() -> None:
 
 
 def test_dependent_replies_follow_their_law() -> None:
-    """Two dependent replies of each of 3,000 simulated clients: within the distance that chance exceeds once in 10^6; two independent ones are far outside."""
-    epsilon, n = 1.5, 3000
+    """Two dependent replies of each of 1,500 simulated clients: within the distance that chance exceeds once in 10^6; two independent ones are far outside."""
+    epsilon, n = 1.5, 1500
     tolerance = 0.01 / bounds_sq.relative_error(2 * epsilon, 1.0)
     limit = math.sqrt((4 * math.log(2) + math.log(1e6)) / (2 * n))
     distances = []
@@ -306,8 +315,8 @@ def _one(randomizer: Randomizer) -> Nonadaptive[LocalQuery, Tally, int]:
         (lambda: Joint((Bounded("v", 0.0, 1.0), Bounded("v", 0.0, 2.0))), InputError, "joint values"),
         (lambda: run(split_budget(_two_steps(0.1, 0.1), 1.0, 10, 1), PopulationOracle(WORLD, KeyedNoise(1), 1, 1.0)), InputError, "asks more"),
         (lambda: one_random_query(Nonadaptive((StatisticalQuery(X, 0.1),) * 50, _same), 1.0, 3, 1), InputError, "nobody"),
-        (lambda: StatisticalQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"),
-        (lambda: StatisticalQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
+        (lambda: RealQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"),
+        (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
     ],
 )
 def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str) -> None:
@@ -328,7 +337,7 @@ def test_bits_meet_their_bound_for_every_function() -> None:
     law, worst = np.array([0.125, 0.25, 0.5, 0.125]), 0.0
     column = Category("c", ("0", "1", "2", "3"))
     for function in product(np.linspace(-1, 1, 5).tolist(), repeat=4):
-        query = StatisticalQuery(column, tau, function)
+        query = RealQuery(column, tau, function)
         bits = bit_queries(query)
         exact = [bit.expectation(law) for bit in bits]
         if len(bits) == 1:
@@ -348,7 +357,7 @@ def test_bits_on_eight_values() -> None:
     bound = math.fsum(2.0**-m * tau_m for m, tau_m in enumerate(tolerances, start=1)) + 2.0 ** -len(tolerances)
     law, labels, worst = np.full(8, 0.125), Category("c", tuple("abcdefgh")), 0.0
     for function in product((-1.0, -0.25, 0.5), repeat=8):
-        query = StatisticalQuery(labels, tau, function)
+        query = RealQuery(labels, tau, function)
         bits = bit_queries(query)
         if len(bits) > 1:
             answers = tuple(bit.expectation(law) - bit.tolerance for bit in bits), tuple(bit.expectation(law) + bit.tolerance for bit in bits)
@@ -378,7 +387,7 @@ def test_boolean_from_real_preserves_the_algorithm() -> None:
 
     flat = boolean_from_real(Nonadaptive((real, StatisticalQuery(X, 0.2)), lambda answers: answers[0]))
     assert len(flat.queries) == bits_needed(0.05) + 1
-    assert all(set(query.on_domain().tolist()) <= {-1.0, 1.0} for query in flat.queries)
+    assert all(set(on_domain(query).tolist()) <= {-1.0, 1.0} for query in flat.queries)
     steps = boolean_from_real(Adaptive(play))
     for pattern in ((1,), (1, -1)):
         assert abs(run(steps, Biased(NUMBERS, pattern)) - truth) <= 0.05

@@ -15,29 +15,20 @@ class StatisticalQuery:
     """Asks for the expectation over the distribution of a query with values in [-1, 1], within `tolerance`.
 
     A yes/no query counts as +1 for yes and -1 for no (Definition 4.1's {+1, -1}); a query with values on a lattice of levels counts as 2 x - 1.
-    `values` makes it a real function of any query: one number in [-1, 1] for each value of the query's domain, ascending.
     """
 
     query: Query
     tolerance: float
-    values: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < 1:
             raise InputError(f"the tolerance is {self.tolerance}; a statistical query needs one strictly between 0 and 1")
-        if self.values is not None:
-            if len(self.values) != self.query.domain.size or max(map(abs, self.values)) > 1:
-                raise InputError(f"the real function on {self.query.domain} needs {self.query.domain.size} values in [-1, 1]")
-        elif self.query.domain.kind != "levels" and self.query.domain.size != 2:
+        if self.query.domain.kind != "levels" and self.query.domain.size != 2:
             raise InputError(f"query {self.query.name!r} has values in {self.query.domain}; a statistical query has two, or levels")
-
-    def on_domain(self) -> Floats:
-        """What each value of the query's domain counts as, in [-1, 1], shape (domain size,)."""
-        return np.linspace(-1.0, 1.0, self.query.domain.size) if self.values is None else np.asarray(self.values)
 
     def expectation(self, law: Floats) -> float:
         """The expectation on the [-1, 1] scale under a law over the query's domain, shape (domain size,)."""
-        return float(law @ self.on_domain())
+        return float(law @ np.linspace(-1.0, 1.0, len(law)))
 
 
 class ExactOracle:

@@ -6,6 +6,7 @@ from typing import TypeVar, overload
 import numpy as np
 
 from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.oracles.real import RealQuery, on_domain
 from local_dp.oracles.sq import StatisticalQuery
 
 R = TypeVar("R")
@@ -24,13 +25,13 @@ def bit_tolerances(tolerance: float) -> tuple[float, ...]:
 
 def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
     """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query that is Boolean already stays as it is."""
-    values = query.on_domain()
+    values = on_domain(query)
     if set(values.tolist()) <= {-1.0, 1.0}:
         return (query,)
     tolerances = bit_tolerances(query.tolerance)
     places = np.minimum(np.floor((values + 1) / 2 * 2 ** len(tolerances)), 2 ** len(tolerances) - 1).astype(np.int64)  # g = 1 is all ones
     digits = [(places >> (len(tolerances) - m)) & 1 for m in range(1, len(tolerances) + 1)]
-    return tuple(StatisticalQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist())) for tau, digit in zip(tolerances, digits, strict=True))
+    return tuple(RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist())) for tau, digit in zip(tolerances, digits, strict=True))
 
 
 def read_bits(answers: tuple[float, ...]) -> float:

@@ -1,6 +1,6 @@
 """Likelihoods of reports as statistical queries: what a simulation of local randomizers asks for (KLNRS Lemmas 4.4 and 4.5).
 
-The query is a real function of the record, the likelihood ratio Pr[R(u) = w] / Pr[R(u0) = w] for a fixed reference u0. It travels as a StatisticalQuery
+The query is a real function of the record, the likelihood ratio Pr[R(u) = w] / Pr[R(u0) = w] for a fixed reference u0. It travels as a RealQuery
 over the local query's own domain with one real value for each element of that domain; over the product of the domains where a client answered several
 different queries. So the randomizer's density must be computable: it must be transparent, KLNRS Definition 4.7.
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError, RefusedError
-from local_dp.oracles.sq import StatisticalQuery
+from local_dp.oracles.real import RealQuery
 from local_dp.queries import Query
 from local_dp.randomizers.base import Domain, Randomizer
 from local_dp.records import Records
@@ -82,7 +82,7 @@ def spent(replies: tuple[Reply, ...]) -> float:
 
 
 @lru_cache(maxsize=64)
-def likelihood_query(replies: tuple[Reply, ...], tolerance: float) -> StatisticalQuery:
+def likelihood_query(replies: tuple[Reply, ...], tolerance: float) -> RealQuery:
     """The statistical query for the mean of the product of the replies' likelihood ratios, centred and scaled to [-1, 1] (`rejection.query_value`).
 
     Queries that were asked several times count once in the joint domain. `mean_ratio(answer, e^spent)` recovers the mean.
@@ -96,4 +96,4 @@ def likelihood_query(replies: tuple[Reply, ...], tolerance: float) -> Statistica
     total = spent(replies)
     values = np.clip((product - math.cosh(total)) / math.sinh(total), -1.0, 1.0)
     (only, *others) = ratios
-    return StatisticalQuery(Joint(tuple(ratios)) if others else only, tolerance, tuple(values.tolist()))
+    return RealQuery(Joint(tuple(ratios)) if others else only, tolerance, tuple(values.tolist()))

@@ -19,6 +19,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.noise import stream_key
 from local_dp.oracles.local import Cohort, LocalQuery
+from local_dp.oracles.real import RealQuery, on_domain
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.queries import MEAN_STEPS, Query
 from local_dp.randomizers.base import Domain, Randomizer, Tally, levels
@@ -63,8 +64,8 @@ class Rescaled(Query):
 def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:
     """The statistical query put to a cohort under the minimax one-bit randomizer of its values; a real function is rounded to 2^-16 of its range."""
     asked = query.query
-    if query.values is not None:
-        places = np.rint((query.on_domain() + 1) / 2 * MEAN_STEPS).astype(np.int64)
+    if isinstance(query, RealQuery):
+        places = np.rint((on_domain(query) + 1) / 2 * MEAN_STEPS).astype(np.int64)
         asked = Rescaled(asked, tuple(places.tolist()))
     randomizer: Randomizer = OneBitMean(epsilon, steps=asked.domain.high) if asked.domain.kind == "levels" else BinaryRR(epsilon)
     return LocalQuery(asked, randomizer, cohort)
