@@ -39,6 +39,9 @@ def extremal_channel(growth: Fraction, values: int, reports: int, generator: np.
     """
     while True:
         patterns = generator.integers(0, 2, (reports, reports))
+        matrix = 1 + (float(growth) - 1) * patterns
+        if abs(np.linalg.det(matrix)) < 1e-9 or np.linalg.solve(matrix, np.ones(reports)).min() < 1e-9:
+            continue  # a quick look before the exact one
         scale = _solve([[growth if high else Fraction(1) for high in row] for row in patterns.tolist()])
         if scale is not None and min(scale) > 0:
             rows = patterns[generator.integers(0, reports, values)].tolist()

@@ -32,15 +32,18 @@ def _correlated(seed: int) -> Finite:
 
 
 class Counting:
-    """Answers exactly, and counts the queries."""
+    """Answers exactly, computes no answer twice, and counts every query."""
 
     def __init__(self, population: Finite) -> None:
         self.oracle = ExactOracle(population)
+        self.known: dict[StatisticalQuery, float] = {}
         self.asked = 0
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
         self.asked += len(queries)
-        return self.oracle.answer(queries)
+        new = tuple(query for query in dict.fromkeys(queries) if query not in self.known)
+        self.known |= zip(new, self.oracle.answer(new), strict=True)
+        return tuple(self.known[query] for query in queries)
 
 
 def two_questions(epsilon: float, draws: int, *, same: bool = True) -> Adaptive[LocalQuery, Tally, list[int]]:

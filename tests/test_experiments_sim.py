@@ -97,7 +97,7 @@ def test_an_unbiased_response_that_is_not_debiased_is_not_shown() -> None:
 def test_a_wrong_client_count_is_not_shown(factor: float, failing: str) -> None:
     """Half the clients are too few, three times as many are not tight: each is found by its own check."""
     twin = SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
-    finding = _with_twin("sq-to-local", twin, lambda point: point["kind"] == "accuracy" and point["t"] == 1)
+    finding = _with_twin("sq-to-local", twin, lambda point: point["kind"] == "accuracy" and (point["epsilon"], point["t"]) == (1.0, 1))
     assert finding.verdict == "not shown"
     assert any(failing in check.statement and not check.shown for check in finding.checks)
 
@@ -105,13 +105,13 @@ def test_a_wrong_client_count_is_not_shown(factor: float, failing: str) -> None:
 def test_a_wrong_acceptance_constant_is_not_shown() -> None:
     """A simulation that accepts twice as readily is outside the bound, and wrong even for exact answers."""
     twin = LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling))
-    finding = _with_twin("local-to-sq", twin, lambda point: point["kind"] in ("draw", "tree"))
+    finding = _with_twin("local-to-sq", twin, lambda point: (point["kind"], point["epsilon"]) in (("draw", 1.0), ("tree", 0.5)))
     assert finding.verdict == "not shown"
     assert [check.shown for check in finding.checks[:3]] == [False, False, False]
 
 
 def test_independent_second_replies_are_not_shown() -> None:
     """A simulation that draws a second answer without regard to the first has the wrong transcripts."""
-    finding = _with_twin("local-to-sq", LocalToSq(same=False), lambda point: point["kind"] == "queries" and point["epsilon"] >= 1.5)
+    finding = _with_twin("local-to-sq", LocalToSq(same=False), lambda point: point["kind"] == "queries" and point["epsilon"] == 1.5)
     assert finding.verdict == "not shown"
     assert not finding.checks[3].shown

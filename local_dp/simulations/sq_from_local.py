@@ -18,6 +18,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.noise import stream_key
 from local_dp.oracles.local import LocalQuery, check_disjoint
 from local_dp.oracles.sq import StatisticalQuery
+from local_dp.queries import Query
 from local_dp.randomizers.base import Randomizer, Tally
 from local_dp.simulations.likelihood import Reply, likelihood_query, spent
 from local_dp.simulations.rejection import acceptance, ceiling_after, mean_ratio
@@ -54,18 +55,17 @@ def _generator(label: str, seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key(label, seed), "little")))
 
 
-def _cells(query: LocalQuery, generator: np.random.Generator) -> Words:
-    """The public-coin cell of each client of the cohort."""
-    return generator.integers(0, query.randomizer.cells, len(query.cohort), dtype=np.uint64)
-
-
-def _candidates(query: LocalQuery, cells: Words, generator: np.random.Generator) -> list[Reply]:
+def _candidates(query: Query, randomizer: Randomizer, cells: Words, generator: np.random.Generator) -> list[Reply]:
     """One draw of R(u0) in each cell."""
-    randomizer = query.randomizer
     dtype = np.uint64 if randomizer.word_bits > 32 else np.uint32
     words: Words = generator.integers(0, randomizer.total - 1, len(cells), dtype=dtype, endpoint=True)
     reports = randomizer.respond(np.full(len(cells), randomizer.domain.low), words, cells)
-    return [Reply(query.query, randomizer, cell, report) for cell, report in zip(cells.tolist(), reports.tolist(), strict=True)]
+    return [Reply(query, randomizer, cell, report) for cell, report in zip(cells.tolist(), reports.tolist(), strict=True)]
+
+
+def _cells(randomizer: Randomizer, clients: int, generator: np.random.Generator) -> Words:
+    """The public-coin cell of each client."""
+    return generator.integers(0, randomizer.cells, clients, dtype=np.uint64)
 
 
 def _tally(query: LocalQuery, replies: list[Reply]) -> Tally:
@@ -120,7 +120,10 @@ def _nonadaptive(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float,
     """Every draw's candidates first, then the answers."""
     check_disjoint(algorithm.queries)
     generator = _generator("sq-from-local candidates", seed)
-    drawn = [_candidates(query, np.repeat(_cells(query, generator), trials), generator) for query in algorithm.queries]
+    drawn = []
+    for query in algorithm.queries:
+        cells = _cells(query.randomizer, len(query.cohort), generator)
+        drawn.append(_candidates(query.query, query.randomizer, np.repeat(cells, trials), generator))
     asked = tuple(likelihood_query((reply,), tolerance) for replies in drawn for reply in replies)
     start = _Transcript()
 
@@ -142,22 +145,23 @@ def _round(
 ) -> Generator[tuple[StatisticalQuery, ...], tuple[float, ...], tuple[Tally, ...]]:
     """One local round: every client's candidate is asked about, then another one's for the clients that did not accept, and so on."""
     check_disjoint(queries)
-    cells = [_cells(query, generator) for query in queries]
-    waiting = [list(range(query.cohort.start, query.cohort.stop)) for query in queries]
+    waiting: dict[tuple[Query, Randomizer], list[int]] = {}
+    for query in queries:
+        waiting.setdefault((query.query, query.randomizer), []).extend(range(query.cohort.start, query.cohort.stop))
+    cells = {kind: dict(zip(clients, _cells(kind[1], len(clients), generator).tolist(), strict=True)) for kind, clients in waiting.items()}
     for trial in range(1, trials + 1):
-        drawn = []
-        for query, cell, clients in zip(queries, cells, waiting, strict=True):
-            if clients:
-                drawn += list(zip(clients, _candidates(query, cell[np.array(clients) - query.cohort.start], generator), strict=True))
+        drawn: list[tuple[int, Reply]] = []
+        for kind, clients in waiting.items():
+            own = np.array([cells[kind][client] for client in clients], dtype=np.uint64)
+            drawn += zip(clients, _candidates(*kind, own, generator), strict=True)
         answers = yield tuple(likelihood_query((*transcripts.get(client, _Transcript()).replies, reply), tolerance) for client, reply in drawn)
-        coins = generator.random(len(drawn)).tolist()
         done: set[int] = set()
-        for (client, reply), answer, coin in zip(drawn, answers, coins, strict=True):
+        for (client, reply), answer, coin in zip(drawn, answers, generator.random(len(drawn)).tolist(), strict=True):
             accepted, transcript = transcripts.get(client, _Transcript()).accepts(reply, answer, tolerance, coin)
             if accepted or trial == trials:
                 transcripts[client] = transcript
                 done.add(client)
-        waiting = [[client for client in clients if client not in done] for clients in waiting]
-        if not any(waiting):
+        waiting = {kind: left for kind, clients in waiting.items() if (left := [client for client in clients if client not in done])}
+        if not waiting:
             break
     return tuple(_tally(query, [transcripts[client].replies[-1] for client in range(query.cohort.start, query.cohort.stop)]) for query in queries)
