@@ -4,6 +4,7 @@ n counts clients; epsilon is in nats; queries have values in [-b, b] with b = 1 
 """
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -180,17 +181,51 @@ def conditional_tolerance(spent: float, draws: int, beta: float, *, centred: boo
 
 
 def miss_probability(epsilon: float, trials: int, error: float = 0.0) -> float:
-    """The most Pr[none of `trials` candidates is accepted] for one draw: (1 - (1 - tau') e^-eps)^trials, tau' being `error`, of the answers (limits 6)."""
+    """The most Pr[none of `trials` candidates is accepted] for one draw: (1 - (1 - error) e^-eps)^trials (limits 6, L1).
+
+    The estimated law p~ sums to at least 1 - error: `density_error` will do, and the larger tau' of limits 6.
+    """
     return (1 - max(0.0, 1 - error) * math.exp(-epsilon)) ** trials
 
 
 def enough_trials(epsilon: float, draws: int, miss: float, error: float = 0.0) -> int:
-    """How many candidates a draw needs so that any of `draws` draws misses with probability at most `miss`: ln(draws/miss) / -ln(1 - (1 - tau') e^-eps)."""
+    """How many candidates a draw needs so that any of `draws` draws misses with probability at most `miss`: ln(draws/miss) / -ln(1 - (1 - error) e^-eps)."""
     if draws < 1 or not 0 < miss < 1 or not 0 <= error < 1:
-        raise InputError(f"{draws} draws, miss {miss}, error {error}; give 1 or more draws, a miss in (0, 1) and a relative error in [0, 1)")
+        raise InputError(f"{draws} draws, miss {miss}, error {error}; give 1 or more draws, a miss in (0, 1) and an error in [0, 1)")
     return math.ceil(math.log(draws / miss) / -math.log(miss_probability(epsilon, 1, error)))
 
 
 def expected_queries(epsilon: float, draws: int, error: float = 0.0) -> float:
-    """The most SQ queries expected of `draws` draws, one a candidate until one is accepted: draws e^eps / (1 - tau') (limits 6, L1)."""
+    """The most SQ queries expected of `draws` draws, one a candidate until one is accepted: draws e^eps / (1 - error) (limits 6, L1)."""
     return draws * math.exp(epsilon) / (1 - error)
+
+
+@dataclass(frozen=True)
+class SimulationPlan:
+    """What simulating local randomizers by statistical queries takes: the tolerance to ask with, candidates a draw, and queries in all.
+
+    `queries` counts every candidate of a non-interactive simulation; `expected` is the mean for an interactive one, which stops at the first accepted
+    candidate. `miss` bounds the probability that any draw has no accepted candidate.
+    """
+
+    tolerance: float
+    trials: int
+    queries: int
+    expected: float
+    miss: float
+
+
+def plan_simulation(epsilon: float, draws: int, beta: float, *, interactive: bool = False) -> SimulationPlan:
+    """A plan with the whole transcript within total variation beta: half of it for the answers' errors, half for the misses (limits 6, L1, L4, L7).
+
+    `epsilon` is what one client spends in all. An `interactive` plan also serves clients that answer several times, one draw each time.
+    """
+    if not interactive:
+        tolerance = min(simulation_tolerance(epsilon, draws, beta / 2), 0.999)
+        error = density_error(epsilon, tolerance)  # the estimated law sums to at least 1 - error
+    else:
+        tolerance = min(conditional_tolerance(epsilon, draws, beta / 2), 0.999)
+        single = relative_error(epsilon, tolerance)
+        error = 1 - ((1 - single) / (1 + single)) ** 2
+    trials = enough_trials(epsilon, draws, beta / 2, error)
+    return SimulationPlan(tolerance, trials, draws * trials, expected_queries(epsilon, draws, error), draws * miss_probability(epsilon, trials, error))

@@ -10,6 +10,7 @@ from scipy import integrate, stats
 from local_dp import bounds_sq
 from local_dp.bounds import gain, rr_clients, rr_clients_hoeffding
 from local_dp.errors import InputError
+from local_dp.simulations.rejection import acceptance, mean_ratio, query_value, total_variation, truncated_law
 
 # epsilon, tau, beta: RR by the central limit theorem, exact, Hoeffding; Laplace by the central limit theorem, best Chernoff, closed form (limits 1)
 COUNTS = [
@@ -144,6 +145,30 @@ def test_trials_and_queries() -> None:
         trials = bounds_sq.enough_trials(epsilon, 10, 0.01, 0.2)
         assert 10 * bounds_sq.miss_probability(epsilon, trials, 0.2) <= 0.01 < 10 * bounds_sq.miss_probability(epsilon, trials - 1, 0.2)
         assert bounds_sq.expected_queries(epsilon, 10) == pytest.approx(10 * math.exp(epsilon))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5])
+@pytest.mark.parametrize("draws", [1, 20])
+def test_plan_keeps_its_promise(epsilon: float, draws: int) -> None:
+    """Randomized response drawn by the plan, answers off by the whole tolerance either way, misses included: within beta / draws of the real law."""
+    beta, growth = 0.1, math.exp(epsilon)
+    plan = bounds_sq.plan_simulation(epsilon, draws, beta)
+    assert plan.queries == draws * plan.trials
+    assert plan.miss <= beta / 2
+    q = [growth / (growth + 1), 1 / (growth + 1)]
+    for share in (0.0, 0.3, 0.5, 1.0):
+        p = [(1 - share) * q[0] + share * q[1], (1 - share) * q[1] + share * q[0]]
+        for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            ratios = [mean_ratio(query_value(a / b, growth) + s * plan.tolerance, growth) for a, b, s in zip(p, q, signs, strict=True)]
+            law = truncated_law(q, [acceptance(ratio, growth) for ratio in ratios], plan.trials)
+            assert total_variation(law, p) <= beta / draws
+
+
+def test_plans_beside_each_other() -> None:
+    """An interactive plan asks more finely and expects more queries than the non-interactive one, both near e^eps a draw for small beta."""
+    flat, steps = (bounds_sq.plan_simulation(1.0, 50, 1e-3, interactive=interactive) for interactive in (False, True))
+    assert steps.tolerance < flat.tolerance
+    assert 50 * math.e <= flat.expected < steps.expected <= 50 * math.e * 1.001
 
 
 def test_split_budget_cost() -> None:

@@ -94,6 +94,7 @@ def sq_from_local(
     time until one is accepted, about t e^eps queries; a client's later replies are drawn conditionally on its earlier ones. A draw of which no
     candidate is accepted keeps the last one: probability `bounds_sq.miss_probability(epsilon, trials)` each.
     The transcript of t reports is within t `bounds_sq.draw_distance` (interactive: `conditional_draw_distance`), and the misses, of the real one.
+    `bounds_sq.plan_simulation` finds the tolerance and the trials for a wanted distance.
     The mean over earlier replies that Lemma 4.5 divides by was already asked for when the last of them was accepted; it is not asked again.
     Cost: one Python object a query, so thousands of clients; `sq_from_local_by_table` takes any number. Source: KLNRS Lemmas 4.4, 4.5; limits 6.
     """
