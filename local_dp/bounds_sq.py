@@ -12,6 +12,8 @@ import numpy as np
 from local_dp.bounds import gain, normal_quantile, normal_tail
 from local_dp.errors import InputError
 
+MAX_WALK = 1 << 20
+
 
 def _check(epsilon: float, tau: float, beta: float) -> None:
     if not epsilon > 0:
@@ -45,18 +47,16 @@ def rr_failure(n: int, epsilon: float, tau: float, mean: float = 0.0) -> float:
     return min(1.0, binomial_tail(n, above, p) + binomial_tail(n, n - below, 1 - p))
 
 
-def _divergence(x: float, p: float) -> float:
-    """KL(Bernoulli(x) || Bernoulli(p)) in nats."""
-    return sum(a * math.log(a / b) for a, b in ((x, p), (1 - x, 1 - p)) if a > 0)
-
-
 def rr_failure_envelope(n: int, epsilon: float, tau: float) -> float:
-    """An upper bound on `rr_failure` at mean 0 that falls as n grows: 2 Pr[N(0, 1) > sqrt(2 n KL(x || 1/2))] with x one report short of the edge.
+    """An upper bound on `rr_failure` at mean 0 that falls as n grows: 2 Pr[N(0, 1) > sqrt(2 n KL)], KL from a fair coin to one report short of the edge.
 
     Zubkov and Serov 2013: Pr[Binomial(n, p) > k] <= Pr[N(0, 1) > sqrt(2 n KL(k/n || p))] for k >= np.
     """
-    edge = min((1 + tau / gain(epsilon)) / 2, 1.0) - 1 / n
-    return 1.0 if edge <= 0.5 else 2 * normal_tail(math.sqrt(2 * n * _divergence(edge, 0.5)))
+    bias = min(tau / gain(epsilon), 1.0) - 2 / n
+    if bias <= 0:
+        return 1.0
+    divergence = bias * math.atanh(bias) + math.log1p(-(bias**2)) / 2  # of a coin of that bias from a fair one, without cancellation
+    return 2 * normal_tail(math.sqrt(2 * n * divergence))
 
 
 @lru_cache(maxsize=4096)
@@ -64,7 +64,8 @@ def rr_clients_exact(epsilon: float, tau: float, beta: float) -> int:
     """The least n such that n AND all larger numbers of clients keep one [-1, 1] query of mean 0 within tau, except with probability beta.
 
     Randomized response by the exact binomial law (limits 1). Above the count of the falling envelope nothing fails; below it the saw-tooth is walked
-    down to the last number that does. Mean 0 is the least favourable one up to the phase of the lattice of reports, which the walk has met.
+    down to the last number that does. Beyond 2^20 the envelope's count is the answer: sufficient, and at most 0.3 % above.
+    Mean 0 is the least favourable one up to the phase of the lattice of reports, which the walk has met.
     """
     _check(epsilon, tau, beta)
     low, high = 1, 2
@@ -74,7 +75,7 @@ def rr_clients_exact(epsilon: float, tau: float, beta: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if rr_failure_envelope(middle, epsilon, tau) <= beta else (middle, high)
     n = high
-    while n > 1 and rr_failure(n - 1, epsilon, tau) <= beta:
+    while 1 < n <= MAX_WALK and rr_failure(n - 1, epsilon, tau) <= beta:
         n -= 1
     return n
 

@@ -72,6 +72,13 @@ def test_envelope_is_above_the_saw_tooth() -> None:
     assert all(before >= after for before, after in pairwise(envelope))
 
 
+@pytest.mark.parametrize(("epsilon", "tau", "beta"), [(0.01, 0.01, 0.05), (0.1, 0.03, 1e-6), (1e-4, 1e-3, 0.01), (8.0, 0.99, 0.4), (24.0, 1.5, 0.05)])
+def test_exact_count_at_the_extremes(epsilon: float, tau: float, beta: float) -> None:
+    """Tiny and huge parameters are answered at once, between the central limit count (less rounding) and 0.3 % or a few dozen clients above it."""
+    n, clt = bounds_sq.rr_clients_exact(epsilon, tau, beta), rr_clients(epsilon, tau, beta)
+    assert 0.5 * clt <= n <= 1.003 * clt + 50
+
+
 def test_binomial_tail_against_reference() -> None:
     """The tail agrees with scipy to 1e-8 relative, on both sides of the mean and out to 1e-100."""
     for n, k, p in ((1, 1, 0.3), (10, 0, 0.5), (10, 11, 0.5), (1840, 963, 0.5), (1840, 1200, 0.5), (300_000, 149_000, 0.5), (5000, 200, 0.03)):
