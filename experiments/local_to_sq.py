@@ -103,7 +103,7 @@ class LocalToSq(Experiment):
         points: list[Point] = [
             {"kind": "draw", "epsilon": epsilon, "share": share, "channels": 15, "batch": batch}
             for epsilon in ((0.1, 0.5, 1.0, 2.0, 3.0) if full else (0.1, 1.0, 3.0))
-            for share in ((0.05, 0.25, 1.0) if epsilon < 1 else (0.05, 0.25, 1.0, 4.0))
+            for share in ((0.05, 0.25, 1.0) if epsilon < 2 else (0.05, 0.25, 1.0, 4.0))
             for batch in range(10 if full else 1)
         ]
         points += [
@@ -143,7 +143,7 @@ class LocalToSq(Experiment):
         """Random trees of two replies, |Z| <= 5, 2 reports and then 3; all sign patterns of all eight answers."""
         generator = np.random.default_rng([seed, 2, point["batch"], round(1000 * point["epsilon"])])
         one, two = (Fraction(math.exp(point["epsilon"] * part)).limit_denominator(100) for part in (0.6, 0.4))
-        tau = Fraction(point["share"]).limit_denominator(100) * 2 / ((one * two) ** 2 - 1)
+        tau = Fraction(point["share"]).limit_denominator(100) * min(2 / ((one * two) ** 2 - 1), Fraction(9, 10))
         bound = bounds_sq.draw_distance(math.log(one), float(tau)) + bounds_sq.conditional_draw_distance(math.log(one * two), float(tau))
         worst, outside, patterns = Fraction(0), 0, 0
         for _ in range(point["trees"]):
