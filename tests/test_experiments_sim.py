@@ -55,7 +55,7 @@ def test_shown(name: str) -> None:
 
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_one_seed_measures_the_same_again(name: str) -> None:
-    """A point measured twice with one seed is identical, and with another seed it is not (unless it is an exact enumeration of fixed cases)."""
+    """A point measured twice with one seed is identical, and with another seed it is not."""
     experiment = EXPERIMENTS[name]
     point, found = _measured(name)[0]
     assert _through_json(experiment.measure(point, 1)) == found
@@ -65,8 +65,8 @@ def test_one_seed_measures_the_same_again(name: str) -> None:
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
 def test_full_scale_holds_more(name: str) -> None:
     """The full scale has more work than the quick one, and no measurements at all show nothing."""
-    assert len(EXPERIMENTS[name].points("full")) > len(EXPERIMENTS[name].points("quick")) or name == "sq-to-local"
-    assert EXPERIMENTS[name].points("full") != EXPERIMENTS[name].points("quick")
+    assert len(EXPERIMENTS[name].points("full")) > len(EXPERIMENTS[name].points("quick"))
+    assert EXPERIMENTS[name].conclude([], "full").verdict == "not shown"
 
 
 def test_a_curator_that_adds_too_much_noise_is_not_shown() -> None:
@@ -80,7 +80,7 @@ def test_a_curator_that_adds_too_much_noise_is_not_shown() -> None:
     assert sum(not check.shown for check in finding.checks) >= 2
 
 
-def test_an_unbiased_response_that_is_not_debiased_is_not_shown() -> None:
+def test_a_response_that_is_not_debiased_is_not_shown() -> None:
     """Randomized response read without undoing its bias: the error does not fall."""
 
     def wrong(records: Records, epsilon: float, generator: np.random.Generator) -> float:

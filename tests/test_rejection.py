@@ -53,6 +53,13 @@ def test_every_sign_pattern_is_within_the_bound(growth: Fraction) -> None:
     assert _violations(growth, 30) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("growth", GROWTHS)
+def test_every_sign_pattern_of_many_channels(growth: Fraction) -> None:
+    """The same for 400 channels."""
+    assert _violations(growth, 400) == 0
+
+
 @pytest.mark.parametrize("growth", GROWTHS[2:])
 def test_a_wrong_acceptance_constant_violates_the_bound(growth: Fraction) -> None:
     """The twin that accepts twice as readily, so that likely reports are cut off at 1, is outside the bound."""
