@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments import local_to_sq, randomized_response, sq_to_local
-from experiments.claim import Experiment, Finding, Measurement, Point
+from experiments.claim import Experiment, Figure, Finding, Measurement, Point
 from experiments.local_to_sq import LocalToSq
 from experiments.randomized_response import WAYS, RandomizedResponse
 from experiments.sq_to_local import SqToLocal
@@ -48,8 +48,9 @@ def test_shown(name: str) -> None:
         assert table.rows
         assert all(len(row) == len(table.columns) for row in table.rows)
         assert all(np.isfinite(cell) for row in table.rows for cell in row if isinstance(cell, float))
-    for figure in finding.figures:
-        assert all(len(curve.x) == len(curve.y) > 0 for curve in figure.curves)
+    curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
+    assert curves
+    assert all(len(curve.x) == len(curve.y) > 0 for curve in curves)
     assert json.dumps([table.rows for table in finding.tables])
 
 
