@@ -22,6 +22,7 @@ SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are 
 _PRIVATE_SIDE = 1 - Fraction(1, 10**50)
 
 
+@lru_cache(maxsize=1024)
 def exp_epsilon(nano: int) -> Fraction:
     """A rational just below e^epsilon (relative gap 1e-50), so that thresholds computed from it never exceed epsilon."""
     with localcontext() as context:
