@@ -21,7 +21,7 @@ from local_dp.noise import stream_key
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.oracles.real import RealQuery, on_domain
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries import MEAN_STEPS, Query
+from local_dp.query import MEAN_STEPS, Query
 from local_dp.randomizers.base import Domain, Randomizer, Tally, levels
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit_mean import OneBitMean
