@@ -46,6 +46,7 @@ async def _member(index: int, launcher: str) -> int:
     writer.write(struct.pack("<II", index, os.getpid()))
     (size,) = struct.unpack("<I", await reader.readexactly(4))
     config = MemberConfig.from_bytes(await reader.readexactly(size))
+    _rehearse()  # once more, in this process: the pages that answering writes to are copied before the first round, not in it
     bus = MqttBus(
         Address.parse(config.broker),
         f"{config.run}-{config.member}",
