@@ -66,8 +66,8 @@ class Fleet:
             if said == FAILED:
                 self.failures.append((await reader.read(1000)).decode(errors="replace"))
             await reader.read()  # until the member ends
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the member ended: the round's deadline and counts deal with it
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the member ended, and the round's deadline and counts deal with it; or the run did
         finally:
             self._alive.discard(index)
             self._callers.discard(writer)

@@ -11,7 +11,7 @@ from clients.journal import Entry, Journal
 from local_dp.budget import Ledger
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Noise
-from local_dp.oracles.local import CHUNK, Cohort, LocalQuery, check_disjoint, respond
+from local_dp.oracles.local import CHUNK, Cohort, LocalQuery, charges_of, check_disjoint, respond
 from local_dp.queries import build_query
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.registry import build
@@ -75,8 +75,7 @@ class ClientRole:
             check_disjoint(tuple(queries))
         except InputError as error:
             raise RefusedError("bad-request", str(error)) from error
-        for query in queries:
-            self.ledger.charge(request.run, query.cohort.start, query.cohort.stop, query.randomizer.nano)
+        self.ledger.charge_all(request.run, charges_of(queries))
         return tuple(self._reply(request, query, start, stop) for query in queries for start, stop in chunks(query.cohort.start, query.cohort.stop, CHUNK))
 
     def _overlap(self, ask: Ask) -> Span | None:

@@ -18,6 +18,7 @@ from local_dp.budget import Ledger
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.errors import InputError
 from local_dp.populations import Population, Table
+from local_dp.wire import check_name
 
 Start = Annotated[int, typer.Option("--start", metavar="I", help="The index of the first client.")]
 
@@ -41,6 +42,7 @@ def server(
 ) -> None:
     """Coordinates a run whose clients join from elsewhere. A table, if given, is read for its public labels and to tell the true error."""
     started = time.perf_counter()
+    check_name(run)
     built, table = options.configured(protocol, records, question, column, settings)
     randomness = Randomness.choose(seed, private)
     population = options.population_of(built, table, clients, epsilon, randomness.seed)
@@ -50,9 +52,7 @@ def server(
         outcome = asyncio.run(
             serve_run(run, Address.parse(broker), algorithm, chosen.clients, epsilon, randomness.seed, deadline, quorum, joining, lines.update, started)
         )
-    data = as_data(chosen, outcome)
-    if table is None:
-        data["result"]["true_error"] = None  # the clients' records are their own: this server knows of no truth
+    data = as_data(chosen, outcome, truth_known=table is not None)  # otherwise the clients' records are their own
     if as_json:
         typer.echo(json.dumps(data))
     else:
@@ -136,6 +136,7 @@ def _serve(
     private: bool,
     allow: str | None,
 ) -> None:
+    check_name(run)
     noise = Randomness.choose(seed, private).noise()
     names = options.allowed_names(allow)
     allowed = None if names is None else frozenset(names)

@@ -194,8 +194,10 @@ async def serve_run(
 
     async def play() -> Outcome:
         await oracle.ready(joining)
-        result = await run_async(algorithm, oracle)
-        await oracle.end()
+        try:
+            result = await run_async(algorithm, oracle)
+        finally:
+            await oracle.end()
         wall = time.perf_counter() - started
         return Outcome(result, oracle.rounds, oracle.seconds, oracle.counts, oracle.rejected, oracle.ledger.max_spent, wall)
 
@@ -220,9 +222,10 @@ def _spans(settings: Settings) -> list[tuple[int, int]]:
     return [(settings.clients * index // hosts, settings.clients * (index + 1) // hosts) for index in range(hosts)]
 
 
-def as_data(settings: Settings, outcome: Outcome) -> dict[str, Any]:
-    """A run as plain data: what `--json` prints."""
+def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
+    """A run as plain data: what `--json` prints. `truth_known` is whether the population of the settings is the one the clients were drawn from."""
     protocol, counts = settings.protocol, outcome.counts
+    error = protocol.true_error(outcome.result, settings.population) if truth_known else None
     data: dict[str, Any] = {
         "protocol": protocol.name,
         "model": protocol.model(),
@@ -233,7 +236,7 @@ def as_data(settings: Settings, outcome: Outcome) -> dict[str, Any]:
             {"n": summary.n, "epsilon": summary.epsilon, "bits_per_client": summary.bits_per_client, "seconds": seconds, "digest": summary.digest}
             for summary, seconds in zip(outcome.rounds, outcome.seconds, strict=True)
         ],
-        "result": {**protocol.describe(outcome.result), "true_error": protocol.true_error(outcome.result, settings.population)},
+        "result": {**protocol.describe(outcome.result), "true_error": error},
         "max_epsilon_spent": outcome.max_epsilon_spent,
         "private": settings.randomness.private,
         "seed": None if settings.randomness.private else settings.randomness.seed,

@@ -5,6 +5,7 @@ Integers because float ledgers drift: they refuse the last legitimate round of a
 
 import math
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 
 from local_dp.errors import InputError, RefusedError
 
@@ -72,11 +73,23 @@ class Ledger:
 
     def charge(self, run: str, start: int, stop: int, nano: int) -> None:
         """Charges `nano` to each client start..stop, or raises RefusedError("budget") and charges nobody."""
+        self.charge_all(run, ((start, stop, nano),))
+
+    def charge_all(self, run: str, charges: Sequence[tuple[int, int, int]]) -> None:
+        """Charges (start, stop, nano) for each of a round's disjoint cohorts: all of them, or none and RefusedError("budget")."""
+        spending = self._runs.get(run, _Spending())
+        for start, stop, nano in charges:
+            self._check(spending, start, stop, nano)
+        self._runs[run] = spending
+        for start, stop, nano in charges:
+            spending.add(start, stop, nano)
+            self._life.add(start, stop, nano)
+
+    def _check(self, spending: _Spending, start: int, stop: int, nano: int) -> None:
         if type(nano) is not int or not 1 <= nano <= MAX_EPSILON * NANO:
             raise RefusedError("budget", f"a charge of {nano!r} nano-nats is not a whole number from 1 to {MAX_EPSILON * NANO:.0f}")
         if not 0 <= start < stop:
             raise RefusedError("budget", f"the clients {start}..{stop} are nobody; give 0 <= start < stop")
-        spending = self._runs.get(run, _Spending())
         for scope, limit, spent in (("run", self.limit, spending), ("lifetime", self.lifetime, self._life)):
             most = spent.most(start, stop)
             if most + nano > limit:
@@ -84,9 +97,6 @@ class Ledger:
                     "budget",
                     f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the {scope} budget of {limit / NANO:g}",
                 )
-        self._runs[run] = spending
-        spending.add(start, stop, nano)
-        self._life.add(start, stop, nano)
 
     @property
     def max_spent(self) -> float:

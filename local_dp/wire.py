@@ -1,16 +1,18 @@
 """The messages and their MessagePack form: strict, canonical, bounded; names and parameters only, never code."""
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgpack
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from local_dp.errors import WireError
+from local_dp.errors import InputError, WireError
 
 MAX_BYTES = 1 << 20
 VERSION = "ldp/1"
 EVERYBODY = "all"  # the group every member is in
-Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_.-]+$")]
+_NAME = r"^[A-Za-z0-9_.-]{1,64}$"
+Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
 Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=4096)] | tuple[str, ...]]
 Span: TypeAlias = tuple[Index, Index]
@@ -98,6 +100,12 @@ class End(_Message):
 
 AnyMessage: TypeAlias = Request | Reply | Refusal | Hello | Gone | Roll | End
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="kind")])
+
+
+def check_name(run: str) -> None:
+    """Raises InputError unless `run` can be part of a topic."""
+    if not re.fullmatch(_NAME, run):
+        raise InputError(f"the run's name is {run!r}; give 1 to 64 letters, digits, '.', '_' or '-'")
 
 
 def encode(message: BaseModel) -> bytes:

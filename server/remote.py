@@ -9,7 +9,7 @@ from local_dp.budget import Ledger
 from local_dp.bus.base import Bus, Connected, Delivery
 from local_dp.errors import InputError, QuorumError, RefusedError, WireError
 from local_dp.noise import stream_key
-from local_dp.oracles.local import LocalQuery, RoundSummary, check_disjoint, round_summary
+from local_dp.oracles.local import LocalQuery, RoundSummary, charges_of, check_disjoint, round_summary
 from local_dp.randomizers.base import Tally
 from local_dp.wire import EVERYBODY, End, Gone, Hello, Refusal, Reply, Roll, Span, decode, encode, topic
 from server.role import Counts, Round
@@ -173,8 +173,7 @@ class RemoteOracle:
         highest = max(query.cohort.stop for query in queries)
         if highest > self.expected:
             raise InputError(f"the round asks client {highest - 1}, but there are {self.expected} clients")
-        for query in queries:
-            self.ledger.charge(self.run, query.cohort.start, query.cohort.stop, query.randomizer.nano)
+        self.ledger.charge_all(self.run, charges_of(queries))
         number = len(self._history) + 1
         round = Round(self.run, number, queries, stream_key("coins", self.coin_seed, number))
         self._history[number] = self._current = round

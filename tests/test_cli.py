@@ -205,6 +205,32 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
         assert "epsilon spent 1" in told[0][1]
 
 
+@needs_mosquitto
+def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
+    """A server that does not have the clients' table runs their question, and says nothing of the truth; a run's name must fit a topic."""
+    with mosquitto(tmp_path) as broker:
+        common = ["survey", "--broker", broker.url, "--run", "tableless", "--question", "age > 40"]
+        host = subprocess.Popen([sys.executable, "-m", "experiments.cli", "host", *common, "--records", str(table), "--seed", "1"], stderr=subprocess.DEVNULL)
+        served = local_dp("server", *common, "--clients", "500", "--json")
+        assert host.wait(timeout=30) == 0
+        assert served.returncode == 0, served.stderr
+        assert json.loads(served.stdout)["result"]["true_error"] is None
+        assert json.loads(served.stdout)["clients"]["answered"] == 500
+    wrong = local_dp("server", "survey", "--broker", "mqtt://127.0.0.1:1", "--run", "a b")
+    assert (wrong.returncode, len(wrong.stderr.strip().splitlines())) == (2, 1), wrong.stderr
+    assert "'a b'" in wrong.stderr
+
+
+@needs_mosquitto
+def test_members_are_let_go_when_a_run_fails(tmp_path: Path) -> None:
+    """When the clients refuse and the server gives up (exit code 4), the host is told that the run is over."""
+    with mosquitto(tmp_path) as broker:
+        common = ["survey", "--broker", broker.url, "--run", "refusing"]
+        host = subprocess.Popen([sys.executable, "-m", "experiments.cli", "host", *common, "--clients", "50", "--allow", "grr"], stderr=subprocess.DEVNULL)
+        assert local_dp("server", *common, "--clients", "50").returncode == 4
+        assert host.wait(timeout=20) == 0
+
+
 @pytest.mark.parametrize("when", [1.0, 2.5])
 def test_ctrl_c_ends_everything(when: float) -> None:
     """Interrupted while its processes start or run, the command ends by itself and leaves no process."""

@@ -75,6 +75,14 @@ def test_the_budget_is_checked_before_anything_is_sampled() -> None:
     assert member.journal.get(RUN, 3) is None
 
 
+def test_a_round_is_charged_whole_or_not_at_all() -> None:
+    """When one cohort of a round is over budget, the clients of the other cohorts are not charged for a reply they do not give."""
+    member = role(yes_records(6), budget=1.0)
+    member.handle(request(survey_query(6, start=3)))
+    assert _refusal(member.handle(request(survey_query(3), survey_query(6, start=3), number=2))) == "budget"
+    assert member.handle(request(survey_query(3), number=3))[0].kind == "reply"
+
+
 def test_new_run_names_do_not_refill_the_budget() -> None:
     """The lifetime budget holds across runs."""
     member = role(yes_records(5), budget=1.0)

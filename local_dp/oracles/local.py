@@ -1,6 +1,7 @@
 """The LR oracle of KLNRS Section 4.1, in memory: every client simulated, or the tally drawn from its law."""
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import reduce
@@ -76,6 +77,11 @@ def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:
             raise InputError(f"two queries of one round ask client {second.start}; give them disjoint cohorts or two rounds")
 
 
+def charges_of(queries: Sequence[LocalQuery]) -> list[tuple[int, int, int]]:
+    """What a round of these queries costs whom: (start, stop, nano-nats) each."""
+    return [(query.cohort.start, query.cohort.stop, query.randomizer.nano) for query in queries]
+
+
 def respond(query: LocalQuery, records: Records, start: int, noise: Noise, round: int, coin_key: bytes) -> Words:
     """The reports of the clients start..start + len(records): record -> value -> report. Every tier's clients answer through this function."""
     randomizer, stop = query.randomizer, start + len(records)
@@ -119,8 +125,7 @@ class PopulationOracle:
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """The tally of each query's cohort. Raises RefusedError("budget") before anything is sampled."""
         check_disjoint(queries)
-        for query in queries:
-            self.ledger.charge("run", query.cohort.start, query.cohort.stop, query.randomizer.nano)
+        self.ledger.charge_all("run", charges_of(queries))
         round = len(self.rounds) + 1
         coin_key = stream_key("coins", self.coin_seed, round)
         tallies, digests = [], []
@@ -166,8 +171,7 @@ class AggregateOracle:
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """The tally of each query's cohort. Raises RefusedError("budget") before anything is sampled."""
         check_disjoint(queries)
-        for query in queries:
-            self.ledger.charge("run", query.cohort.start, query.cohort.stop, query.randomizer.nano)
+        self.ledger.charge_all("run", charges_of(queries))
         tallies = tuple(self._draw(query) for query in queries)
         self.rounds.append(round_summary(queries, sum(tally.n for tally in tallies), None))
         return tallies
