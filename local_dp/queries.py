@@ -10,6 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError, RefusedError
+from local_dp.learner_queries import LEARNER_QUERIES
 from local_dp.masked_queries import MASKED_QUERIES
 from local_dp.query import Query as Query  # noqa: PLC0414  # importable from here by name
 from local_dp.questions import Expression, evaluate, parse
@@ -165,18 +166,15 @@ class MaskedParity(Query):
         return values
 
 
-_KINDS: tuple[type[Query], ...] = (Question, Category, Bounded, MaskedIndex, MaskedParity, *MASKED_QUERIES)
+_KINDS: tuple[type[Query], ...] = (Question, Category, Bounded, MaskedIndex, MaskedParity, *MASKED_QUERIES, *LEARNER_QUERIES)
 QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in _KINDS}
 
 
 def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
     """The query `name` with these parameters. Raises RefusedError("unknown-query" or "bad-parameters")."""
-    from local_dp.learner_queries import LEARNER_QUERIES  # here, because those queries build on this module
-
-    known = QUERIES | LEARNER_QUERIES
-    kind = known.get(name)
+    kind = QUERIES.get(name)
     if kind is None:
-        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(known)}")
+        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(QUERIES)}")
     try:
         return kind(**params)
     except (TypeError, InputError) as error:

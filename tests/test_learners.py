@@ -9,7 +9,7 @@ import pytest
 
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, run
-from local_dp.learner_queries import LEARNER_QUERIES, Correlation, Descent, Mistake, NearestCentre, Product, SignedLabel, written
+from local_dp.learner_queries import Correlation, Descent, Mistake, NearestCentre, Product, SignedLabel, written
 from local_dp.learners import examples
 from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import Conjunctions, Literal
@@ -24,7 +24,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import AggregateOracle, PopulationOracle
 from local_dp.oracles.sq import ExactOracle, StatisticalQuery
 from local_dp.populations import Population
-from local_dp.queries import build_query
+from local_dp.queries import QUERIES, build_query
 from local_dp.randomizers.base import Parameter
 from local_dp.records import Records
 from local_dp.simulations.local_from_sq import enough_clients, local_from_sq
@@ -265,7 +265,7 @@ BAD_QUERIES: list[tuple[str, dict[str, Parameter]]] = [
 def test_bad_queries_are_refused(name: str, params: dict[str, Parameter]) -> None:
     """Parameters that make no query are refused with a sentence."""
     with pytest.raises(InputError, match=r"\w"):
-        LEARNER_QUERIES[name](**params)
+        QUERIES[name](**params)
 
 
 def test_bad_learners_are_refused() -> None:
