@@ -14,6 +14,7 @@ from local_dp.learners import examples
 from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import Conjunctions, Literal
 from local_dp.learners.decision_lists import DecisionLists, Rule, RuleList
+from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import Halfspace, Perceptron
 from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
 from local_dp.learners.sgd import LocalSGD
@@ -123,6 +124,21 @@ def test_client_counts_of_the_formulas() -> None:
     assert Conjunctions(d=10).clients(1.0, 0.1) == pytest.approx(4.5e7, rel=0.01)
     assert Conjunctions(d=10, monotone=True).clients(1.0, 0.1) == pytest.approx(5.0e6, rel=0.01)
     assert Stumps(d=10).clients(1.0, 0.1) == pytest.approx(5.0e4, rel=0.01)
+
+
+def test_low_degree_on_average() -> None:
+    """N^2 C^2 / alpha clients, 1.5e5 for degree 2 in 10 variables, make the mean error at most alpha; a hundredth of them do not."""
+    assert LowDegree(d=10).average_clients(1.0) == pytest.approx(1.5e5, rel=0.03)
+    task, learner = TASKS["low-degree"], LowDegree(d=5)
+
+    def mean_error(n: int) -> float:
+        generator = np.random.default_rng(9)
+        local = local_from_sq(learner.algorithm(), 1.0, lambda query: n // learner.queries)
+        population = task.population(n, 0)
+        return float(np.mean([task.excess(run(local, AggregateOracle(population, generator, 1.0)), population) for _ in range(50)]))
+
+    assert mean_error(learner.average_clients(1.0)) <= learner.alpha
+    assert mean_error(learner.average_clients(1.0) // 100) > learner.alpha
 
 
 def test_every_alternating_list_is_learned() -> None:

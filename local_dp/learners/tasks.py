@@ -75,8 +75,8 @@ def decision_lists() -> Task[RuleList]:
 
 
 def perceptron() -> Task[Halfspace]:
-    """The majority of 5 signs, uniform: margin 1/5."""
-    return Task(Perceptron(d=5, gamma=0.2), lambda size, seed: examples.halfspace_examples([1.0] * 5, 0.2, size, seed), beyond(0))
+    """The majority of 3 signs, uniform: margin 1/3."""
+    return Task(Perceptron(d=3, gamma=1 / 3), lambda size, seed: examples.halfspace_examples([1.0] * 3, 1 / 3, size, seed), beyond(0))
 
 
 def multiplexer() -> Tree:
