@@ -16,7 +16,6 @@ from local_dp.learners import examples
 from local_dp.learners.base import Classifier, Learner
 from local_dp.learners.conjunctions import Literal
 from local_dp.learners.decision_lists import Rule, RuleList
-from local_dp.learners.halfspaces import Halfspace
 from local_dp.learners.tasks import Task, tasks
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.adversary import VersionSpaceOracle
@@ -138,6 +137,16 @@ def _class_of(name: str, points: Records, weights: Sequence[int], concepts: Sequ
     return ConceptClass(name, {}, points, np.asarray(weights, dtype=np.int64), len(rows), lambda index: rows[index])
 
 
+def _lists_as_halfspaces(d: int) -> ConceptClass:
+    """Lists of d variables on the points of `list_halfspace_examples`; the alternating ones have the smallest margin."""
+    population, _ = examples.list_halfspace_examples(d)
+    points = Records({name: column for name, column in population.kinds.columns.items() if name != "y"})
+    bits = Records({f"x{place}": (points[f"x{place}"] < 0).view(np.uint8) for place in range(d)})
+    rows = np.unique(np.stack([concept.predict(bits) for concept in _all_lists(d)]), axis=0).astype(np.int8)
+    weights = np.rint(population.shares * d * 2 ** (d - 1)).astype(np.int64)
+    return ConceptClass("lists as halfspaces", {}, points, weights, len(rows), lambda index: rows[index])
+
+
 def _all_lists(d: int) -> list[RuleList]:
     """Every decision list that uses each of d variables once."""
     rules = [
@@ -156,7 +165,7 @@ def finite_class(learner: str) -> ConceptClass | None:
         weights = np.rint(examples.first_one_law(4) * 4 * 8).astype(np.int64)
         return _class_of("decision-lists", examples.cube(4), weights.tolist(), _all_lists(3) + _all_lists(4)[::7])
     if learner == "perceptron":
-        return _class_of("majorities", examples.signed_cube(3), [1] * 8, [Halfspace(signs) for signs in product((-1.0, 1.0), repeat=3)])
+        return _lists_as_halfspaces(4)
     if learner == "trees":
         return _greedily_learnable(juntas(5, 2))
     named: dict[str, Callable[[], ConceptClass]] = {
