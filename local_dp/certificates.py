@@ -6,6 +6,7 @@ parity, the queries of a non-adaptive learner and the set of r for which none of
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -25,6 +26,7 @@ MAX_D = 16
 MAX_WORK = 1 << 33  # queries x domain: some minutes
 MAX_LABELS = 1 << 28  # survivors x points
 MAX_SURVIVORS = 1 << 12
+_FRACTION = re.compile(r"-?[0-9]{1,80}(/[0-9]{1,80})?")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def load_certificate(text: str) -> dict[str, Any]:
     """A certificate from JSON text. Raises InputError if it is not one of ours."""
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the certificate is not JSON: {error}; give a file that local-dp wrote") from None
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError(f"not a certificate: it has no format {FORMAT!r}; give a file that local-dp wrote")
@@ -74,6 +76,13 @@ def _queries(data: Mapping[str, Any]) -> list[StatisticalQuery]:
     return asked
 
 
+def _fraction(value: Any) -> Fraction:
+    """A number, or the text of a fraction of whole numbers; no exponents, which could stand for numbers of any size."""
+    if isinstance(value, str) and not _FRACTION.fullmatch(value):
+        raise ValueError(f"{value[:40]!r} is no fraction")
+    return Fraction(value)
+
+
 def _expectation(query: StatisticalQuery, concepts: ConceptClass, row: Signs) -> Fraction:
     """E[query] over the labelled points of one concept: the definition, in whole numbers."""
     values = query.numerators(Records({**concepts.points.columns, "y": row}))
@@ -81,9 +90,9 @@ def _expectation(query: StatisticalQuery, concepts: ConceptClass, row: Signs) ->
 
 
 def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
-    queries, answers = _queries(data), [Fraction(answer) for answer in data["answers"]]
+    queries, answers = _queries(data), [_fraction(answer) for answer in data["answers"]]
     concepts = build_class(data["class"]["name"], data["class"]["params"])
-    alpha, survivors = Fraction(data["alpha"]), list(data["survivors"])
+    alpha, survivors = _fraction(data["alpha"]), list(data["survivors"])
     if not 0 < alpha < 1:
         raise InputError(f"the certificate is about error below {alpha}; give an error strictly between 0 and 1")
     if len(answers) != len(queries):
@@ -135,7 +144,7 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
         truth = "hidden" if hidden[wrong[0]] else "revealed"
         return Verdict(False, f"{len(wrong)} of 2^{d} strings are misplaced: r = {wrong[0]} is {truth}")
     rho = Fraction(int(hidden.sum()), 1 << d)
-    if Fraction(data["rho"]) != rho or Fraction(data["success_at_most"]) != 1 - rho / 2:
+    if _fraction(data["rho"]) != rho or _fraction(data["success_at_most"]) != 1 - rho / 2:
         return Verdict(False, f"the hidden share is {rho} and success is at most {1 - rho / 2}; the certificate says otherwise")
     return Verdict(True, _hidden_statement(len(queries), d, rho), {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)})
 

@@ -22,25 +22,39 @@ def greedy_clique(adjacent: Bools, generator: np.random.Generator) -> list[int]:
     return clique
 
 
-def find_clique(adjacent: Bools, size: int) -> list[int] | None:
-    """A clique of `size` vertices, or None if there is none: branch and bound, bounded by a greedy colouring (Tomita, Seki 2003). Exponential in general."""
-    order = np.argsort(adjacent.sum(axis=1), kind="stable")  # few neighbours first: coloured first, branched on last
-    masks = [sum(1 << int(place) for place in np.flatnonzero(adjacent[vertex][order])) for vertex in order]
-    found = _extend(masks, (1 << len(masks)) - 1, size, [])
-    return None if found is None else [int(order[place]) for place in found]
+class CliqueSearch:
+    """Exact search for a clique: branch and bound, bounded by a greedy colouring (Tomita, Seki 2003). Exponential in general.
 
+    It gives up after `steps` branches; `finished` says whether what it found, or did not find, is the whole truth.
+    """
 
-def _extend(masks: list[int], candidates: int, wanted: int, clique: list[int]) -> list[int] | None:
-    if wanted <= 0:
-        return clique
-    for vertex, colours in reversed(_coloured(masks, candidates)):
-        if colours < wanted:  # a clique takes one vertex of a colour, and colours only fall from here
-            return None
-        found = _extend(masks, candidates & masks[vertex], wanted - 1, [*clique, vertex])
-        if found is not None:
-            return found
-        candidates &= ~(1 << vertex)
-    return None
+    def __init__(self, adjacent: Bools, steps: int) -> None:
+        self._order = np.argsort(adjacent.sum(axis=1), kind="stable")  # few neighbours first: coloured first, branched on last
+        self._masks = [sum(1 << int(place) for place in np.flatnonzero(adjacent[vertex][self._order])) for vertex in self._order]
+        self._steps = steps
+
+    @property
+    def finished(self) -> bool:
+        """Whether the search ended before its steps did."""
+        return self._steps > 0
+
+    def find(self, size: int) -> list[int] | None:
+        """A clique of `size` vertices, or None if there is none, or none was found in time."""
+        found = self._extend((1 << len(self._masks)) - 1, size, [])
+        return None if found is None else [int(self._order[place]) for place in found]
+
+    def _extend(self, candidates: int, wanted: int, clique: list[int]) -> list[int] | None:
+        if wanted <= 0:
+            return clique
+        for vertex, colours in reversed(_coloured(self._masks, candidates)):
+            if colours < wanted or self._steps <= 0:  # a clique takes one vertex of a colour, and colours only fall from here
+                return None
+            self._steps -= 1
+            found = self._extend(candidates & self._masks[vertex], wanted - 1, [*clique, vertex])
+            if found is not None:
+                return found
+            candidates &= ~(1 << vertex)
+        return None
 
 
 def _coloured(masks: list[int], candidates: int) -> list[tuple[int, int]]:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.cliques import find_clique, greedy_clique
+from local_dp.cliques import CliqueSearch, greedy_clique
 from local_dp.concepts import ConceptClass
 from local_dp.errors import InputError
 
 MAX_EXACT = 200  # concepts, up to negation, for which the SQ dimension is searched exactly
+MAX_STEPS = 300_000  # of the exact search for one size: some seconds
 MAX_GRAPH = 6000  # concepts, up to negation, of which all pairs are kept
 MAX_RANK = 1024
 RESTARTS = 4
@@ -44,11 +45,11 @@ class SpectralDimension:
         object.__setattr__(self, "at_most", max(self.value, self.at_most))  # they may cross by a rounding error where they meet
 
 
-def sq_dimension(concepts: ConceptClass, generator: np.random.Generator) -> SQDimension:
+def sq_dimension(concepts: ConceptClass, generator: np.random.Generator, steps: int = MAX_STEPS) -> SQDimension:
     """The largest m with m concepts of pairwise |correlation| <= 1/m (Szorenyi's form of Blum et al. 1994).
 
-    Exact up to 200 concepts (a concept and its negation count once), else a greedy lower bound. Learning with advantage tau then takes (m tau^2 - 1) / 2
-    queries of tolerance tau. Cost: O(|C|^2 (|X| + m)) for the greedy bound.
+    Exact up to 200 concepts (a concept and its negation count once) if the search for m + 1 ends within `steps`, else a greedy lower bound.
+    Learning with advantage tau then takes (m tau^2 - 1) / 2 queries of tolerance tau. Cost: O(|C|^2 (|X| + m)) for the greedy bound.
     """
     kept, correlations = _up_to_negation(concepts)
     clique, exact = [0], len(kept) <= MAX_EXACT
@@ -57,7 +58,10 @@ def sq_dimension(concepts: ConceptClass, generator: np.random.Generator) -> SQDi
         adjacent: Bools = correlations * m <= concepts.total
         np.fill_diagonal(adjacent, False)
         tries = (greedy_clique(adjacent, generator) for _ in range(RESTARTS))
-        larger = next((found for found in tries if len(found) >= m), None) or (find_clique(adjacent, m) if exact else None)
+        larger = next((found for found in tries if len(found) >= m), None)
+        if larger is None and exact:
+            search = CliqueSearch(adjacent, steps)
+            larger, exact = search.find(m), search.finished
         if larger is None:
             break
         inside = correlations[np.ix_(larger, larger)] - np.diag(np.diag(correlations)[larger])
@@ -87,15 +91,16 @@ def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
     return SpectralDimension(value, optimistic_bound(vectors, np.eye(vectors.shape[1]) / vectors.shape[1]), prior)
 
 
-def optimised_dimension(concepts: ConceptClass, gap: float = 0.005, steps: int = 2000) -> SpectralDimension:
+def optimised_dimension(concepts: ConceptClass, gap: float = 0.005, operations: float = 2e11) -> SpectralDimension:
     """The largest spectral dimension over all priors, within a relative `gap` (the result says how close it came).
 
     A zero-sum game between a prior and a density matrix, solved by optimistic multiplicative weights on both sides; every prior gives a lower bound and every
-    density matrix an upper one. Cost: a few hundred steps of one eigenproblem of size min(|C|, |X|) and O(|C| |X|^2).
+    density matrix an upper one. Cost: one eigenproblem of size min(|C|, |X|) and O(|C| |X|^2) a step; from 100 steps to 2,000 as `operations` allow.
     """
     vectors = _coordinates(concepts)
     best = uniform_dimension(concepts)
     rank = vectors.shape[1]
+    steps = int(min(2000, max(100, operations / (3 * len(vectors) * rank**2 + 10 * rank**3))))
     losses, previous_loss = np.zeros(len(vectors)), np.zeros(len(vectors))
     gains, previous_gain = np.zeros((rank, rank)), np.zeros((rank, rank))
     prior_sum, density_sum = np.zeros(len(vectors)), np.zeros((rank, rank))

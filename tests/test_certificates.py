@@ -175,7 +175,7 @@ def test_thresholds_are_decided_exactly() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"format": "something else"}', "{" * 10],
+    ["", "[]", "{}", '{"format": "something else"}', "{" * 10, "[" * 100_000],
 )
 def test_what_is_no_certificate_is_refused(text: str) -> None:
     """Text that is not JSON, or not a certificate, is refused in one line."""
@@ -213,6 +213,7 @@ def test_malformed_survivors_are_refused() -> None:
         lambda data: data.update(alpha=-1),
         lambda data: data.update(alpha=float("nan")),
         lambda data: data.update(answers=["one"] * 4),
+        lambda data: data.update(answers=["1e999999999"] * 4),
         lambda data: data.update(survivors=7),
         lambda data: data["class"].update(name="juntas", params={"d": 10, "k": 4}),
         lambda data: data["class"].update(name="no such class"),

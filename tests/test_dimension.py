@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from local_dp.cliques import find_clique, greedy_clique
+from local_dp.cliques import CliqueSearch, greedy_clique
 from local_dp.concepts import (
     ConceptClass,
     juntas,
@@ -99,7 +99,9 @@ def test_cliques_against_brute_force() -> None:
         adjacent = upper | upper.T
         for size in range(1, 9):
             exists = any(all(adjacent[pair] for pair in combinations(subset, 2)) for subset in combinations(range(11), size))
-            found = find_clique(adjacent, size)
+            search = CliqueSearch(adjacent, 10_000)
+            found = search.find(size)
+            assert search.finished
             assert (found is not None) == exists
             if found is not None:
                 assert len(set(found)) == size
@@ -107,6 +109,19 @@ def test_cliques_against_brute_force() -> None:
         grown = greedy_clique(adjacent, generator)
         assert all(adjacent[pair] for pair in combinations(grown, 2))
         assert not any(all(adjacent[vertex, other] for other in grown) for vertex in set(range(11)) - set(grown))
+
+
+def test_a_search_without_time_says_so() -> None:
+    """A search that runs out of steps reports that it did not finish; a dimension found that way is not called exact."""
+    generator = np.random.default_rng(3)
+    upper = np.triu(generator.random((60, 60)) < 0.7, 1)
+    search = CliqueSearch(upper | upper.T, 5)
+    assert search.find(16) is None
+    assert not search.finished
+    hard = sign_matrix(generator.choice([-1, 1], (200, 400)))
+    found = sq_dimension(hard, generator, steps=100)
+    assert not found.exact
+    assert found.value >= 16
 
 
 def test_the_guess_is_never_underestimated() -> None:
