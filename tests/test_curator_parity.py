@@ -200,6 +200,8 @@ def test_bad_parameters_are_refused() -> None:
         paper_learner(0.6)
     with pytest.raises(InputError, match="strictly between 0 and 1"):
         two_runs(1.0, 0.0)
+    with pytest.raises(InputError, match="at least one run"):
+        amplified_learner(1.0, 0.1, 0)
     with pytest.raises(InputError, match="out of its reach"):
         sizes.parity_examples(exact_learner(0.5), 8, 0.9)
     with pytest.raises(InputError, match="too many to enumerate"):

@@ -31,12 +31,12 @@ def failed(checks: list[Check], *parts: str) -> bool:
     return len(lost) == len(parts) and all(any(part in statement for statement in lost) for part in parts)
 
 
-def central(scale_trials: int = 150) -> list[Point]:
-    """The quick points up to d = 12 with fewer trials."""
+def central(trials: int = 150) -> list[Point]:
+    """The quick points up to d = 8 with fewer trials."""
     return [
-        {**point, "trials": scale_trials} if point["kind"] == "central" else point
+        {**point, "trials": trials} if point["kind"] == "central" else point
         for point in parity_central.central_points("quick")
-        if point["d"] <= 12 and not (point["kind"] == "privacy" and point["n"] == 3)
+        if point["d"] <= 8 and not (point["kind"] == "privacy" and point["n"] == 3)
     ]
 
 
@@ -51,7 +51,7 @@ def test_the_curators_half_is_shown(measured_parity: Measured) -> None:
     sized, audited = parity_central.central_tables(measured_parity)
     assert len(sized.rows) + len(audited.rows) == len(measured_parity)
     curves = parity_central.central_curves(measured_parity)
-    assert [list(curve.x) for curve in curves] == [[4, 8, 12]] * 6
+    assert [list(curve.x) for curve in curves] == [[4, 8]] * 6
 
 
 def test_one_seed_gives_one_measurement() -> None:

@@ -61,7 +61,7 @@ class ParityLearner:
 
     @property
     def ratio(self) -> Fraction:
-        """The largest ratio of Pr[outcome] between neighbours, over all n, d, databases and outcomes: with k runs the larger of
+        """e^loss: the least upper bound of Pr[outcome] / Pr'[outcome] over all n, d, neighbours and outcomes. With k runs the larger of
 
             (b / s)^k                                        for "no answer", b = p + (1 - p) s, and
             (1 + p) / (1 - p) * (1 - b^k) / ((1 - p)(1 - s^k))   for a hypothesis.
@@ -70,7 +70,7 @@ class ParityLearner:
         doubles u (KLNRS Claim 3.3) and cannot lower b0, so a run answers h with a probability between (1 - p) u and (1 + p) u, and is silent with one
         between b0 and p + (1 - p) b0. All runs together answer h with g(silence) = 1 + silence + ... + silence^(k-1) times as much, and
         g(p + (1 - p) b0) / g(b0) falls in b0 (the elasticity of 1 - (1 - t)^k falls in t), as does the ratio for "no answer": both are largest at b0 = s.
-        For k = 1 this is limits 4.1; for more it is less than k times the loss of one run.
+        For k = 1 this is limits 4.1; for more the loss is at most k times that of one run, and less for a hypothesis.
         """
         p, s, k = self.p, self.s, self.runs
         silent = p + (1 - p) * s
@@ -92,7 +92,7 @@ class ParityLearner:
         for _ in range(self.runs):
             if draws.coin(self.s):
                 continue
-            kept = draws.words(len(examples)) < np.uint64(self.p * _GRID)
+            kept = draws.words(len(examples)) < np.uint64(int(self.p * _GRID))
             solutions = gf2.solve(examples.x[kept], examples.y[kept], examples.d)
             if solutions is not None:
                 return solutions.pick(draws.words(gf2.width(examples.d)))
@@ -145,8 +145,8 @@ def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLear
 
     s = (2 beta / 3)^(1 / runs), and p is the largest with `ratio` <= e^epsilon. Needs 1.4 to 1.8 times fewer examples than `two_runs` at epsilon <= 1.
     """
-    if not 0 < beta < 1:
-        raise InputError(f"beta is {beta}; give a probability strictly between 0 and 1")
+    if not 0 < beta < 1 or runs < 1:
+        raise InputError(f"beta is {beta} and runs is {runs}; give a probability strictly between 0 and 1 and at least one run")
     growth, silent = exp_epsilon(nano_epsilon(epsilon)), _down(Fraction((2 * beta / 3) ** (1 / runs)))
     low, high = 0, _GRID
     while high - low > 1:
