@@ -163,7 +163,7 @@ def finite_class(learner: str) -> ConceptClass | None:
     """The class from which a worst-case oracle picks the target, on the points of the learner's task; None if the task has no such class."""
     if learner == "decision-lists":
         weights = np.rint(examples.first_one_law(4) * 4 * 8).astype(np.int64)
-        return _class_of("decision-lists", examples.cube(4), weights.tolist(), _all_lists(3) + _all_lists(4)[::7])
+        return _class_of("decision-lists", examples.cube(4), weights.tolist(), _all_lists(4))
     if learner == "perceptron":
         return _lists_as_halfspaces(4)
     if learner == "trees":

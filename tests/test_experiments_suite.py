@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ from experiments.interaction import EXPERIMENT as INTERACTION
 from experiments.interaction import INTERACTIVE
 from experiments.suite import EXPERIMENT as SUITE
 from experiments.suite_runs import LEGAL, control, finite_class, outcome, records_needed
+from local_dp.certificates import verify_certificate
+from local_dp.interaction import run
 from local_dp.learners.tasks import tasks
+from local_dp.oracles.adversary import VersionSpaceOracle
 
 Measured = list[tuple[Point, Measurement]]
 TASKS = tasks()
@@ -129,6 +133,20 @@ def test_the_worst_case_is_worse_than_patterns() -> None:
     for name in ("conjunctions", "stumps", "thresholds", "low-degree"):
         assert finite_class(name) is not None
         assert outcome(TASKS[name], "worst case", 16.0, np.random.default_rng(1))["excess"] > TASKS[name].learner.alpha
+
+
+def test_defeats_come_with_certificates() -> None:
+    """Each of those defeats leaves a certificate that the independent checker accepts, and refuses once an answer is changed."""
+    for name in ("conjunctions", "stumps", "thresholds", "low-degree"):
+        concepts = finite_class(name)
+        assert concepts is not None
+        learner = replace(TASKS[name].learner, slack=16.0)
+        oracle = VersionSpaceOracle(concepts, learner.alpha)
+        run(learner.algorithm(), oracle)
+        certificate = json.loads(json.dumps(oracle.certificate()))
+        assert verify_certificate(certificate).valid
+        certificate["answers"] = ["1" if answer != "1" else "-1" for answer in certificate["answers"]]
+        assert not verify_certificate(certificate).valid
 
 
 def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
