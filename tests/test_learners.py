@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,19 @@ def test_wrong_answers_within_the_tolerance_reach_alpha(name: str) -> None:
     patterns: list[float | np.random.Generator] = [-1.0, 1.0, *map(np.random.default_rng, range(20))]
     for pattern in patterns:
         hypothesis = run(task.learner.algorithm(), Wrong(population, pattern))
+        assert task.excess(hypothesis, population) <= task.learner.alpha + EDGE
+
+
+@pytest.mark.parametrize("name", ["conjunctions", "stumps", "linear-regression", "naive-bayes"])
+def test_every_pattern_of_wrong_answers_reaches_alpha(name: str) -> None:
+    """For the learners of at most 13 queries, all patterns of answers too high or too low by the tolerance."""
+    task = TASKS[name]
+    population = task.population(1, 0)
+    algorithm = task.learner.algorithm()
+    assert isinstance(algorithm, Nonadaptive)
+    exact = np.array(ExactOracle(population).answer(algorithm.queries))
+    for signs in product((-1.0, 1.0), repeat=len(exact)):
+        hypothesis = algorithm.decode(tuple((exact + task.learner.tolerance * np.array(signs)).tolist()))
         assert task.excess(hypothesis, population) <= task.learner.alpha + EDGE
 
 
