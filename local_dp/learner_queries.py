@@ -10,10 +10,12 @@ import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints
 from local_dp.errors import InputError
-from local_dp.query import MEAN_STEPS, Query
+from local_dp.query import Query
 from local_dp.questions import Expression, evaluate, parse
 from local_dp.randomizers.base import Domain, levels, symbols
 from local_dp.records import Records
+
+STEPS = 1 << 16  # of the lattice of a number in [-bound, bound]
 
 
 def written(numbers: Iterable[float]) -> tuple[str, ...]:
@@ -35,7 +37,7 @@ def read_numbers(texts: tuple[str, ...]) -> Floats:
 def on_lattice(values: Floats, bound: float) -> Ints:
     """Numbers clipped to [-bound, bound], as levels of a lattice of 2^16 steps; a missing number counts as 0."""
     share = np.clip(np.nan_to_num(values / bound, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
-    return np.rint((share + 1) / 2 * MEAN_STEPS).astype(np.int64)
+    return np.rint((share + 1) / 2 * STEPS).astype(np.int64)
 
 
 def matrix(records: Records, columns: tuple[str, ...]) -> Floats:
@@ -122,7 +124,7 @@ class Product(Query):
 
     @property
     def domain(self) -> Domain:
-        return levels(MEAN_STEPS)
+        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         return on_lattice(matrix(records, self.factors).prod(axis=0), self.bound)
@@ -203,7 +205,7 @@ class Descent(Query):
 
     @property
     def domain(self) -> Domain:
-        return levels(MEAN_STEPS)
+        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         margin = _margin(records, self.columns, self.label, self.numbers)
@@ -272,11 +274,11 @@ class CentreSum(_ByCentre):
 
     @property
     def domain(self) -> Domain:
-        return levels(MEAN_STEPS)
+        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         points = matrix(records, self.columns)
         return on_lattice(self.belongs(points) * points[self.coordinate], self.bound)
 
 
-LEARNER_QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (Correlation, SignedLabel, Product, Mistake, Descent, NearestCentre, CentreSum)}
+LEARNER_QUERIES: tuple[type[Query], ...] = (Correlation, SignedLabel, Product, Mistake, Descent, NearestCentre, CentreSum)

@@ -198,5 +198,4 @@ class ParityExample(Query):
         return values
 
 
-_KINDS: tuple[type[Query], ...] = (MaskedIndicator, MaskedDisagreement, MaskedList, MaskedBent, ParityExample)
-PARITY_QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in _KINDS}
+PARITY_QUERIES: tuple[type[Query], ...] = (MaskedIndicator, MaskedDisagreement, MaskedList, MaskedBent, ParityExample)

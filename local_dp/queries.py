@@ -10,10 +10,10 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError, RefusedError
-from local_dp.learner_queries import LEARNER_QUERIES
+from local_dp.learner_queries import LEARNER_QUERIES, STEPS
 from local_dp.masked_queries import MASKED_QUERIES
 from local_dp.parity_queries import PARITY_QUERIES
-from local_dp.query import MEAN_STEPS, Query, check_dimension
+from local_dp.query import Query, check_dimension
 from local_dp.questions import Expression, evaluate, parse
 from local_dp.randomizers.base import MAX_SYMBOLS, Domain, Parameter, levels, signed_symbols, symbols
 from local_dp.randomizers.one_bit import parity
@@ -102,7 +102,7 @@ class Bounded(Query):
 
     @property
     def domain(self) -> Domain:
-        return levels(MEAN_STEPS)
+        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         column = records[self.column]
@@ -110,7 +110,7 @@ class Bounded(Query):
             raise InputError(f"column {self.column!r} is text; a mean needs numbers")
         share = (column.astype(np.float64) - self.low) / (self.high - self.low)
         share = np.clip(np.nan_to_num(share, nan=0.5, posinf=1.0, neginf=0.0), 0.0, 1.0)
-        return np.rint(share * MEAN_STEPS).astype(np.int64)
+        return np.rint(share * STEPS).astype(np.int64)
 
     def in_units(self, share: Floats) -> Floats:
         """A mean of shares of the range, in the column's own units."""
@@ -167,8 +167,8 @@ class MaskedParity(Query):
         return values
 
 
-_KINDS: tuple[type[Query], ...] = (Question, Category, Bounded, MaskedIndex, MaskedParity, *MASKED_QUERIES)
-QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in _KINDS} | PARITY_QUERIES | LEARNER_QUERIES
+_OWN: tuple[type[Query], ...] = (Question, Category, Bounded, MaskedIndex, MaskedParity)
+QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (*_OWN, *MASKED_QUERIES, *PARITY_QUERIES, *LEARNER_QUERIES)}
 
 
 def build_query(name: str, params: Mapping[str, Parameter]) -> Query:

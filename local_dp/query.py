@@ -9,8 +9,6 @@ from local_dp.errors import InputError
 from local_dp.randomizers.base import Domain, Parameter
 from local_dp.records import Records
 
-MEAN_STEPS = 1 << 16  # the lattice of queries with real values
-
 
 @dataclass(frozen=True)
 class Query(ABC):

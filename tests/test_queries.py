@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.errors import InputError, RefusedError
+from local_dp.learner_queries import STEPS
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.queries import QUERIES, Bounded, Category, MaskedIndex, MaskedParity, Question, build_query
-from local_dp.query import MEAN_STEPS, Query
+from local_dp.query import Query
 from local_dp.randomizers import registry
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR
@@ -77,7 +78,7 @@ def test_a_bounded_number_is_clipped_and_rounded_to_its_lattice() -> None:
     """Out of bounds counts as the bound, missing as the midpoint, infinity as an end; nothing leaves the domain."""
     query = Bounded("v", -1.0, 3.0)
     records = Records({"v": np.array([-5.0, -1.0, 0.0, 3.0, 9.0, math.nan, math.inf, -math.inf])})
-    quarter = MEAN_STEPS // 4
+    quarter = STEPS // 4
     assert query(records).tolist() == [0, 0, quarter, 4 * quarter, 4 * quarter, 2 * quarter, 4 * quarter, 0]
     assert query.in_units(np.array([0.0, 0.5, 1.0])).tolist() == [-1.0, 1.0, 3.0]
 

@@ -51,8 +51,8 @@ class AllOf:
 class Conjunctions(Learner[AllOf]):
     """Learns a conjunction of literals (of variables only, if `monotone`) over {0,1}^d under every distribution: error at most alpha.
 
-    Asks Pr[literal false and y = 1] for each of L = 2d (or d) literals at once and keeps those with an answer of at most alpha / 2L: each literal of the
-    target stays, and each that stays wrongly rejects at most alpha / L. Tolerance alpha / L. Source: Kearns 1998; limits 9.
+    Asks Pr[literal false and y = 1] for each of L = 2d (or d) literals at once and keeps those with an answer of at most half the tolerance, alpha / 2L:
+    each literal of the target stays, and each that stays wrongly rejects at most alpha / L. Tolerance alpha / L. Source: Kearns 1998; limits 9.
     """
 
     name: ClassVar[str] = "conjunctions"
@@ -82,7 +82,7 @@ class Conjunctions(Learner[AllOf]):
         return 1
 
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AllOf]:
-        literals, most = self.literals, self.alpha / (2 * self.queries)
+        literals, most = self.literals, self.tolerance / 2
 
         def decode(answers: tuple[float, ...]) -> AllOf:
             return AllOf(tuple(literal for literal, answer in zip(literals, answers, strict=True) if share(answer) <= most * (1 + 1e-9)))

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from local_dp import bounds
 from local_dp.arrays import Ints
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -69,6 +70,10 @@ class LowDegree(Learner[Polynomial]):
     @property
     def rounds(self) -> int:
         return 1
+
+    def average_clients(self, epsilon: float) -> int:
+        """Clients for an expected square distance of alpha, and so an expected error of alpha: N^2 C^2 / alpha, n / N of them for each coefficient."""
+        return math.ceil((self.queries * bounds.gain(epsilon)) ** 2 / self.alpha)
 
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Polynomial]:
         sets, columns = self.sets, features(self.d)

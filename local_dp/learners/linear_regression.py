@@ -32,8 +32,10 @@ class LinearModel:
 class LinearRegression(Learner[LinearModel]):
     """Least squares of y on x0, ..., x{d-1}, all in [-1, 1]: mean square error at most the least plus alpha.
 
-    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. With l the least eigenvalue of E[x x^T] and B a bound on
-    the sum of the absolute weights found, the excess is at most d tau^2 (1 + B)^2 / l, whence the tolerance sqrt(alpha l / d) / (1 + B).
+    Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. Let l be at most the least eigenvalue of E[x x^T], and B
+    at least the sum of the best weights' absolute values. The estimated matrix is off by d tau in norm, and the best weights fail its equations by
+    sqrt d tau (1 + B) at most, so the excess is at most d tau^2 (1 + B)^2 / (l (1 - d tau / l)^2): that is alpha for the tolerance
+    tau = s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B).
     Source: limits 9, with the constants derived.
     """
 
@@ -51,7 +53,8 @@ class LinearRegression(Learner[LinearModel]):
 
     @property
     def proven(self) -> float:
-        return math.sqrt(self.alpha * self.least_eigenvalue / self.d) / (1 + self.radius)
+        plain = math.sqrt(self.alpha * self.least_eigenvalue / self.d) / (1 + self.radius)
+        return plain / (1 + plain * self.d / self.least_eigenvalue)
 
     @property
     def queries(self) -> int:

@@ -10,11 +10,10 @@ from local_dp import bounds
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.learner_queries import Descent, written
+from local_dp.learner_queries import STEPS, Descent, written
 from local_dp.learners.base import features
 from local_dp.learners.halfspaces import Halfspace, check_margin
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.query import MEAN_STEPS
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.one_bit_mean import OneBitMean
 
@@ -69,7 +68,7 @@ class LocalSGD:
             raise InputError(f"{self.rounds} rounds of {self.d} coordinates need {self.rounds * self.d} clients; {clients} are too few")
         ends = [clients * part // (self.rounds * self.d) for part in range(self.rounds * self.d + 1)]
         step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
-        randomizer = OneBitMean(epsilon, steps=MEAN_STEPS)
+        randomizer = OneBitMean(epsilon, steps=STEPS)
 
         def play() -> Play[LocalQuery, Tally, Halfspace]:
             weights, total = np.zeros(self.d), np.zeros(self.d)

@@ -8,11 +8,11 @@ import numpy as np
 from local_dp import bounds
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
+from local_dp.learner_queries import STEPS
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Finite, Population
 from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
 from local_dp.queries import Bounded
-from local_dp.query import MEAN_STEPS
 from local_dp.randomizers.base import Estimate, Tally
 from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.records import Records
@@ -51,7 +51,7 @@ class Mean(Protocol[Estimate]):
         return bounds.rr_clients(epsilon, 2 * self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
-        randomizer = OneBitMean(epsilon, steps=MEAN_STEPS)
+        randomizer = OneBitMean(epsilon, steps=STEPS)
         bounded = self.bounded
 
         def decode(answers: tuple[Tally, ...]) -> Estimate:
@@ -78,5 +78,5 @@ class Mean(Protocol[Estimate]):
 
     def true_error(self, result: Estimate, population: Population) -> float:
         law = population.law(self.bounded)
-        truth = self.bounded.in_units(np.asarray(law @ np.arange(len(law)) / MEAN_STEPS))
+        truth = self.bounded.in_units(np.asarray(law @ np.arange(len(law)) / STEPS))
         return abs(float(result.value) - float(truth))

@@ -17,11 +17,12 @@ from local_dp.bounds_sq import rr_clients_exact
 from local_dp.budget import split_epsilon
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.learner_queries import STEPS
 from local_dp.noise import stream_key
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.oracles.real import RealQuery, on_domain
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.query import MEAN_STEPS, Query
+from local_dp.query import Query
 from local_dp.randomizers.base import Domain, Randomizer, Tally, levels
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit_mean import OneBitMean
@@ -53,7 +54,7 @@ class Rescaled(Query):
 
     @property
     def domain(self) -> Domain:
-        return levels(MEAN_STEPS)
+        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         values = self.query.domain.clip(self.query(records)).astype(np.int64) - self.query.domain.low
@@ -65,7 +66,7 @@ def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> Loca
     """The statistical query put to a cohort under the minimax one-bit randomizer of its values; a real function is rounded to 2^-16 of its range."""
     asked = query.query
     if isinstance(query, RealQuery):
-        places = np.rint((on_domain(query) + 1) / 2 * MEAN_STEPS).astype(np.int64)
+        places = np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64)
         asked = Rescaled(asked, tuple(places.tolist()))
     randomizer: Randomizer = OneBitMean(epsilon, steps=asked.domain.high) if asked.domain.kind == "levels" else BinaryRR(epsilon)
     return LocalQuery(asked, randomizer, cohort)
