@@ -81,6 +81,7 @@ class Finding:
     tables: list[Table] = field(default_factory=list)
     figures: Sequence[Figure | Regions] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    certificates: dict[str, dict[str, Any]] = field(default_factory=dict)  # by file name: what `local-dp certify` checks
 
     @property
     def verdict(self) -> str:

@@ -89,8 +89,10 @@ def _experiment(folder: Path, results: Results) -> str:
     name = results["name"]
     tables = results["tables"]
     notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
-    csv_links = ", ".join(f'<a href="{escape(name)}/{escape(table["csv"])}">{escape(table["csv"])}</a>' for table in tables)
-    data = f'<p class="files">Data: <a href="{escape(name)}/results.json">results.json</a>{", " if csv_links else ""}{csv_links}</p>'
+    files = ["results.json", *(table["csv"] for table in tables), *results["certificates"]]
+    links = ", ".join(f'<a href="{escape(name)}/{escape(file)}">{escape(file)}</a>' for file in files)
+    checked = " The certificates can be checked with <code>local-dp certify FILE</code>." if results["certificates"] else ""
+    data = f'<p class="files">Data: {links}.{checked}</p>'
     return "\n".join(
         [
             f'<section class="experiment" id="{escape(name)}" aria-labelledby="{escape(name)}-title">',

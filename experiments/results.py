@@ -55,6 +55,8 @@ def write_results(folder: Path, experiment: Experiment, finding: Finding, scale:
         write_text(folder / f"{stem}.csv", _csv(table))
     for figure, stem in zip(finding.figures, figure_stems, strict=True):
         save(figure, folder / f"{stem}.svg", folder / f"{stem}.png")
+    for name, certificate in finding.certificates.items():
+        write_text(folder / f"{file_name(name)}.json", json.dumps(plain(certificate)) + "\n")
     results = {
         "name": experiment.name,
         "title": experiment.title,
@@ -69,6 +71,7 @@ def write_results(folder: Path, experiment: Experiment, finding: Finding, scale:
         "tables": [{"csv": f"{stem}.csv", **asdict(table)} for table, stem in zip(finding.tables, table_stems, strict=True)],
         "figures": [{"alt": alt_text(figure), **_figure_data(figure, stem)} for figure, stem in zip(finding.figures, figure_stems, strict=True)],
         "notes": finding.notes,
+        "certificates": [f"{file_name(name)}.json" for name in finding.certificates],
     }
     write_text(folder / RESULTS, json.dumps(plain(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 

@@ -76,7 +76,8 @@ class Theorem51(Experiment):
         kinds = {kind: [row for row in measurements if row[0]["kind"] == kind] for kind in _MEASURES}
         checks = [_refuted(kinds["printed"], kinds["biased"]), _lost(kinds["printed"], kinds["biased"])]
         checks += [_bounded(_settings(measurements)), _tight(kinds["frontier"]), _certified(measurements), _interactive(kinds["adaptive"])]
-        return Finding(checks, [_printed_table(kinds["printed"]), _biased_table(kinds["biased"])], _figures(kinds), [_NOTE])
+        certificates = {f"certificate bent d {point['d']}": measured["certificate"] for point, measured in kinds["printed"]}
+        return Finding(checks, [_printed_table(kinds["printed"]), _biased_table(kinds["biased"])], _figures(kinds), [_NOTE], certificates)
 
 
 _NOTE = (

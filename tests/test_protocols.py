@@ -68,7 +68,7 @@ def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol
     result, population, oracle = by_client(protocol, 1.0, clients, 5)
     assert sum(summary.n for summary in oracle.rounds) == clients
     assert oracle.ledger.max_spent == 1.0
-    assert len(oracle.rounds) == (2 if protocol.model() == "LI" else 1)
+    assert (len(oracle.rounds) > 1) == (protocol.model() == "LI")
     assert isinstance(protocol.algorithm(1.0, clients), Adaptive if protocol.model() == "LI" else Nonadaptive)
     assert protocol.true_error(result, population) >= 0
     assert protocol.describe(result)

@@ -16,10 +16,12 @@ from local_dp.queries import Question
 from local_dp.randomizers import registry
 from local_dp.randomizers.base import Estimate, Randomizer, Tally
 from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.characters import Characters
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.verify import exact
 from local_dp.verify.exact import check_epsilon, exact_epsilon
@@ -42,17 +44,24 @@ def built_in(epsilon: float) -> list[Randomizer]:
     return [BinaryRR(epsilon), SignedHadamard(epsilon, k=1), OneBitMean(epsilon), *(make(k) for make in sized for k in SIZES)]
 
 
+def of_other_estimates(epsilon: float) -> list[Randomizer]:
+    """Those whose estimates are neither averages nor shares: parities and prefix sums, exact in tests of their own."""
+    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
     """At each size and epsilon, every built-in is exactly as private as declared, samples its declared channel exactly and decodes it without bias."""
     for randomizer in built_in(epsilon):
         needs_wide_words = isinstance(randomizer, DiscreteLaplace) or (isinstance(randomizer, OneBitMean) and randomizer.steps > 1 << 12)
         conformance.conform(randomizer, exhaustive=not needs_wide_words)
+    for randomizer in of_other_estimates(epsilon):
+        conformance.conform(randomizer, symbols=False)
 
 
 def test_every_built_in_name_is_covered() -> None:
     """The suite leaves no built-in randomizer out."""
-    assert {randomizer.name for randomizer in built_in(1.0)} == set(registry.BUILT_IN)
+    assert {randomizer.name for randomizer in (*built_in(1.0), *of_other_estimates(1.0))} == set(registry.BUILT_IN)
 
 
 # --- statistics ------------------------------------------------------------------------------------------------------------------------------------------

@@ -41,10 +41,10 @@ class MaskedParityLiteral(MaskedParityProtocol):
         return bounds_parity.masked_parity_literal_clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
+        laplace = DiscreteLaplace(epsilon, steps=LATTICE)
         success = partial(bounds_parity.masked_parity_literal_success, self.d, epsilon)
         first = bounds_parity.best_split(success, clients)
         cohorts = fresh_cohorts(self.d, first)
-        laplace = DiscreteLaplace(epsilon, steps=LATTICE)
 
         def expectation(tally: Tally) -> float:
             return 2 * float(laplace.estimate(tally).value) - 1
