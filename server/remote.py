@@ -183,6 +183,7 @@ class RemoteOracle:
         self._current = None
         round.close()
         self.seconds.append(loop.time() - started)
+        self._show(round, started + self.deadline)
         self._judge(round)
         self.rounds.append(round_summary(queries, round.counts.answered, round.digest()))
         return round.tallies()
@@ -191,7 +192,6 @@ class RemoteOracle:
         loop = asyncio.get_running_loop()
         waiting = self._groups(round)
         self._pending, self._sent = {}, {}
-        epsilon = max(part.query.randomizer.epsilon for part in round.parts)
         asked_again = loop.time()
         while not self._is_over(round, waiting) and (now := loop.time()) < end:
             while waiting and self._has_room(waiting[0][1]):
@@ -204,9 +204,13 @@ class RemoteOracle:
                 if self.present < self.expected:
                     await self._call_roll()
                 asked_again = now
-            self.on_progress(Progress(round.number, round.counts.answered, round.counts.asked, epsilon, end - now))
+            self._show(round, end)
             await self._wait(min(ASK_AGAIN, end - now), lambda: self._is_over(round, waiting) or (bool(waiting) and self._has_room(waiting[0][1])))
-        self.on_progress(Progress(round.number, round.counts.answered, round.counts.asked, epsilon, max(0.0, end - loop.time())))
+
+    def _show(self, round: Round, end: float) -> None:
+        epsilon = max(part.query.randomizer.epsilon for part in round.parts)
+        left = max(0.0, end - asyncio.get_running_loop().time())
+        self.on_progress(Progress(round.number, round.counts.answered, round.counts.asked, epsilon, left))
 
     def _groups(self, round: Round) -> list[tuple[str, set[str]]]:
         groups: dict[str, set[str]] = {}
