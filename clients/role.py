@@ -12,7 +12,7 @@ from local_dp.budget import Ledger
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Noise
 from local_dp.oracles.local import CHUNK, Cohort, LocalQuery, charges_of, check_disjoint, respond
-from local_dp.queries import build_query
+from local_dp.queries.registry import build_query
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.registry import build
 from local_dp.records import Records, chunks

@@ -14,7 +14,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.oracles.sq import ExactOracle, StatisticalQuery
 from local_dp.populations import Finite
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.records import Records

@@ -18,7 +18,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import AggregateOracle, LocalQuery, PopulationOracle
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.populations import Finite
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.records import Records

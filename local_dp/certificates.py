@@ -18,7 +18,7 @@ from local_dp.arrays import Bools, Counts, Floats
 from local_dp.concepts import ConceptClass, Signs, build_class
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries import build_query
+from local_dp.queries.registry import build_query
 from local_dp.records import Records
 
 FORMAT = "local-dp certificate 1"

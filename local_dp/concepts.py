@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.errors import InputError
-from local_dp.masked_queries import character, sign
 from local_dp.populations import Finite
+from local_dp.queries.masked_signs import character, sign
 from local_dp.records import Records
 
 Signs: TypeAlias = NDArray[np.int8]

@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
-from local_dp.query import Query
+from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
 

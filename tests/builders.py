@@ -15,7 +15,7 @@ from local_dp.interaction import Algorithm, run, run_async
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import Cohort, LocalQuery, PopulationOracle
 from local_dp.populations import Population
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Randomizer, Tally
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.records import Records

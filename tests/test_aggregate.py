@@ -13,7 +13,7 @@ from local_dp.noise import KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local import AggregateOracle, LocalQuery, PopulationOracle
 from local_dp.populations import Population, Table, bernoulli
 from local_dp.protocols.catalogue import PROTOCOLS
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Randomizer, Tally
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR

@@ -9,7 +9,7 @@ import pytest
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.oracles.real import RealQuery, on_domain
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries import Bounded, Category
+from local_dp.queries.tables import Bounded, Category
 from local_dp.simulations.boolean_from_real import bit_queries, bit_tolerances, bits_needed, boolean_from_real, read_bits
 from tests.test_simulations import NUMBERS, Biased, X
 

@@ -13,7 +13,7 @@ from local_dp.budget import MAX_EPSILON, NANO, Ledger, nano_epsilon, split_epsil
 from local_dp.errors import InputError, LocalDPError, RefusedError
 from local_dp.oracles.local import CHUNK, Cohort, LocalQuery, PopulationOracle
 from local_dp.populations import bernoulli
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.randomizers.binary_rr import BinaryRR
 
 HOSTILE: list[Any] = [

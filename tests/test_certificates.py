@@ -17,12 +17,12 @@ from local_dp.certificates import load_certificate, verify_certificate
 from local_dp.concepts import ConceptClass, masked_parity, monotone_conjunctions, parities, sign_matrix, stumps
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.masked_queries import MaskedCoset, MaskedRandom
 from local_dp.oracles.adversary import VersionSpaceOracle
 from local_dp.oracles.midpoint import MidpointOracle, hidden_set_certificate
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.protocols.masked_parity_sq import bent_learner, coset_learner, random_learner
-from local_dp.queries import Question
+from local_dp.queries.masked_signs import MaskedCoset, MaskedRandom
+from local_dp.queries.tables import Question
 
 Data = dict[str, Any]
 Forgery = Callable[[Data], object]

@@ -17,8 +17,8 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.curated import CuratedOracle, enough_records
 from local_dp.oracles.sq import ExactOracle, StatisticalQuery
 from local_dp.populations import Population, Table, bernoulli
-from local_dp.queries import Bounded, Question
-from local_dp.query import Query
+from local_dp.queries.base import Query
+from local_dp.queries.tables import Bounded, Question
 from local_dp.randomizers.base import Domain, levels
 from local_dp.records import Records
 

@@ -10,7 +10,6 @@ import pytest
 
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, run
-from local_dp.learner_queries import Correlation, Descent, Mistake, NearestCentre, Product, SignedLabel, written
 from local_dp.learners import examples
 from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import Conjunctions, Literal
@@ -26,7 +25,8 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import AggregateOracle, PopulationOracle
 from local_dp.oracles.sq import ExactOracle, StatisticalQuery
 from local_dp.populations import Population
-from local_dp.queries import QUERIES, build_query
+from local_dp.queries.learner import Correlation, Descent, Mistake, NearestCentre, Product, SignedLabel, written
+from local_dp.queries.registry import QUERIES, build_query
 from local_dp.randomizers.base import Parameter
 from local_dp.records import Records
 from local_dp.simulations.local_from_sq import enough_clients, local_from_sq

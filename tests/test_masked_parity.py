@@ -15,10 +15,8 @@ from local_dp import bounds_parity
 from local_dp.arrays import Floats
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import run
-from local_dp.masked_queries import MaskedBit, MaskedCoset
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import AggregateOracle, Cohort, LocalQuery, PopulationOracle
-from local_dp.parity_queries import LATTICE, MaskedBent, MaskedDisagreement, MaskedIndicator, MaskedList
 from local_dp.protocols.catalogue import PROTOCOLS
 from local_dp.protocols.masked_decoding import hashing_likelihood, listing_likelihood
 from local_dp.protocols.masked_parity import Concept, MaskedParityLearner, MaskedParityPopulation, MaskedParityProtocol
@@ -26,8 +24,11 @@ from local_dp.protocols.masked_parity_fresh import MaskedParityFresh
 from local_dp.protocols.masked_parity_list import MaskedParityList
 from local_dp.protocols.masked_parity_literal import MaskedParityLiteral
 from local_dp.protocols.masked_parity_one_round import MaskedParityOneRound
-from local_dp.queries import MaskedIndex, MaskedParity, build_query
-from local_dp.query import Query
+from local_dp.queries.base import Query
+from local_dp.queries.masked_rounds import MaskedIndex, MaskedParity
+from local_dp.queries.masked_signs import MaskedBit, MaskedCoset
+from local_dp.queries.parity import LATTICE, MaskedBent, MaskedDisagreement, MaskedIndicator, MaskedList
+from local_dp.queries.registry import build_query
 from local_dp.randomizers.base import Randomizer, Tally
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace

@@ -16,9 +16,9 @@ from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import AggregateOracle, Cohort, LocalQuery, PopulationOracle
-from local_dp.parity_queries import ParityExample
 from local_dp.protocols.parity import ParityLearner, ParityOneRound, ParityPopulation, log_likelihoods
-from local_dp.queries import build_query
+from local_dp.queries.parity import ParityExample
+from local_dp.queries.registry import build_query
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.characters import Characters, mask_set
 from local_dp.randomizers.registry import build

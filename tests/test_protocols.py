@@ -22,8 +22,8 @@ from local_dp.protocols.masked_parity import Concept, MaskedParityLearner, Maske
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.sq import StatisticalQueries
 from local_dp.protocols.survey import Survey
-from local_dp.queries import MaskedIndex, MaskedParity
-from local_dp.query import Query
+from local_dp.queries.base import Query
+from local_dp.queries.masked_rounds import MaskedIndex, MaskedParity
 from local_dp.randomizers.base import Tally
 from local_dp.records import Records
 

@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.errors import InputError, RefusedError
-from local_dp.learner_queries import STEPS
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.queries import QUERIES, Bounded, Category, MaskedIndex, MaskedParity, Question, build_query
-from local_dp.query import Query
+from local_dp.queries.base import Query
+from local_dp.queries.learner import STEPS
+from local_dp.queries.masked_rounds import MaskedIndex, MaskedParity
+from local_dp.queries.registry import QUERIES, build_query
+from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers import registry
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR

@@ -12,7 +12,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import KeyedNoise, Noise, public_coins, stream_key
 from local_dp.oracles.local import Cohort, LocalQuery, respond
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.randomizers import registry
 from local_dp.randomizers.base import Estimate, Randomizer, Tally
 from local_dp.randomizers.binary_rr import BinaryRR

@@ -20,7 +20,7 @@ from local_dp.oracles.local import AggregateOracle, Cohort, LocalQuery, Populati
 from local_dp.oracles.real import RealQuery
 from local_dp.oracles.sq import ExactOracle, StatisticalQuery
 from local_dp.populations import Finite, bernoulli
-from local_dp.queries import Bounded, Category, Question
+from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.base import Randomizer, Tally
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR

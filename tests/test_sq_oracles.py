@@ -11,7 +11,6 @@ import pytest
 from local_dp.concepts import build_class, label, masked_parity, monotone_conjunctions, parities, sign_matrix
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, run
-from local_dp.masked_queries import MaskedBit, MaskedCoset, MaskedRandom
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.adversary import VersionSpaceOracle
 from local_dp.oracles.local import LocalQuery, PopulationOracle
@@ -32,8 +31,10 @@ from local_dp.oracles.sq import (
 from local_dp.populations import Population, bernoulli
 from local_dp.protocols.masked_parity import Concept, MaskedParityPopulation
 from local_dp.protocols.masked_parity_sq import bent_learner, coset_learner, parity_learner, random_learner, two_round_learner
-from local_dp.queries import Bounded, Question, build_query
-from local_dp.query import Query
+from local_dp.queries.base import Query
+from local_dp.queries.masked_signs import MaskedBit, MaskedCoset, MaskedRandom
+from local_dp.queries.registry import build_query
+from local_dp.queries.tables import Bounded, Question
 from local_dp.randomizers.base import Tally
 from local_dp.simulations.local_from_sq import enough_clients, local_from_sq
 

@@ -11,7 +11,7 @@ from local_dp.arrays import Bools, Ints
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.query import Query
+from local_dp.queries.base import Query
 from local_dp.records import Records
 
 H = TypeVar("H")

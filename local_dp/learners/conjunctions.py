@@ -9,7 +9,7 @@ from local_dp.arrays import Bools, Ints
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, check_dimension, share, signs
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.records import Records
 
 

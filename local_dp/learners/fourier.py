@@ -11,9 +11,9 @@ from local_dp import bounds
 from local_dp.arrays import Ints
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learner_queries import Correlation
 from local_dp.learners.base import Learner, check_dimension, features, signs
 from local_dp.oracles.sq import StatisticalQuery
+from local_dp.queries.learner import Correlation
 from local_dp.records import Records
 
 

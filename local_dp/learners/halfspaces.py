@@ -9,9 +9,9 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.learner_queries import Descent, Mistake, matrix, written
 from local_dp.learners.base import Learner, check_dimension, features, share, signs
 from local_dp.oracles.sq import StatisticalQuery
+from local_dp.queries.learner import Descent, Mistake, matrix, written
 from local_dp.records import Records
 
 

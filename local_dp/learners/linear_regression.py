@@ -10,9 +10,9 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learner_queries import Product, matrix
 from local_dp.learners.base import Learner, check_dimension, features
 from local_dp.oracles.sq import StatisticalQuery
+from local_dp.queries.learner import Product, matrix
 from local_dp.records import Records
 
 

@@ -7,10 +7,10 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.interaction import Nonadaptive
-from local_dp.learner_queries import matrix
 from local_dp.learners.base import Learner, check_dimension, features, share, signs
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries import Question
+from local_dp.queries.learner import matrix
+from local_dp.queries.tables import Question
 from local_dp.records import Records
 
 _FLOOR = 1e-9  # of a probability, so that its logarithm is finite

@@ -9,10 +9,10 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.interaction import Nonadaptive
-from local_dp.learner_queries import Correlation
 from local_dp.learners.base import features
 from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.oracles.sq import StatisticalQuery
+from local_dp.queries.learner import Correlation
 
 Set: TypeAlias = tuple[int, ...]
 

@@ -10,10 +10,10 @@ from local_dp import bounds
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.learner_queries import STEPS, Descent, written
 from local_dp.learners.base import features
 from local_dp.learners.halfspaces import Halfspace, check_margin
 from local_dp.oracles.local import Cohort, LocalQuery
+from local_dp.queries.learner import STEPS, Descent, written
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.one_bit_mean import OneBitMean
 

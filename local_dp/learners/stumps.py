@@ -10,7 +10,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, check_dimension, signs
 from local_dp.learners.conjunctions import Literal
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.records import Records
 
 

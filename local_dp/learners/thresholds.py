@@ -7,9 +7,9 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.interaction import Nonadaptive
-from local_dp.learner_queries import SignedLabel
 from local_dp.learners.base import Learner, check_dimension, signs
 from local_dp.oracles.sq import StatisticalQuery
+from local_dp.queries.learner import SignedLabel
 from local_dp.records import Records
 
 

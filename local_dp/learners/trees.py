@@ -12,7 +12,7 @@ from local_dp.learners.base import Learner, check_dimension, share
 from local_dp.learners.conjunctions import AllOf, Literal
 from local_dp.learners.decision_lists import LABELS
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.records import Records
 
 Path: TypeAlias = tuple[Literal, ...]

@@ -16,7 +16,7 @@ from local_dp.budget import NANO, Ledger
 from local_dp.errors import InputError
 from local_dp.noise import Noise, public_coins, stream_key
 from local_dp.populations import Population
-from local_dp.query import Query
+from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer, Tally
 from local_dp.records import Records, chunks
 

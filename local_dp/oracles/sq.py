@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Oracle
 from local_dp.populations import Population
-from local_dp.query import Query
+from local_dp.queries.base import Query
 from local_dp.records import Records, chunks
 
 CHUNK = 1 << 16

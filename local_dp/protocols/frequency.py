@@ -11,7 +11,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Finite, Population
 from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
-from local_dp.queries import Category, labels_of
+from local_dp.queries.tables import Category, labels_of
 from local_dp.randomizers.base import Estimate, Randomizer, Tally, symbols
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard

@@ -12,7 +12,7 @@ from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Population
 from local_dp.protocols.base import BETA, Protocol, Result
 from local_dp.protocols.masked_population import NULL_SHARE, Concept, MaskedParityPopulation
-from local_dp.queries import MaskedIndex, MaskedParity
+from local_dp.queries.masked_rounds import MaskedIndex, MaskedParity
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.hadamard import SignedHadamard
 

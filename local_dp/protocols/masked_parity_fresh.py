@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from local_dp import bounds_parity
 from local_dp.interaction import Adaptive, Play
-from local_dp.masked_queries import MaskedBit, MaskedCoset
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.protocols.base import BETA
 from local_dp.protocols.masked_parity import Concept, MaskedParityProtocol
 from local_dp.protocols.masked_parity_literal import fresh_cohorts
+from local_dp.queries.masked_signs import MaskedBit, MaskedCoset
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.binary_rr import BinaryRR
 

@@ -10,11 +10,11 @@ from local_dp import bounds_parity
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.parity_queries import MaskedList, places_of
 from local_dp.protocols.base import BETA
 from local_dp.protocols.masked_decoding import hashing_likelihood, listing_likelihood
 from local_dp.protocols.masked_parity import NULL_SHARE, Concept, MaskedParityProtocol, vector_of
-from local_dp.queries import MaskedIndex
+from local_dp.queries.masked_rounds import MaskedIndex
+from local_dp.queries.parity import MaskedList, places_of
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.hadamard import SignedHadamard
 

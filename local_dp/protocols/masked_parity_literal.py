@@ -9,9 +9,9 @@ from local_dp import bounds_parity
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.parity_queries import LATTICE, MaskedDisagreement, MaskedIndicator
 from local_dp.protocols.base import BETA
 from local_dp.protocols.masked_parity import Concept, MaskedParityProtocol
+from local_dp.queries.parity import LATTICE, MaskedDisagreement, MaskedIndicator
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 

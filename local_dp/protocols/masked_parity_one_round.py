@@ -11,11 +11,11 @@ from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.parity_queries import MaskedBent, MaskedList
 from local_dp.protocols.base import BETA
 from local_dp.protocols.masked_decoding import listing_likelihood
 from local_dp.protocols.masked_parity import Concept, MaskedParityProtocol, vector_of
 from local_dp.protocols.masked_population import bent_dual
+from local_dp.queries.parity import MaskedBent, MaskedList
 from local_dp.randomizers.base import Tally
 from local_dp.randomizers.hadamard import SignedHadamard
 

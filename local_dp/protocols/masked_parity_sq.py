@@ -7,10 +7,10 @@ import numpy as np
 
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
-from local_dp.masked_queries import MaskedBit, MaskedCoset, MaskedRandom
 from local_dp.oracles.midpoint import Spectrum
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.protocols.masked_parity import Concept
+from local_dp.queries.masked_signs import MaskedBit, MaskedCoset, MaskedRandom
 from local_dp.randomizers.hadamard import walsh_hadamard
 
 MAX_RANDOM_D = 16  # the learner that asks random functions tabulates their 2^d coefficients

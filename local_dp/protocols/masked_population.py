@@ -7,12 +7,12 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.concepts import masked_parity
 from local_dp.errors import InputError
-from local_dp.masked_queries import MaskedSign
 from local_dp.noise import philox_words, stream_key
-from local_dp.parity_queries import MaskedBent, MaskedDisagreement, MaskedIndicator, MaskedList, bent_halves, places_of
 from local_dp.populations import Population
-from local_dp.queries import MaskedIndex, MaskedParity
-from local_dp.query import Query
+from local_dp.queries.base import Query
+from local_dp.queries.masked_rounds import MaskedIndex, MaskedParity
+from local_dp.queries.masked_signs import MaskedSign
+from local_dp.queries.parity import MaskedBent, MaskedDisagreement, MaskedIndicator, MaskedList, bent_halves, places_of
 from local_dp.randomizers.one_bit import parity
 from local_dp.records import Records
 

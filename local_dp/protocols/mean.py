@@ -8,11 +8,11 @@ import numpy as np
 from local_dp import bounds
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learner_queries import STEPS
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Finite, Population
 from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
-from local_dp.queries import Bounded
+from local_dp.queries.learner import STEPS
+from local_dp.queries.tables import Bounded
 from local_dp.randomizers.base import Estimate, Tally
 from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.records import Records

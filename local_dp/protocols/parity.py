@@ -13,10 +13,10 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.parity_queries import ParityExample, check_vector
 from local_dp.populations import Population
 from local_dp.protocols.base import BETA, Protocol, Result
-from local_dp.query import Query
+from local_dp.queries.base import Query
+from local_dp.queries.parity import ParityExample, check_vector
 from local_dp.randomizers.base import Randomizer, Tally
 from local_dp.randomizers.characters import Characters, mask_set
 from local_dp.randomizers.one_bit import parity

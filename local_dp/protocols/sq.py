@@ -14,7 +14,7 @@ from local_dp.oracles.local import LocalQuery
 from local_dp.oracles.sq import StatisticalQuery
 from local_dp.populations import Finite, Population
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.questions import columns_of
 from local_dp.randomizers.base import Estimate, Tally
 from local_dp.records import Records

@@ -9,7 +9,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.populations import Population, bernoulli
 from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
-from local_dp.queries import Question
+from local_dp.queries.tables import Question
 from local_dp.questions import columns_of
 from local_dp.randomizers.base import Estimate, Tally
 from local_dp.randomizers.binary_rr import BinaryRR

@@ -15,7 +15,7 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.real import RealQuery
-from local_dp.query import Query
+from local_dp.queries.base import Query
 from local_dp.randomizers.base import Domain, Randomizer
 from local_dp.records import Records
 

@@ -17,12 +17,12 @@ from local_dp.bounds_sq import rr_clients_exact
 from local_dp.budget import split_epsilon
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
-from local_dp.learner_queries import STEPS
 from local_dp.noise import stream_key
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.oracles.real import RealQuery, on_domain
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.query import Query
+from local_dp.queries.base import Query
+from local_dp.queries.learner import STEPS
 from local_dp.randomizers.base import Domain, Randomizer, Tally, levels
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit_mean import OneBitMean

@@ -18,7 +18,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.noise import stream_key
 from local_dp.oracles.local import LocalQuery, check_disjoint
 from local_dp.oracles.sq import StatisticalQuery
-from local_dp.query import Query
+from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer, Tally
 from local_dp.simulations.likelihood import Reply, likelihood_query, spent
 from local_dp.simulations.rejection import acceptance, ceiling_after, mean_ratio

@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints
 from local_dp.errors import InputError
-from local_dp.query import Query
+from local_dp.queries.base import Query
 from local_dp.questions import Expression, evaluate, parse
 from local_dp.randomizers.base import Domain, levels, symbols
 from local_dp.records import Records

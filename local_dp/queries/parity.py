@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
-from local_dp.query import Query, check_dimension
+from local_dp.queries.base import Query, check_dimension
 from local_dp.randomizers.base import Domain, levels, signed_symbols
 from local_dp.randomizers.characters import examples
 from local_dp.randomizers.one_bit import parity

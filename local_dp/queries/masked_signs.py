@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
-from local_dp.query import Query
+from local_dp.queries.base import Query
 from local_dp.randomizers.base import Domain, symbols
 from local_dp.randomizers.one_bit import parity
 from local_dp.records import Records

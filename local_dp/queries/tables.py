@@ -1,7 +1,6 @@
-"""Queries: named, parametrised maps from a record to a value of a declared domain. They travel as a name and parameters, never as code."""
+"""Queries to tables: yes/no questions, categories and bounded numbers."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -9,14 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.errors import InputError, RefusedError
-from local_dp.learner_queries import LEARNER_QUERIES, STEPS
-from local_dp.masked_queries import MASKED_QUERIES
-from local_dp.parity_queries import PARITY_QUERIES
-from local_dp.query import Query, check_dimension
+from local_dp.errors import InputError
+from local_dp.queries.base import Query
+from local_dp.queries.learner import STEPS
 from local_dp.questions import Expression, evaluate, parse
-from local_dp.randomizers.base import MAX_SYMBOLS, Domain, Parameter, levels, signed_symbols, symbols
-from local_dp.randomizers.one_bit import parity
+from local_dp.randomizers.base import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.records import Records
 
 
@@ -117,69 +113,4 @@ class Bounded(Query):
         return self.low + (self.high - self.low) * share
 
 
-def _whole(records: Records, column: str) -> Ints:
-    values = records[column]
-    if values.dtype.kind not in "biu":
-        raise InputError(f"column {column!r} has type {values.dtype}; an example of masked parity needs whole numbers")
-    return values
-
-
-@dataclass(frozen=True)
-class MaskedIndex(Query):
-    """Round one of masked parity: y at position i where b = 1 (the label is (-1)^(r_i)), null where b = 0. KLNRS Section 5.1."""
-
-    name: ClassVar[str] = "masked-index"
-    d: int
-
-    def __post_init__(self) -> None:
-        check_dimension(self.d)
-
-    @property
-    def domain(self) -> Domain:
-        return signed_symbols(self.d)
-
-    def __call__(self, records: Records) -> Ints:
-        signed = (_whole(records, "i").astype(np.int64) + 1) * _whole(records, "y").astype(np.int64, copy=False)
-        values: Ints = np.where(_whole(records, "b") == 1, signed, 0)
-        return values
-
-
-@dataclass(frozen=True)
-class MaskedParity(Query):
-    """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right), null where b = 1. KLNRS Section 5.1."""
-
-    name: ClassVar[str] = "masked-parity"
-    d: int
-    r: int
-
-    def __post_init__(self) -> None:
-        check_dimension(self.d)
-        if type(self.r) is not int or not 0 <= self.r < 1 << self.d:
-            raise InputError(f"r is {self.r!r}; give a whole number from 0 to 2^{self.d} - 1")
-
-    @property
-    def domain(self) -> Domain:
-        return signed_symbols(1)
-
-    def __call__(self, records: Records) -> Ints:
-        odd = parity(_whole(records, "x").astype(np.uint64, copy=False) & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
-        values: Ints = np.where(_whole(records, "b") == 0, (1 - 2 * odd) * _whole(records, "y").astype(np.int64, copy=False), 0)
-        return values
-
-
-_OWN: tuple[type[Query], ...] = (Question, Category, Bounded, MaskedIndex, MaskedParity)
-QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (*_OWN, *MASKED_QUERIES, *PARITY_QUERIES, *LEARNER_QUERIES)}
-
-
-def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
-    """The query `name` with these parameters. Raises RefusedError("unknown-query" or "bad-parameters")."""
-    kind = QUERIES.get(name)
-    if kind is None:
-        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(QUERIES)}")
-    try:
-        return kind(**params)
-    except (TypeError, InputError) as error:
-        raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
-
-
-from local_dp import parity_queries  # noqa: E402, F401  # adds its queries to QUERIES
+TABLE_QUERIES: tuple[type[Query], ...] = (Question, Category, Bounded)
