@@ -41,6 +41,18 @@ def test_the_readmes_links_lead_somewhere() -> None:
                 assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def test_the_paper_map_names_what_there_is() -> None:
+    """Every Python file that the paper map names exists, in the library, at the top or among the tests, and so does every name it gives in a file."""
+    told = (ROOT / "docs" / "paper-map.md").read_text()
+    files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w, ]+))?`", told)
+    assert len(files) > 50
+    for file, names in files:
+        found = [path for folder in ("", "local_dp", "local_dp/protocols", "tests") if (path := ROOT / folder / file).exists()]
+        assert found, f"the paper map names {file}, which is not there"
+        for name in filter(None, names.split(", ")):
+            assert re.search(rf"\b{name}\b", found[0].read_text()), f"the paper map names {name} in {file}, which is not there"
+
+
 def test_no_source_file_is_too_long() -> None:
     """No Python file has more than 400 lines."""
     sources = [path for folder in ("local_dp", "clients", "server", "experiments", "tests") for path in (ROOT / folder).rglob("*.py")]
