@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -78,8 +79,8 @@ def _randomizers() -> list[Speed]:
     cases: list[tuple[Randomizer, float]] = [(BinaryRR(1.0), 200e6), (GRR(1.0, k=1024), 100e6), (Hadamard(1.0, k=1024), 50e6)]
     speeds = []
     for randomizer, asked in cases:
-        reference = REPORTS / _best(lambda randomizer=randomizer: _draw_and_compare(randomizer)) / 1e6  # type: ignore[misc]
-        value = REPORTS / _best(lambda randomizer=randomizer: _respond(randomizer)) / 1e6  # type: ignore[misc]
+        reference = REPORTS / _best(partial(_draw_and_compare, randomizer)) / 1e6
+        value = REPORTS / _best(partial(_respond, randomizer)) / 1e6
         meets = value >= asked / 1e6 and value >= reference / 2
         speeds.append(Speed(f"{randomizer.name}, k = {randomizer.domain.size}", value, "million reports/s", reference, asked / 1e6, meets))
     return speeds

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -100,7 +101,7 @@ def client(
 
 def _population(
     protocol: str,
-    records: object,
+    records: Path | None,
     question: str | None,
     column: str | None,
     settings: list[str] | None,
@@ -109,11 +110,9 @@ def _population(
     start: int,
     clients: int | None,
 ) -> Population:
-    from pathlib import Path
-
     if start < 0:
         raise InputError(f"the first client is {start}; give 0 or more")
-    built, table = options.configured(protocol, records if isinstance(records, Path) else None, question, column, settings)
+    built, table = options.configured(protocol, records, question, column, settings)
     if table is not None:
         if clients not in (None, len(table)):
             raise InputError(f"the table has {len(table)} rows for {clients} clients; a member's table holds its own clients' records, one row each")
