@@ -4,13 +4,13 @@ import asyncio
 import os
 import signal
 import struct
-import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from clients.config import MemberConfig
 from clients.helper import FAILED, raise_descriptor_limit
+from local_dp.bus.children import environment, python
 from local_dp.errors import BusError
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
@@ -42,9 +42,8 @@ class Fleet:
         path = str(Path(self._folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "clients.helper", str(self.count), path,
-            stdin=asyncio.subprocess.PIPE, env={**os.environ, **_LEAN}, start_new_session=True,
-        )  # fmt: skip
+            *python("clients.helper", str(self.count), path), stdin=asyncio.subprocess.PIPE, env=environment(**_LEAN), start_new_session=True
+        )
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         call = asyncio.current_task()

@@ -246,6 +246,17 @@ def test_ctrl_c_ends_everything(when: float) -> None:
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
+def test_a_folder_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
+    """Started in a folder that has a `clients` package of its own, the run's helper processes are still this project's."""
+    (tmp_path / "clients").mkdir()
+    (tmp_path / "clients" / "helper.py").write_text("raise SystemExit('the wrong helper')")
+    command = [sys.executable, "-P", "-m", "experiments.cli", "run", "survey", "--clients", "50", "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["clients"]["answered"] == 50
+
+
 def test_what_there_is_can_be_listed() -> None:
     """Protocols and randomizers are listed with model and source, and described one by one."""
     protocols, randomizers = local_dp("protocols").stdout, local_dp("randomizers").stdout

@@ -8,6 +8,7 @@ import sys
 from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter
 from amqtt.broker import Broker
 
+from local_dp.bus.children import environment, python
 from local_dp.errors import BusError
 
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
@@ -40,9 +41,12 @@ class EmbeddedBroker:
 
     async def _spawn(self) -> None:
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "local_dp.bus.broker", str(self.port),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+            *python("local_dp.bus.broker", str(self.port)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=environment(),
+            start_new_session=True,
+        )
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         if not line.strip().isdigit():
