@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.minimal_clients import exact_recovery, minimal_clients
-from local_dp import bounds_parity
+from local_dp import bounds, bounds_parity
 from local_dp.bounds import masked_parity_clients
 from local_dp.noise import stream_key
 from local_dp.protocols.base import Protocol
@@ -61,7 +61,7 @@ def literal_recovery(d: int, epsilon: float, seed: int) -> Callable[[int, int], 
         return (generator.binomial(clients, share) + noise) / clients
 
     def successes(n: int, runs: int) -> int:
-        first = bounds_parity.best_split(lambda one, two: bounds_parity.masked_parity_literal_success(d, epsilon, one, two), n)
+        first = bounds.best_split(lambda one, two: bounds_parity.masked_parity_literal_success(d, epsilon, one, two), n)
         bits = generator.integers(2, size=(runs, d))
         mask = generator.integers(2, size=runs)
         r_right = ((mean(first // d, bits / (2 * d)) > 1 / (4 * d)) == bits).all(axis=1)

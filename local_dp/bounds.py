@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from statistics import NormalDist
 
 from local_dp.errors import InputError
@@ -93,18 +94,33 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
 
     if not 0 < beta < 1:
         raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
-    return least(lambda n: failure(n) <= beta)
+    return least_clients(lambda n: failure(n) <= beta)
 
 
-def least(enough: Callable[[int], bool]) -> int:
-    """The least positive n for which `enough` holds, if it holds for all larger n too."""
-    low, high = 0, 1
+def least_clients(enough: Callable[[int], bool], least: int = 1) -> int:
+    """The least n >= `least` with enough(n), for a condition that stays true once it is."""
+    low, high = least - 1, least
     while not enough(high):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def best_split(success: Callable[[int, int], float], n: int) -> int:
+    """How many of n clients to ask in round one, so that success(first, n - first), of concave logarithm, is largest."""
+    if n < 2:
+        raise InputError(f"the protocol has two rounds; {n} client is too few")
+    low, high = 1, n - 1
+    while high - low > 2:
+        third = (high - low) // 3
+        left, right = low + third, high - third
+        if success(left, n - left) < success(right, n - right):
+            low = left
+        else:
+            high = right
+    return max(range(low, high + 1), key=lambda first: success(first, n - first))
 
 
 def masked_parity_information(epsilon: float) -> float:
@@ -124,29 +140,17 @@ def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> fl
 
 def masked_parity_split(d: int, epsilon: float, n: int) -> int:
     """How many of n clients to ask in round one, so that `masked_parity_success` is largest."""
-    if n < 2:
-        raise InputError(f"masked parity has two rounds; {n} client is too few")
-    low, high = 1, n - 1
-    while high - low > 2:  # the logarithm of the success is concave in the split
-        third = (high - low) // 3
-        left, right = low + third, high - third
-        if masked_parity_success(d, epsilon, left, n - left) < masked_parity_success(d, epsilon, right, n - right):
-            low = left
-        else:
-            high = right
-    return max(range(low, high + 1), key=lambda first: masked_parity_success(d, epsilon, first, n - first))
+    return best_split(partial(masked_parity_success, d, epsilon), n)
 
 
 def masked_parity_clients(d: int, epsilon: float, beta: float) -> int:
     """The least n for which the two rounds recover (r, a) with probability at least 1 - beta (limits 3.2, P2)."""
 
     def enough(n: int) -> bool:
-        if n < 2:
-            return False
         first = masked_parity_split(d, epsilon, n)
         return masked_parity_success(d, epsilon, first, n - first) >= 1 - beta
 
-    return least(enough)
+    return least_clients(enough, least=2)
 
 
 def prefix_gamma(k: int) -> float:

@@ -8,36 +8,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds import gain, masked_parity_clients, normal_tail
+from local_dp.bounds import best_split, gain, least_clients, masked_parity_clients, normal_tail
 from local_dp.errors import InputError
 
 LIST_SHARE = 0.75  # measured: list decoding needs 0.57 to 0.72 of the clients of one-round hashing for d = 4..64 at epsilon 1
-
-
-def least_clients(enough: Callable[[int], bool], least: int = 2) -> int:
-    """The least n >= `least` with enough(n), for a condition that stays true once it is."""
-    low, high = least - 1, least
-    while not enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
-
-
-def best_split(success: Callable[[int, int], float], n: int) -> int:
-    """How many of n clients to ask in round one, so that success(first, n - first), of concave logarithm, is largest."""
-    if n < 2:
-        raise InputError(f"the protocol has two rounds; {n} client is too few")
-    low, high = 1, n - 1
-    while high - low > 2:
-        third = (high - low) // 3
-        left, right = low + third, high - third
-        if success(left, n - left) < success(right, n - right):
-            low = left
-        else:
-            high = right
-    return max(range(low, high + 1), key=lambda first: success(first, n - first))
 
 
 def _two_round_clients(success: Callable[[int, int], float], beta: float) -> int:
@@ -45,7 +19,7 @@ def _two_round_clients(success: Callable[[int, int], float], beta: float) -> int
         first = best_split(success, n)
         return success(first, n - first) >= 1 - beta
 
-    return least_clients(enough)
+    return least_clients(enough, least=2)
 
 
 def masked_parity_literal_success(d: int, epsilon: float, first: int, second: int) -> float:
@@ -89,7 +63,7 @@ def masked_parity_one_round_success(d: int, epsilon: float, n: int) -> float:
 
 def masked_parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which it succeeds with probability 1 - beta, about max(4 z_beta^2 2^d, 4 d^2 z_{beta/d}^2) C^2 (limits 3.3)."""
-    return least_clients(lambda n: masked_parity_one_round_success(d, epsilon, n) >= 1 - beta)
+    return least_clients(lambda n: masked_parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
 
 
 def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
@@ -142,7 +116,7 @@ def masked_parity_curator_clients(d: int, epsilon: float, beta: float) -> int:
     def odds(n: int) -> float:
         return math.exp(-epsilon * n / 4) + 2 * math.exp(d * math.log1p(math.exp(-epsilon * n / (4 * d))) - epsilon * n / 8)
 
-    return least_clients(lambda n: odds(n) <= beta / (1 - beta))
+    return least_clients(lambda n: odds(n) <= beta / (1 - beta), least=2)
 
 
 def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
@@ -156,7 +130,7 @@ def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
 
 def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
     """n for which random masks and an argmax find r with probability 1 - beta, about (sqrt(2 d ln 2) + z)^2 C^2 2^d (limits 4.2)."""
-    return least_clients(lambda n: parity_one_round_success(d, epsilon, n) >= 1 - beta)
+    return least_clients(lambda n: parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
 
 
 def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from local_dp import bounds_parity
+from local_dp import bounds, bounds_parity
 from local_dp.interaction import Adaptive, Play
 from local_dp.oracles.local import Cohort, LocalQuery
 from local_dp.protocols.base import BETA
@@ -31,7 +31,7 @@ class MaskedParityFresh(MaskedParityProtocol):
 
     def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
         success = partial(bounds_parity.masked_parity_fresh_success, self.d, epsilon)
-        first = bounds_parity.best_split(success, clients)
+        first = bounds.best_split(success, clients)
         cohorts = fresh_cohorts(self.d, first)
         response = BinaryRR(epsilon)
 

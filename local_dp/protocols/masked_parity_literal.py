@@ -5,7 +5,7 @@ from functools import partial
 from itertools import pairwise
 from typing import ClassVar
 
-from local_dp import bounds_parity
+from local_dp import bounds, bounds_parity
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.oracles.local import Cohort, LocalQuery
@@ -43,7 +43,7 @@ class MaskedParityLiteral(MaskedParityProtocol):
     def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
         laplace = DiscreteLaplace(epsilon, steps=LATTICE)
         success = partial(bounds_parity.masked_parity_literal_success, self.d, epsilon)
-        first = bounds_parity.best_split(success, clients)
+        first = bounds.best_split(success, clients)
         cohorts = fresh_cohorts(self.d, first)
 
         def expectation(tally: Tally) -> float:
