@@ -10,6 +10,8 @@ from rich.table import Table
 
 from server.remote import Progress as RoundProgress
 
+SHOWN = 40  # estimates in a summary
+
 
 class ProgressLines:
     """One line a round: replied/expected, epsilon spent, time left."""
@@ -48,10 +50,11 @@ def summary(data: dict[str, Any]) -> None:
     if result["true_error"] is not None:
         console.print(f"true error {result['true_error']:.4g}")
     told = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in clients.items() if value or name in ("asked", "answered", "missing"))
-    bits = "+".join(str(round["bits_per_client"]) for round in data["rounds"])
+    bits = sorted({round["bits_per_client"] for round in data["rounds"]})
+    each = " or ".join(map(str, bits)) + (" bit" if bits == [1] else " bits")
     console.print(f"clients: {told}")
     rounds = f"{len(data['rounds'])} round{'s' if len(data['rounds']) > 1 else ''}"
-    console.print(f"{rounds}, {bits} bit a client asked, most epsilon spent by one client {data['max_epsilon_spent']:g}, {data['wall_s']:.2f} s")
+    console.print(f"{rounds}, {each} from each client asked, most epsilon spent by one client {data['max_epsilon_spent']:g}, {data['wall_s']:.2f} s")
 
 
 def _result_table(result: dict[str, Any]) -> Table:
@@ -63,8 +66,11 @@ def _result_table(result: dict[str, Any]) -> Table:
         return table
     for name in ("", "estimate", "standard error", "95 % interval"):
         table.add_column(name, justify="left" if not name else "right", overflow="fold")
-    for label, estimate, error, (low, high) in estimates(result):
+    rows = estimates(result)
+    for label, estimate, error, (low, high) in rows[:SHOWN]:
         table.add_row(escape(label), f"{estimate:.4f}", f"{error:.4f}", f"{low:.4f} .. {high:.4f}")
+    if len(rows) > SHOWN:
+        table.add_row(f"... {len(rows) - SHOWN} more", "", "", "--json has all")
     return table
 
 
@@ -73,5 +79,4 @@ def estimates(result: dict[str, Any]) -> list[tuple[str, float, float, tuple[flo
     if not isinstance(result["estimate"], list):
         label = result.get("question") or result["column"]
         return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
-    labels = result.get("labels") or result["queries"]
-    return list(zip(labels, result["estimate"], result["standard_error"], map(tuple, result["interval"]), strict=True))
+    return list(zip(result["labels"], result["estimate"], result["standard_error"], map(tuple, result["interval"]), strict=True))

@@ -105,6 +105,7 @@ class Job:
             measurement = self.store.get(point, self.seed)
             assert measurement is not None
             measured.append((point, measurement))
+        self.store.sort()
         experiment = load(self.module)
         finding = experiment.conclude(measured, self.scale)
         write_results(self.folder, experiment, finding, self.scale, self.seed, self.store.stamp)

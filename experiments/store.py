@@ -116,6 +116,11 @@ class MeasurementStore:
             return False
         return True
 
+    def sort(self) -> None:
+        """Puts the file into an order that does not depend on which measurement was done first."""
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        write_text(self.path, "".join(line + "\n" for line in sorted(lines)))
+
     def get(self, point: Point, seed: int) -> Measurement | None:
         """What was measured at `point`, or None."""
         return self._known.get((seed, canonical(point)))

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from local_dp.protocols.catalogue import PROTOCOLS
 from tests.brokers import mosquitto, needs_mosquitto
 
 
@@ -274,6 +275,15 @@ def test_a_folder_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["clients"]["answered"] == 50
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_prints_a_summary(name: str) -> None:
+    """Each protocol runs from its name alone and ends in a summary with its true error and who answered."""
+    done = local_dp("run", name, "--tier", "aggregate", "--seed", "2")
+    assert done.returncode == 0, done.stderr
+    assert "true error" in done.stdout
+    assert "0 missing" in done.stdout
 
 
 def test_what_there_is_can_be_listed() -> None:

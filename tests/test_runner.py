@@ -57,9 +57,10 @@ def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert log.read_text().split() == ["100", "400", "1600"]
     kept = out / "toy" / "measurements.jsonl"
     lines = kept.read_text().splitlines(keepends=True)
+    torn = json.loads(lines[2])["point"]
     kept.write_text("".join(lines[:2]) + lines[2][:20])
     run_experiments([TOY], "full", 1, out, workers=1)
-    assert log.read_text().split()[3:] == ["1600", "6400", "25600"]
+    assert log.read_text().split()[3:] == [*map(str, torn.values()), "6400", "25600"]
     run_experiments([TOY], "full", 1, tmp_path / "fresh", workers=1)
     assert (out / "toy" / "results.json").read_bytes() == (tmp_path / "fresh" / "toy" / "results.json").read_bytes()
 

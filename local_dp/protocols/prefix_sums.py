@@ -61,7 +61,7 @@ class PrefixSums(Protocol[Estimate]):
         return self
 
     def describe(self, result: Estimate) -> Result:
-        return {"column": self.column, **describe_estimate(result)}
+        return {"column": self.column, "labels": [f"<= {label}" for label in self.category.labels], **describe_estimate(result)}
 
     def true_error(self, result: Estimate, population: Population) -> float:
         return float(np.abs(result.value - np.cumsum(population.law(self.category))).max())

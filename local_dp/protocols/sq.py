@@ -101,7 +101,7 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
     def describe(self, result: tuple[Estimate, ...]) -> Result:
         described = [describe_estimate(estimate) for estimate in result]
         return {
-            "queries": list(self.texts),
+            "labels": list(self.texts),
             "tolerances": [query.tolerance for query in self.statistical],
             **{key: [part[key] for part in described] for key in described[0]},
         }
