@@ -28,7 +28,7 @@ from server.role import Counts
 Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 EMBEDDED = "embedded"
-MAX_PROCESSES = 5000
+MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**7, "population": 10**10, "aggregate": 10**15}
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 STAMP = "simulation: not private"
 
@@ -76,8 +76,11 @@ class Settings:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
         if self.hosts < 1:
             raise InputError(f"hosts is {self.hosts}; give 1 or more")
-        if self.tier == "processes" and self.clients > MAX_PROCESSES:
-            raise InputError(f"{self.clients} clients are too many for a process each; {MAX_PROCESSES} is the most, --tier hosts has no such limit")
+        if self.clients > MOST_CLIENTS[self.tier]:
+            most = MOST_CLIENTS[self.tier]
+            fitting = [tier for tier in TIERS if self.clients <= MOST_CLIENTS[tier]]
+            hint = f"use --tier {fitting[0]}, or fewer clients" if fitting else "use fewer clients"
+            raise InputError(f"{self.clients:,} clients are too many for tier {self.tier}, which takes at most {most:,}; {hint}")
         if self.tier == "aggregate" and self.randomness.private:
             raise InputError("the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private")
 

@@ -126,6 +126,9 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "broker url": (["survey", "--broker", "http://x"], 2, "cannot use the broker 'http://x'"),
     "broker": (["survey", "--broker", "mqtt://127.0.0.1:1"], 5, "cannot reach the broker mqtt://127.0.0.1:1"),
     "plot": (["survey", "--plot", "figure.txt"], 2, "figure.txt"),
+    "too many hosted": (["survey", "--epsilon", "0.0001"], 2, "use --tier aggregate"),
+    "too many simulated": (["survey", "--tier", "population", "--clients", "100000000000"], 2, "at most 10,000,000,000"),
+    "too many at all": (["survey", "--tier", "aggregate", "--clients", "10000000000000000"], 2, "use fewer clients"),
     "too many processes": (["survey", "--tier", "processes", "--clients", "100000"], 2, "too many"),
 }
 
