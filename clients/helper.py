@@ -24,13 +24,16 @@ from local_dp.wire import Ask, Request, decode, encode
 
 READY = b"+"
 FAILED = b"-"
+_DESCRIPTORS = 1 << 16
 _BROKER_LOST = 5  # the exit code for the bus, as on the command line
 
 
 def raise_descriptor_limit() -> None:
-    """Allows this process as many open files as the machine permits: a thousand connections need more than the usual 1024."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    """Allows this process enough open files, if the machine permits: a thousand connections need more than the usual 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -269,6 +269,18 @@ def test_ctrl_c_ends_everything(when: float) -> None:
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
+def test_a_killed_command_leaves_nothing() -> None:
+    """When the command itself is killed without a word, its broker, its helper and its clients end by themselves."""
+    command = [sys.executable, "-m", "experiments.cli", "run", "survey", "--tier", "processes", "--clients", "100"]
+    running = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(1.5)
+    family = running.children(recursive=True)
+    running.kill()
+    running.wait()
+    _, alive = psutil.wait_procs(family, timeout=15)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
 def test_a_folder_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
     """Started in a folder that has a `clients` package of its own, the run's helper processes are still this project's."""
     (tmp_path / "clients").mkdir()
