@@ -212,9 +212,17 @@ async def serve_run(
             task.result()
         return await playing
     finally:
-        for task in tasks:
+        await _cancel(tasks)
+
+
+async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
+    """Ends the tasks; asks again if one goes on, for a connection that is just being made may swallow a cancellation (before Python 3.12)."""
+    pending = tasks
+    while pending:
+        for task in pending:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        _, pending = await asyncio.wait(pending, timeout=0.5)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _spans(settings: Settings) -> list[tuple[int, int]]:
