@@ -254,12 +254,21 @@ def test_members_are_let_go_when_a_run_fails(tmp_path: Path) -> None:
         assert host.wait(timeout=20) == 0
 
 
-@pytest.mark.parametrize("when", [1.0, 2.5])
-def test_ctrl_c_ends_everything(when: float) -> None:
-    """Interrupted while its processes start or run, the command ends by itself and leaves no process."""
-    command = [sys.executable, "-m", "experiments.cli", "run", "survey", "--tier", "processes", "--clients", "150"]
+def started(clients: int) -> psutil.Popen:
+    """A run over client processes that has just begun to start them."""
+    command = [sys.executable, "-m", "experiments.cli", "run", "survey", "--tier", "processes", "--clients", str(clients)]
     running = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    time.sleep(when)
+    end = time.monotonic() + 30
+    while not running.children() and time.monotonic() < end:
+        time.sleep(0.02)
+    return running
+
+
+@pytest.mark.parametrize("after", [0.1, 0.6, 1.2])
+def test_ctrl_c_ends_everything(after: float) -> None:
+    """Interrupted while its processes start or run, the command ends by itself and leaves no process."""
+    running = started(300)
+    time.sleep(after)
     family = running.children(recursive=True)
     running.send_signal(signal.SIGINT)
     _, told = running.communicate(timeout=20)
@@ -271,12 +280,11 @@ def test_ctrl_c_ends_everything(when: float) -> None:
 
 def test_a_killed_command_leaves_nothing() -> None:
     """When the command itself is killed without a word, its broker, its helper and its clients end by themselves."""
-    command = [sys.executable, "-m", "experiments.cli", "run", "survey", "--tier", "processes", "--clients", "100"]
-    running = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(1.5)
+    running = started(100)
+    time.sleep(0.7)
     family = running.children(recursive=True)
     running.kill()
-    running.wait()
+    running.communicate()
     _, alive = psutil.wait_procs(family, timeout=15)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
