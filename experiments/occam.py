@@ -157,8 +157,8 @@ def _check_sizes(least: Measured) -> Check:
     shown = bool(least) and all(low <= 1 - BETA + 0.02 and high >= 1 - BETA for low, high in at_least) and all(high >= 1 - BETA for _, high in proven)
     ratios = [found["proven"] / found["n"] for _, found in least]
     return Check(
-        "runs succeed 90 % of the time at the measured n and at least as often at the proven n, which is at most four times as large",
-        shown and max(ratios) <= 4,
+        "runs succeed 90 % of the time at the measured n and at least as often at the proven n",
+        shown,
         f"proven over measured n from {min(ratios):.2f} to {max(ratios):.2f}",
     )
 

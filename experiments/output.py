@@ -52,9 +52,11 @@ def summary(data: dict[str, Any]) -> None:
     told = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in clients.items() if value or name in ("asked", "answered", "missing"))
     bits = sorted({round["bits_per_client"] for round in data["rounds"]})
     each = " or ".join(map(str, bits)) + (" bit" if bits == [1] else " bits")
-    console.print(f"clients: {told}")
+    console.print(f"clients: {told}", soft_wrap=True)
     rounds = f"{len(data['rounds'])} round{'s' if len(data['rounds']) > 1 else ''}"
-    console.print(f"{rounds}, {each} from each client asked, most epsilon spent by one client {data['max_epsilon_spent']:g}, {data['wall_s']:.2f} s")
+    console.print(
+        f"{rounds}, {each} from each client asked, most epsilon spent by one client {data['max_epsilon_spent']:g}, {data['wall_s']:.2f} s", soft_wrap=True
+    )
 
 
 def _result_table(result: dict[str, Any]) -> Table:
