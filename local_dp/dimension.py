@@ -199,10 +199,6 @@ class Dimensions:
             "spectral_at_most": self.optimised.at_most,
         }
 
-    def sq_queries(self, tolerance: float) -> float:
-        """(m tau^2 - 1) / 2: the queries of tolerance tau that an advantage tau takes."""
-        return max(0.0, (self.sq.value * tolerance**2 - 1) / 2)
-
 
 def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimensions:
     """All dimensions of a class. Seconds for some thousand concepts on 64 points."""

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from local_dp.arrays import Column
+import numpy as np
+
+from local_dp.arrays import Column, Floats, Ints, Words
 from local_dp.errors import InputError
 
 
@@ -29,6 +31,24 @@ class Records:
             return self.columns[name]
         except KeyError:
             raise InputError(f"no column {name!r}; there are {', '.join(self.columns)}") from None
+
+    def whole(self, name: str) -> Ints:
+        """A column of whole numbers. Raises InputError for any other, whatever the rows hold."""
+        values = self[name]
+        if values.dtype.kind not in "biu":
+            raise InputError(f"column {name!r} has type {values.dtype}; this query needs whole numbers")
+        return values
+
+    def numbers(self, name: str) -> Floats:
+        """A column of numbers. Raises InputError if it is text."""
+        values = self[name]
+        if values.dtype.kind == "U":
+            raise InputError(f"column {name!r} is text; this query needs numbers")
+        return values.astype(np.float64)
+
+    def words(self, name: str) -> Words:
+        """A column of whole numbers as 64-bit words."""
+        return self.whole(name).astype(np.uint64, copy=False)
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""

@@ -141,3 +141,45 @@ def test_a_query_and_a_randomizer_must_share_a_domain() -> None:
     with pytest.raises(InputError, match="takes"):
         LocalQuery(Question("a > 0"), GRR(1.0, k=3), Cohort(0, 1))
     LocalQuery(Question("a > 0"), BinaryRR(1.0), Cohort(0, 1))
+
+
+ANY_PARAMETERS: dict[str, dict[str, Any]] = {
+    "question": {"text": "x > 1"},
+    "category": {"column": "x", "labels": ("a", "b")},
+    "bounded": {"column": "x", "low": 0.0, "high": 1.0},
+    "masked-index": {"d": 4},
+    "masked-parity": {"d": 4, "r": 3},
+    "masked-bit": {"d": 4, "j": 1},
+    "masked-coset": {"d": 4, "k": 2, "s": 1},
+    "masked-random": {"d": 4, "seed": 1},
+    "masked-indicator": {"d": 4, "j": 1},
+    "masked-disagreement": {"d": 4, "r": 1},
+    "masked-list": {"d": 4, "r": 1, "free": 1},
+    "masked-bent": {"d": 4},
+    "parity-example": {"d": 4},
+    "correlation": {"label": "y", "columns": ("x",)},
+    "signed-label": {"condition": "x > 1", "label": "y"},
+    "product": {"factors": ("x", "y")},
+    "mistake": {"columns": ("x",), "label": "y", "weights": ("1.0",)},
+    "descent": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": ("1.0",), "coordinate": 0},
+    "nearest-centre": {"columns": ("x",), "centres": ("0.0", "1.0"), "centre": 0},
+    "centre-sum": {"columns": ("x",), "centres": ("0.0", "1.0"), "centre": 0},
+}
+
+
+@pytest.mark.parametrize("column", [np.array(["a"]), np.array([0.5]), np.array([1]), np.array([1], dtype=np.uint8)], ids=lambda column: str(column.dtype))
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndarray) -> None:
+    """On columns of any type a query gives values of its domain or an InputError, and no row decides which: a server may ask a table anything."""
+    query = build_query(name, ANY_PARAMETERS[name])
+    records = Records(dict.fromkeys("xiby", column))
+    outcomes = []
+    for rows in (0, 1):
+        try:
+            values = query(records.take(slice(0, rows)))
+        except InputError:
+            outcomes.append("refused")
+        else:
+            assert query.domain.clip(values).shape == (rows,)
+            outcomes.append("answered")
+    assert outcomes[0] == outcomes[1]

@@ -42,10 +42,7 @@ def on_lattice(values: Floats, bound: float) -> Ints:
 
 def matrix(records: Records, columns: tuple[str, ...]) -> Floats:
     """The columns as numbers, shape (columns, n)."""
-    for name in columns:
-        if records[name].dtype.kind == "U":
-            raise InputError(f"column {name!r} is text; this query needs numbers")
-    return np.stack([records[name].astype(np.float64) for name in columns])
+    return np.stack([records.numbers(name) for name in columns])
 
 
 def _check_columns(columns: tuple[str, ...]) -> None:
@@ -149,7 +146,7 @@ def _check_weights(weights: Floats, columns: tuple[str, ...]) -> None:
 
 
 def _margin(records: Records, columns: tuple[str, ...], label: str, weights: Floats) -> Floats:
-    return np.sign(records[label].astype(np.float64)) * (weights @ matrix(records, columns))
+    return np.sign(records.numbers(label)) * (weights @ matrix(records, columns))
 
 
 @dataclass(frozen=True)
@@ -209,7 +206,7 @@ class Descent(Query):
 
     def __call__(self, records: Records) -> Ints:
         margin = _margin(records, self.columns, self.label, self.numbers)
-        direction: Floats = LOSSES[self.loss](margin) * np.sign(records[self.label]) * records[self.columns[self.coordinate]]
+        direction: Floats = LOSSES[self.loss](margin) * np.sign(records.numbers(self.label)) * records.numbers(self.columns[self.coordinate])
         return on_lattice(direction, self.bound)
 
 

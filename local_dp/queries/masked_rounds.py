@@ -13,13 +13,6 @@ from local_dp.randomizers.one_bit import parity
 from local_dp.records import Records
 
 
-def _whole(records: Records, column: str) -> Ints:
-    values = records[column]
-    if values.dtype.kind not in "biu":
-        raise InputError(f"column {column!r} has type {values.dtype}; an example of masked parity needs whole numbers")
-    return values
-
-
 @dataclass(frozen=True)
 class MaskedIndex(Query):
     """Round one of masked parity: y at position i where b = 1 (the label is (-1)^(r_i)), null where b = 0. KLNRS Section 5.1."""
@@ -35,8 +28,8 @@ class MaskedIndex(Query):
         return signed_symbols(self.d)
 
     def __call__(self, records: Records) -> Ints:
-        signed = (_whole(records, "i").astype(np.int64) + 1) * _whole(records, "y").astype(np.int64, copy=False)
-        values: Ints = np.where(_whole(records, "b") == 1, signed, 0)
+        signed = (records.whole("i").astype(np.int64) + 1) * records.whole("y").astype(np.int64, copy=False)
+        values: Ints = np.where(records.whole("b") == 1, signed, 0)
         return values
 
 
@@ -58,8 +51,8 @@ class MaskedParity(Query):
         return signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
-        odd = parity(_whole(records, "x").astype(np.uint64, copy=False) & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
-        values: Ints = np.where(_whole(records, "b") == 0, (1 - 2 * odd) * _whole(records, "y").astype(np.int64, copy=False), 0)
+        odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
+        values: Ints = np.where(records.whole("b") == 0, (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False), 0)
         return values
 
 

@@ -58,7 +58,7 @@ class MaskedSign(Query):
 
     def __call__(self, records: Records) -> Ints:
         informative, signs = self.signal(records)
-        values: Bools = np.where(informative, signs * records["y"], character(1, records["x"])) > 0
+        values: Bools = np.where(informative, signs * records.whole("y"), character(1, records.words("x"))) > 0
         return values.view(np.uint8)
 
 
@@ -74,7 +74,7 @@ class MaskedBit(MaskedSign):
             raise InputError(f"j is {self.j!r}; give a whole number from 0 to {self.d - 1}")
 
     def signal(self, records: Records) -> tuple[Bools, Ints]:
-        return (records["b"] == 1) & (records["i"] == self.j), np.ones(1, dtype=np.int8)
+        return (records.whole("b") == 1) & (records.whole("i") == self.j), np.ones(1, dtype=np.int8)
 
     def mean(self, r: int, a: int) -> float:
         return (1 - 2 * (r >> self.j & 1)) / (2 * self.d)
@@ -93,7 +93,7 @@ class MaskedFunction(MaskedSign):
         """The Walsh coefficient f^(r)."""
 
     def signal(self, records: Records) -> tuple[Bools, Ints]:
-        return records["b"] == 0, self.function(records["x"])
+        return records.whole("b") == 0, self.function(records.words("x"))
 
     def mean(self, r: int, a: int) -> float:
         return (1 - 2 * a) * self.coefficient(r) / 2

@@ -35,12 +35,7 @@ def bent_halves(d: int) -> tuple[int, int]:
 
 def _odd(records: Records) -> Words:
     """The label as a bit: 1 for y = -1."""
-    return (records["y"] < 0).view(np.uint8)
-
-
-def _coin(records: Records) -> Words:
-    """A balanced bit of the record that says nothing of the label: bit 0 of x."""
-    return (records["x"] & np.uint64(1)).astype(np.uint8)
+    return (records.whole("y") < 0).view(np.uint8)
 
 
 @dataclass(frozen=True)
@@ -57,7 +52,7 @@ class _Position(Query):
 
     def asks(self, records: Records) -> Bools:
         """Whether the record is about position j."""
-        asks: Bools = (records["b"] == 1) & (records["i"] == self.j)
+        asks: Bools = (records.whole("b") == 1) & (records.whole("i") == self.j)
         return asks
 
 
@@ -74,7 +69,7 @@ class _Parity(Query):
 
     def differs(self, records: Records) -> Words:
         """1 where y is not (-1)^<r, x>."""
-        return parity(records["x"] & np.uint64(self.r)) ^ _odd(records)
+        return parity(records.words("x") & np.uint64(self.r)) ^ _odd(records)
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ class MaskedIndicator(_Position):
         return levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        values: Ints = LATTICE // 2 * (1 + (self.asks(records) & (records["y"] < 0)).astype(np.int64))
+        values: Ints = LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64))
         return values
 
 
@@ -103,7 +98,7 @@ class MaskedDisagreement(_Parity):
         return levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        values: Ints = LATTICE // 2 * (1 + ((records["b"] == 0) & (self.differs(records) == 1)).astype(np.int64))
+        values: Ints = LATTICE // 2 * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64))
         return values
 
 
@@ -133,7 +128,7 @@ class MaskedList(_Parity):
         return signed_symbols(self.listed + self.d)
 
     def __call__(self, records: Records) -> Ints:
-        x = records["x"]
+        x = records.words("x")
         symbol = np.zeros(len(records), dtype=np.uint64)
         for at, place in enumerate(places_of(self.free)):
             symbol |= (x >> np.uint64(place) & np.uint64(1)) << np.uint64(at)
@@ -165,7 +160,7 @@ class MaskedBent(Query):
 
     def __call__(self, records: Records) -> Ints:
         half, low = bent_halves(self.d)
-        x = records["x"].astype(np.uint64)
+        x = records.words("x")
         bent = parity(x & np.uint64(low) & (x >> np.uint64(half)))
         symbol = x >> np.uint64(self.d - 1) if self.d % 2 else np.zeros(len(records), dtype=np.uint64)
         return _signed(records, symbol, bent ^ _odd(records), self.listed)
@@ -173,8 +168,8 @@ class MaskedBent(Query):
 
 def _signed(records: Records, symbol: Words, differs: Words, listed: int) -> Ints:
     """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `listed` + i with the label's sign, for b = 1."""
-    masked = records["b"] == 0
-    chosen = np.where(masked, symbol.astype(np.int64), listed + records["i"].astype(np.int64)) + 1
+    masked = records.whole("b") == 0
+    chosen = np.where(masked, symbol.astype(np.int64), listed + records.whole("i").astype(np.int64)) + 1
     values: Ints = np.where(np.where(masked, differs, _odd(records)) == 1, -chosen, chosen)
     return values
 
@@ -194,7 +189,7 @@ class ParityExample(Query):
         return examples(self.d)
 
     def __call__(self, records: Records) -> Ints:
-        values: Ints = 2 * records["x"].astype(np.int64) + _odd(records)
+        values: Ints = 2 * records.whole("x").astype(np.int64) + _odd(records)
         return values
 
 

@@ -101,10 +101,7 @@ class Bounded(Query):
         return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
-        column = records[self.column]
-        if column.dtype.kind == "U":
-            raise InputError(f"column {self.column!r} is text; a mean needs numbers")
-        share = (column.astype(np.float64) - self.low) / (self.high - self.low)
+        share = (records.numbers(self.column) - self.low) / (self.high - self.low)
         share = np.clip(np.nan_to_num(share, nan=0.5, posinf=1.0, neginf=0.0), 0.0, 1.0)
         return np.rint(share * STEPS).astype(np.int64)
 
