@@ -41,10 +41,10 @@ def server(
     joining: Annotated[float, typer.Option("--joining", metavar="SECONDS", help="How long to wait for the clients to join.")] = 60.0,
     as_json: options.Json = False,
 ) -> None:
-    """Coordinates a run whose clients join from elsewhere. A table, if given, is read for its public labels and to tell the true error."""
+    """Coordinates a run whose clients join from elsewhere. A table, if given, tells the true error of a simulation."""
     started = time.perf_counter()
     check_name(run)
-    built, table = options.configured(protocol, records, question, column, settings)
+    built, table = options.configured(protocol, records, question, column, settings, private)
     randomness = Randomness.choose(seed, private)
     population = options.population_of(built, table, clients, epsilon, randomness.seed)
     chosen = Settings(built, population, epsilon, randomness, "hosts", 1, broker, deadline, quorum)
@@ -112,7 +112,7 @@ def _population(
 ) -> Population:
     if start < 0:
         raise InputError(f"the first client is {start}; give 0 or more")
-    built, table = options.configured(protocol, records, question, column, settings)
+    built, table = options.configured(protocol, records, question, column, settings, private)
     if table is not None:
         if clients not in (None, len(table)):
             raise InputError(f"the table has {len(table)} rows for {clients} clients; a member's table holds its own clients' records, one row each")

@@ -30,9 +30,9 @@ Allow: TypeAlias = Annotated[str | None, typer.Option("--allow", metavar="NAMES"
 
 
 def configured(
-    protocol: str, records: Path | None, question: str | None, column: str | None, settings: list[str] | None
+    protocol: str, records: Path | None, question: str | None, column: str | None, settings: list[str] | None, private: bool
 ) -> tuple[Protocol[Any], Records | None]:
-    """The protocol with its parameters, and the table if there is one."""
+    """The protocol with its parameters, and the table if there is one. Raises InputError where a private run would publish what only the table holds."""
     kind = find_protocol(protocol)
     values = {}
     for setting in settings or []:
@@ -47,6 +47,9 @@ def configured(
     built = kind.from_settings(values)
     if records is None:
         return built, None
+    if private and built.undeclared:
+        named = built.undeclared[0]
+        raise InputError(f"a private run takes nothing public from the table: declare {named}, as in --set {named}='first; second; third'")
     from experiments.tables import read_records
 
     table = read_records(records)

@@ -34,7 +34,7 @@ def run(
     plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE.png", help="Draw the estimates with their intervals.")] = None,
 ) -> None:
     """Runs a protocol: clients, server and message bus, from one command."""
-    built, table = options.configured(protocol, records, question, column, settings)
+    built, table = options.configured(protocol, records, question, column, settings, private)
     randomness = Randomness.choose(seed, private)
     population = options.population_of(built, table, clients, epsilon, randomness.seed)
     chosen = Settings(built, population, epsilon, randomness, tier, hosts, broker, deadline, quorum, options.allowed_names(allow))

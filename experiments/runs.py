@@ -234,9 +234,12 @@ def _spans(settings: Settings) -> list[tuple[int, int]]:
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
-    """A run as plain data: what `--json` prints. `truth_known` is whether the population of the settings is the one the clients were drawn from."""
+    """A run as plain data: what `--json` prints. `truth_known` is whether the population of the settings is the one the clients were drawn from.
+
+    A private run computes no truth: beside the estimate, the error would give the exact answer away.
+    """
     protocol, counts = settings.protocol, outcome.counts
-    error = protocol.true_error(outcome.result, settings.population) if truth_known else None
+    error = protocol.true_error(outcome.result, settings.population) if truth_known and not settings.randomness.private else None
     data: dict[str, Any] = {
         "protocol": protocol.name,
         "model": protocol.model(),

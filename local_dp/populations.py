@@ -88,5 +88,5 @@ def bernoulli(column: str, share: float, size: int, seed: int) -> Finite:
 
 
 def _counts(query: Query, records: Records, weights: Floats | None = None) -> Floats:
-    values = query.domain.clip(query(records)).astype(np.int64) - query.domain.low
+    values = query.values(records).astype(np.int64) - query.domain.low
     return np.bincount(values, weights=weights, minlength=query.domain.size).astype(np.float64)

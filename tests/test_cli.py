@@ -58,6 +58,7 @@ def test_private_runs_show_no_seed() -> None:
     """A private run reports private and no seed, and carries no simulation stamp."""
     data = outcome_of("survey", "--private", "--clients", "200")
     assert (data["private"], data["seed"]) == (True, None)
+    assert data["result"]["true_error"] is None, "beside the estimate it would give the exact answer away"
     assert "stamp" not in data
 
 
@@ -160,6 +161,7 @@ def test_wrong_tables_get_one_line(table: Path, tmp_path: Path) -> None:
         (["mean", "--records", str(table), "--column", "age"], "public bounds"),
         (["mean", "--records", str(table), "--column", "smokes", "--set", "low=0", "--set", "high=1"], "is text"),
         (["frequency", "--records", str(table), "--column", "income"], "no column 'income'"),
+        (["frequency", "--records", str(table), "--column", "smokes", "--private"], "declare labels"),
         (["survey", "--records", str(table), "--question", "age > 1", "--clients", "501"], "has 500 rows"),
         (["masked-parity", "--records", str(table)], "leave out --records"),
     ):

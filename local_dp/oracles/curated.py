@@ -55,7 +55,7 @@ class CuratedOracle:
         most = domain.size - 1
         total = 0
         for start, stop in chunks(0, n, _CHUNK):
-            values = domain.clip(query.query(self.population.batch(start, stop)))
+            values = query.query.values(self.population.batch(start, stop))
             total += int(values.astype(np.int64).sum()) - domain.low * (stop - start)
         noisy = total + self._draws.discrete_laplace(Fraction(self._each, NANO * most))
         return min(1.0, max(-1.0, 2 * noisy / (most * n) - 1))

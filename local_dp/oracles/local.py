@@ -85,7 +85,7 @@ def charges_of(queries: Sequence[LocalQuery]) -> list[tuple[int, int, int]]:
 def respond(query: LocalQuery, records: Records, start: int, noise: Noise, round: int, coin_key: bytes) -> Words:
     """The reports of the clients start..start + len(records): record -> value -> report. Every tier's clients answer through this function."""
     randomizer, stop = query.randomizer, start + len(records)
-    values = query.query.domain.clip(query.query(records))
+    values = query.query.values(records)
     width = 64 if randomizer.word_bits > 32 else 32
     words = noise.words(round, start, stop, width)
     if randomizer.word_bits < width:  # a narrow randomizer reads its word's leading bits: a longer word would never fall below its thresholds

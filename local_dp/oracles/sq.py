@@ -46,7 +46,7 @@ class StatisticalQuery:
     def numerators(self, records: Records) -> Counts:
         """span times the value of each record on the [-1, 1] scale: whole numbers, so that sums over records are exact. Shape (n,)."""
         domain = self.query.domain
-        return 2 * domain.clip(self.query(records)).astype(np.int64) - (domain.low + domain.high)
+        return 2 * self.query.values(records).astype(np.int64) - (domain.low + domain.high)
 
 
 class SQOracle(ABC):

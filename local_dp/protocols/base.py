@@ -36,6 +36,11 @@ class Protocol(ABC, Generic[R]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """A population whose truth is known."""
 
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        """The parameters that `for_table` would read from the records: public in a simulation, never in a private run."""
+        return ()
+
     def for_table(self, records: Records) -> Self:
         """The protocol with what it needs to know of a real table filled in and checked. Raises InputError if it draws its own data only."""
         raise InputError(f"{self.name} draws its own population; leave out --records")

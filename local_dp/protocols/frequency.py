@@ -28,7 +28,7 @@ def frequency_randomizer(epsilon: float, k: int) -> Randomizer:
 class Frequency(Protocol[Estimate]):
     """Estimates the share of each label of `column`; without a table, of `k` symbols with shares proportional to 1, 1/2, ..., 1/k.
 
-    The labels are public. With a table they are taken from it, sorted, unless `labels` lists them (separated by ';').
+    The labels are public. With a table they are taken from it, sorted, unless `labels` lists them (separated by ';'); a private run must list them.
     Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the better of two oracles (limits 2).
     `tolerance` sets the default number of clients: all labels within it with probability 95 %. `randomizer` names another one than the better of the
     two: one for k symbols with parameters epsilon and k. Cost: log2 k bits or 1 bit a client, one round.
@@ -67,6 +67,10 @@ class Frequency(Protocol[Estimate]):
         size = self.category.domain.size
         kinds = Records({self.column: np.array(self.category.labels)}) if self.labels else Records({self.column: np.arange(size)})
         return Finite(kinds, [1 / rank for rank in range(1, size + 1)], clients, seed)
+
+    @property
+    def undeclared(self) -> tuple[str, ...]:
+        return () if self.labels else ("labels",)
 
     def for_table(self, records: Records) -> Self:
         labels = self.labels or tuple(np.unique(labels_of(records, self.column)).tolist())

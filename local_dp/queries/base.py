@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
+import numpy as np
+
 from local_dp.arrays import Ints
 from local_dp.errors import InputError
 from local_dp.randomizers.base import Domain, Parameter
@@ -24,6 +26,14 @@ class Query(ABC):
     @abstractmethod
     def __call__(self, records: Records) -> Ints:
         """The value of each record, shape (n,)."""
+
+    def values(self, records: Records) -> Ints:
+        """The value of each record inside the domain, shape (n,): total, silent, and without a branch on what a record holds.
+
+        A number that overflows or is missing must not show: numpy would warn for some records only, and the warning takes time that others can measure.
+        """
+        with np.errstate(all="ignore"):
+            return self.domain.clip(self(records))
 
     def params(self) -> dict[str, Parameter]:
         """The parameters that name this query on the wire."""

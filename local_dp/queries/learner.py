@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import ClassVar
 
 import numpy as np
@@ -43,6 +43,17 @@ def on_lattice(values: Floats, bound: float) -> Ints:
 def matrix(records: Records, columns: tuple[str, ...]) -> Floats:
     """The columns as numbers, shape (columns, n)."""
     return np.stack([records.numbers(name) for name in columns])
+
+
+def weighted_sum(weights: Floats, columns: Floats) -> Floats:
+    """The sum of weight times column, shape (n,), added in order: a record's sum does not depend on how many records are summed beside it.
+
+    A matrix product rounds differently for one record and for many, and the tiers would differ in the last bit.
+    """
+    total: Floats = weights[0] * columns[0]
+    for weight, column in zip(weights[1:], columns[1:], strict=True):
+        total = total + weight * column
+    return total
 
 
 def _check_columns(columns: tuple[str, ...]) -> None:
@@ -124,7 +135,7 @@ class Product(Query):
         return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
-        return on_lattice(matrix(records, self.factors).prod(axis=0), self.bound)
+        return on_lattice(reduce(np.multiply, matrix(records, self.factors)), self.bound)
 
 
 def _logistic(margin: Floats) -> Floats:
@@ -146,7 +157,7 @@ def _check_weights(weights: Floats, columns: tuple[str, ...]) -> None:
 
 
 def _margin(records: Records, columns: tuple[str, ...], label: str, weights: Floats) -> Floats:
-    return np.sign(records.numbers(label)) * (weights @ matrix(records, columns))
+    return np.sign(records.numbers(label)) * weighted_sum(weights, matrix(records, columns))
 
 
 @dataclass(frozen=True)
@@ -212,7 +223,7 @@ class Descent(Query):
 
 def nearest(points: Floats, centres: Floats) -> Ints:
     """Which centre, shape (k, d), is nearest to each point, shape (d, n); the first of equals."""
-    distances = (centres**2).sum(axis=1)[:, None] - 2 * centres @ points
+    distances = np.stack([(centre**2).sum() - 2 * weighted_sum(centre, points) for centre in centres])
     closest: Ints = distances.argmin(axis=0)
     return closest
 

@@ -50,7 +50,7 @@ class Joint(Query):
     def __call__(self, records: Records) -> Ints:
         value: Ints = np.zeros(len(records), dtype=np.int64)
         for query in self.queries:
-            value = value * query.domain.size + query.domain.clip(query(records)).astype(np.int64) - query.domain.low
+            value = value * query.domain.size + query.values(records).astype(np.int64) - query.domain.low
         return value
 
 

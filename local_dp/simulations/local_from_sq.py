@@ -57,7 +57,7 @@ class Rescaled(Query):
         return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
-        values = self.query.domain.clip(self.query(records)).astype(np.int64) - self.query.domain.low
+        values = self.query.values(records).astype(np.int64) - self.query.domain.low
         looked_up: Ints = np.array(self.places, dtype=np.int64)[values]
         return looked_up
 
