@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from clients.journal import MemoryJournal
 from clients.role import ClientRole
-from local_dp.budget import Ledger
+from local_dp.ledger import Ledger
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.records import Records
 

@@ -8,15 +8,15 @@ from hashlib import blake2b
 import numpy as np
 
 from clients.journal import Entry, Journal
-from local_dp.budget import Ledger
 from local_dp.errors import InputError, RefusedError
+from local_dp.ledger import Ledger
 from local_dp.noise import Noise
-from local_dp.oracles.local import CHUNK, Cohort, LocalQuery, charges_of, check_disjoint, respond
-from local_dp.queries.registry import build_query
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, charges_of, check_disjoint, respond
+from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.registry import build
+from local_dp.randomizers.evidence import check_epsilon
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records, chunks
-from local_dp.verify.exact import check_epsilon
 from local_dp.wire import Ask, Refusal, Reply, Request, Span, encode
 
 _REMEMBERED = 64  # randomizers whose channel need not be enumerated again
@@ -83,7 +83,7 @@ class ClientRole:
         return (start, stop) if start < stop else None
 
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
-        query = build_query(ask.query, ask.query_params)
+        query = QUERIES.build(ask.query, ask.query_params)
         try:
             query(self.records.take(slice(0, 0)))  # refuses on the schema alone, whatever the record holds
             local = LocalQuery(query, self._randomizer(ask), Cohort(*span))
@@ -94,7 +94,7 @@ class ClientRole:
     def _randomizer(self, ask: Ask) -> Randomizer:
         if self.allowed is not None and ask.randomizer not in self.allowed:
             raise RefusedError("not-allowed", f"randomizer {ask.randomizer!r} is not on this client's list: {', '.join(sorted(self.allowed))}")
-        randomizer = build(ask.randomizer, ask.randomizer_params)
+        randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
         if randomizer not in self._verified:
             if len(self._verified) >= _REMEMBERED:
                 self._verified.clear()

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from local_dp.budget import Ledger
 from local_dp.bus.base import Bus, Connected, Delivery
 from local_dp.errors import InputError, QuorumError, RefusedError, WireError
+from local_dp.ledger import Ledger
 from local_dp.noise import stream_key
-from local_dp.oracles.local import LocalQuery, RoundSummary, charges_of, check_disjoint, round_summary
-from local_dp.randomizers.base import Tally
+from local_dp.oracles.local.asked import LocalQuery, RoundSummary, charges_of, check_disjoint, round_summary
+from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, End, Gone, Hello, Refusal, Reply, Roll, Span, decode, encode, topic
-from server.role import Counts, Round
+from server.role import Round, Turnout
 
 WINDOW = 750  # members whose replies may be outstanding: what every broker survives in its default configuration
 ASK_AGAIN = 1.0  # seconds without any reply
@@ -22,7 +22,7 @@ BATCH = 4000  # missing spans named in one request
 
 
 @dataclass(frozen=True)
-class Progress:
+class RoundProgress:
     """How far a round is."""
 
     round: int
@@ -70,7 +70,7 @@ class RemoteOracle:
         budget: float,
         deadline: float,
         quorum: float,
-        on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_progress: Callable[[RoundProgress], None] = lambda progress: None,
     ) -> None:
         check_terms(deadline, quorum)
         self.bus = bus
@@ -94,9 +94,9 @@ class RemoteOracle:
         self._heard = 0.0
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> Turnout:
         """The counts of all rounds together."""
-        return sum((round.counts for round in self._history.values()), Counts())
+        return sum((round.counts for round in self._history.values()), Turnout())
 
     async def serve(self, patience: float) -> None:
         """Reads the bus until cancelled. Raises BusError if the broker cannot be joined within `patience` seconds."""
@@ -210,7 +210,7 @@ class RemoteOracle:
     def _show(self, round: Round, end: float) -> None:
         epsilon = max(part.query.randomizer.epsilon for part in round.parts)
         left = max(0.0, end - asyncio.get_running_loop().time())
-        self.on_progress(Progress(round.number, round.counts.answered, round.counts.asked, epsilon, left))
+        self.on_progress(RoundProgress(round.number, round.counts.answered, round.counts.asked, epsilon, left))
 
     def _groups(self, round: Round) -> list[tuple[str, set[str]]]:
         groups: dict[str, set[str]] = {}

@@ -6,14 +6,14 @@ import numpy as np
 
 from local_dp.arrays import Bools, Words
 from local_dp.errors import WireError
-from local_dp.oracles.local import CHUNK, LocalQuery, cells_of, chunk_digest, round_digest
-from local_dp.randomizers.base import Tally
+from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, round_digest
 from local_dp.records import chunks
+from local_dp.tallies import Tally
 from local_dp.wire import Ask, Refusal, Reply, Request, Span
 
 
 @dataclass
-class Counts:
+class Turnout:
     """How the clients of a run or of a round fared. A late report is one that came after its round had closed; it is not counted in the estimate."""
 
     asked: int = 0
@@ -24,8 +24,8 @@ class Counts:
     conflicting: int = 0
     missing: int = 0
 
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+    def __add__(self, other: "Turnout") -> "Turnout":
+        return Turnout(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Round:
         self.number = number
         self.coin_key = coin_key
         self.parts = [Part(query) for query in queries]
-        self.counts = Counts(asked=sum(len(query.cohort) for query in queries))
+        self.counts = Turnout(asked=sum(len(query.cohort) for query in queries))
         self.refusals: dict[str, str] = {}
         self.closed = False
         self.outstanding = self.counts.asked  # clients that have neither answered nor refused

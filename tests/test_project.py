@@ -6,7 +6,7 @@ import sys
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
@@ -16,7 +16,7 @@ def test_the_wheel_holds_four_packages(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp", "clients", "server", "experiments"}
-    assert {"experiments/report.html", "experiments/report.css", "local_dp/py.typed"} <= set(names)
+    assert {"experiments/lab/report.html", "experiments/lab/report.css", "local_dp/py.typed"} <= set(names)
 
 
 def test_the_readmes_python_runs() -> None:
@@ -47,7 +47,7 @@ def test_the_paper_map_names_what_there_is() -> None:
     files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w, ]+))?`", told)
     assert len(files) > 50
     for file, names in files:
-        found = [path for folder in ("", "local_dp", "local_dp/protocols", "tests") if (path := ROOT / folder / file).exists()]
+        found = [path for folder in ("", "local_dp", "tests") if (path := ROOT / folder / file).exists()]
         assert found, f"the paper map names {file}, which is not there"
         for name in filter(None, names.split(", ")):
             assert re.search(rf"\b{name}\b", found[0].read_text()), f"the paper map names {name} in {file}, which is not there"

@@ -9,9 +9,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.budget import NANO, nano_epsilon
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.loss import NANO, nano_epsilon
 
 _RATIO_BITS = 40
 _GUARD_BITS = 128

@@ -6,10 +6,10 @@ from typing import Protocol
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Words
+from local_dp.cube import walsh_hadamard
 from local_dp.curator.exponential import ExponentialMechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.randomizers.hadamard import walsh_hadamard
 
 MAX_DIMENSION = 24
 
@@ -47,7 +47,7 @@ class OccamLearner:
 
 
 @dataclass(frozen=True)
-class Parities:
+class ParityClass:
     """h_r(x) = <r, x> mod 2 for the 2^d masks r; x as whole numbers below 2^d. All errors by one Walsh-Hadamard transform, O(n + d 2^d)."""
 
     d: int
@@ -67,7 +67,7 @@ class Parities:
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class ThresholdClass:
     """h_t(x) = 1 if x >= t, for t = 0 .. points; x a whole number below `points`. All errors by two running sums, O(n + points)."""
 
     points: int

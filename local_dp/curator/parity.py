@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.budget import nano_epsilon, split_epsilon
 from local_dp.curator import gf2
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.errors import InputError
-from local_dp.randomizers.base import ceil_fraction, exp_epsilon
+from local_dp.loss import exp_epsilon, nano_epsilon, split_epsilon
+from local_dp.randomizers.base import ceil_fraction
 
 _GRID = 1 << WORD_BITS
 _HALF = Fraction(1, 2)

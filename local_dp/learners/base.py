@@ -6,11 +6,11 @@ from typing import ClassVar, Generic, Protocol, TypeVar, get_origin, get_type_hi
 
 import numpy as np
 
-from local_dp import bounds
 from local_dp.arrays import Bools, Ints
+from local_dp.bounds.response import rr_clients_hoeffding
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
-from local_dp.oracles.sq import StatisticalQuery
+from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.base import Query
 from local_dp.records import Records
 
@@ -79,7 +79,7 @@ class Learner(ABC, Generic[H]):
 
     def clients(self, epsilon: float, beta: float) -> int:
         """Clients with which the learner runs locally: t 2 C^2 ln(2 t / beta) / tau^2, fresh ones for each of t queries (KLNRS Lemma 4.3, limits 9)."""
-        return self.queries * bounds.rr_clients_hoeffding(epsilon, self.tolerance, self.beta_each(beta))
+        return self.queries * rr_clients_hoeffding(epsilon, self.tolerance, self.beta_each(beta))
 
     @classmethod
     def model(cls) -> str:
@@ -96,12 +96,6 @@ def signs(yes: Bools) -> Ints:
 def share(answer: float) -> float:
     """The probability of yes behind an answer on the +1/-1 scale."""
     return (1 + answer) / 2
-
-
-def check_dimension(d: int, most: int = 64) -> None:
-    """Raises InputError unless 1 <= d <= most."""
-    if type(d) is not int or not 1 <= d <= most:
-        raise InputError(f"d is {d!r}; give a whole number from 1 to {most}")
 
 
 def features(d: int) -> tuple[str, ...]:

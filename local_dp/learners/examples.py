@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.checks import check_dimension
 from local_dp.errors import InputError
-from local_dp.learners.base import Classifier, check_dimension, features, signs
-from local_dp.populations import Finite
+from local_dp.learners.base import Classifier, features, signs
+from local_dp.populations.finite import Finite
 from local_dp.records import Records
 
 MAX_CUBE = 16

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp import bounds
 from local_dp.arrays import Ints
+from local_dp.bounds.response import response_gain
+from local_dp.checks import check_dimension
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, check_dimension, features, signs
-from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries.learner import Correlation
+from local_dp.learners.base import Learner, features, signs
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.queries.examples import Correlation
 from local_dp.records import Records
 
 
@@ -73,7 +74,7 @@ class LowDegree(Learner[Polynomial]):
 
     def average_clients(self, epsilon: float) -> int:
         """Clients for an expected square distance of alpha, and so an expected error of alpha: N^2 C^2 / alpha, n / N of them for each coefficient."""
-        return math.ceil((self.queries * bounds.gain(epsilon)) ** 2 / self.alpha)
+        return math.ceil((self.queries * response_gain(epsilon)) ** 2 / self.alpha)
 
     def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Polynomial]:
         sets, columns = self.sets, features(self.d)

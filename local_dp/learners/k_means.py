@@ -9,8 +9,9 @@ from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import Learner, features
-from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries.learner import CentreSum, NearestCentre, matrix, nearest, written
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.queries.centres import CentreSum, NearestCentre, nearest
+from local_dp.queries.numbers import matrix, written
 from local_dp.records import Records
 
 

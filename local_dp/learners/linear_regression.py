@@ -8,11 +8,13 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.checks import check_dimension
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, check_dimension, features
-from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries.learner import Product, matrix
+from local_dp.learners.base import Learner, features
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.queries.examples import Product
+from local_dp.queries.numbers import matrix
 from local_dp.records import Records
 
 

@@ -10,9 +10,10 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import Learner, features
 from local_dp.learners.halfspaces import Halfspace, check_margin
-from local_dp.oracles.sq import StatisticalQuery
-from local_dp.populations import Finite
-from local_dp.queries.learner import Descent, matrix, written
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.populations.finite import Finite
+from local_dp.queries.margins import Descent
+from local_dp.queries.numbers import matrix, written
 
 SMOOTHNESS = 0.25  # of the logistic loss, for records of norm at most 1
 

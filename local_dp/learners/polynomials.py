@@ -11,8 +11,8 @@ from local_dp.arrays import Floats
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import features
 from local_dp.learners.fourier import LowDegree, Polynomial
-from local_dp.oracles.sq import StatisticalQuery
-from local_dp.queries.learner import Correlation
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.queries.examples import Correlation
 
 Set: TypeAlias = tuple[int, ...]
 

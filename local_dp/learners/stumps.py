@@ -6,10 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints
+from local_dp.checks import check_dimension
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, check_dimension, signs
+from local_dp.learners.base import Learner, signs
 from local_dp.learners.conjunctions import Literal
-from local_dp.oracles.sq import StatisticalQuery
+from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 

@@ -19,7 +19,7 @@ from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
 from local_dp.learners.stumps import Stump, Stumps
 from local_dp.learners.thresholds import AtLeast, Thresholds
 from local_dp.learners.trees import Tree, Trees
-from local_dp.populations import Finite
+from local_dp.populations.finite import Finite
 
 
 @dataclass(frozen=True)

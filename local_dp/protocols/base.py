@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args, g
 
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
-from local_dp.oracles.local import LocalQuery
-from local_dp.populations import Population
-from local_dp.randomizers.base import Estimate, Tally
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.populations.base import Population
 from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
 
 R = TypeVar("R")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
@@ -84,12 +84,6 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
     if get_origin(kind) is tuple:
         return tuple(part.strip() for part in text.split(";") if part.strip())
     return text
-
-
-def check_share(name: str, value: float) -> None:
-    """Raises InputError unless `value` is strictly between 0 and 1."""
-    if not 0 < value < 1:
-        raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
 
 
 def describe_estimate(estimate: Estimate) -> Result:

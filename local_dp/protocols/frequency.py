@@ -5,23 +5,27 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from local_dp import bounds
-from local_dp.budget import nano_epsilon
+from local_dp.bounds.frequencies import frequency_clients, prefers_grr
+from local_dp.checks import check_share
+from local_dp.domains import symbols
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.populations import Finite, Population
-from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
+from local_dp.loss import nano_epsilon
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
 from local_dp.queries.tables import Category, labels_of
-from local_dp.randomizers.base import Estimate, Randomizer, Tally, symbols
+from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
-from local_dp.randomizers.registry import build
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
 
 
 def frequency_randomizer(epsilon: float, k: int) -> Randomizer:
     """k-ary randomized response when k < e^(2 eps) + e^eps + 3, else one-bit Hadamard: whichever has the smaller variance."""
-    return GRR(epsilon, k=k) if bounds.prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
+    return GRR(epsilon, k=k) if prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,12 @@ class Frequency(Protocol[Estimate]):
         return Category(self.column, self.labels or tuple(map(str, range(self.k))))
 
     def clients(self, epsilon: float) -> int:
-        return bounds.frequency_clients(epsilon, self.category.domain.size, self.tolerance, BETA)
+        return frequency_clients(epsilon, self.category.domain.size, self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input\'s fault, not the randomizer\'s
         k = self.category.domain.size
-        randomizer = frequency_randomizer(epsilon, k) if self.randomizer == "best" else build(self.randomizer, {"epsilon": epsilon, "k": k})
+        randomizer = frequency_randomizer(epsilon, k) if self.randomizer == "best" else RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
         query = LocalQuery(self.category, randomizer, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
 

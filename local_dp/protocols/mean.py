@@ -5,17 +5,19 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from local_dp import bounds
+from local_dp.bounds.response import rr_clients
+from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.populations import Finite, Population
-from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
-from local_dp.queries.learner import STEPS
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
+from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
-from local_dp.randomizers.base import Estimate, Tally
 from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
 
 _SYNTHETIC_STEPS = 100
 
@@ -48,7 +50,7 @@ class Mean(Protocol[Estimate]):
         return Bounded(self.column, 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high)
 
     def clients(self, epsilon: float) -> int:
-        return bounds.rr_clients(epsilon, 2 * self.tolerance, BETA)
+        return rr_clients(epsilon, 2 * self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         randomizer = OneBitMean(epsilon, steps=STEPS)

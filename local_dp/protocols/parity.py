@@ -7,50 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp import bounds_parity
 from local_dp.arrays import Floats
-from local_dp.errors import InputError
+from local_dp.bounds.parity import parity_halving_clients, parity_one_round_clients, parity_rounds
+from local_dp.checks import check_vector
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.populations import Population
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.parity import ParityPopulation
 from local_dp.protocols.base import BETA, Protocol, Result
-from local_dp.queries.base import Query
-from local_dp.queries.parity import ParityExample, check_vector
-from local_dp.randomizers.base import Randomizer, Tally
+from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.characters import Characters, mask_set
-from local_dp.randomizers.one_bit import parity
-from local_dp.records import Records
-
-
-class ParityPopulation(Population):
-    """Examples (x, (-1)^<r, x>), x uniform over {0,1}^d."""
-
-    def __init__(self, d: int, r: int, size: int, seed: int) -> None:
-        super().__init__(size)
-        self.d, self.r = d, r
-        self._key = stream_key("population", seed)
-
-    def batch(self, start: int, stop: int) -> Records:
-        x = philox_words(self._key, start, stop) >> np.uint64(64 - self.d)
-        odd = parity(x & np.uint64(self.r)).astype(np.int8)  # signed before 1 - 2 * odd, which would wrap in uint8
-        return Records({"x": x, "y": np.int8(1) - np.int8(2) * odd})
-
-    def law(self, query: Query) -> Floats:
-        """The law of the whole example, the one query that parity learners ask."""
-        if query != ParityExample(self.d):
-            raise InputError(f"the law of {query.name!r} over parity examples is not known; ask parity-example with d = {self.d}")
-        x = np.arange(1 << self.d, dtype=np.uint32)
-        law = np.zeros((1 << self.d, 2))
-        law[x, parity(x & np.uint32(self.r))] = 2.0**-self.d
-        return law.ravel()
-
-    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
-        """Every mask but r leaves a uniform bit; the mask r leaves randomized response to +1."""
-        if query != ParityExample(self.d) or not isinstance(randomizer, Characters):
-            return None
-        lean = (randomizer.listed == self.r) / randomizer.gain
-        return np.stack([1 + lean, 1 - lean], axis=1) / (2 * randomizer.cells)
+from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True)
@@ -79,7 +47,7 @@ class _Parity(Protocol[int]):
 
 
 @dataclass(frozen=True)
-class ParityLearner(_Parity):
+class ParityHalving(_Parity):
     """Learns the parity r over {0,1}^d exactly by adaptive halving: d rounds, each asking its clients about the surviving masks and keeping the likelier half.
 
     Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for about 5.7 C^2 2^d clients, no factor d; every
@@ -90,10 +58,10 @@ class ParityLearner(_Parity):
     source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; adaptive halving (limits 4.2)"
 
     def clients(self, epsilon: float) -> int:
-        return bounds_parity.parity_halving_clients(self.d, epsilon, BETA)
+        return parity_halving_clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, int]:
-        ends = tuple(accumulate(bounds_parity.parity_rounds(self.d, clients), initial=0))
+        ends = tuple(accumulate(parity_rounds(self.d, clients), initial=0))
 
         def play() -> Play[LocalQuery, Tally, int]:
             masks, scores = np.arange(1 << self.d), np.zeros(1 << self.d)
@@ -120,7 +88,7 @@ class ParityOneRound(_Parity):
     source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; random Walsh coefficients (limits 4.2)"
 
     def clients(self, epsilon: float) -> int:
-        return bounds_parity.parity_one_round_clients(self.d, epsilon, BETA)
+        return parity_one_round_clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, int]:
         randomizer = Characters(epsilon, d=self.d)

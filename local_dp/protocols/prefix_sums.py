@@ -5,16 +5,18 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from local_dp import bounds
+from local_dp.bounds.prefixes import prefix_clients, prefix_gamma
+from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.populations import Finite, Population
-from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
 from local_dp.queries.tables import Category
-from local_dp.randomizers.base import Estimate, Tally
 from local_dp.randomizers.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class PrefixSums(Protocol[Estimate]):
 
     def clients(self, epsilon: float) -> int:
         size = PrefixSigns(epsilon, k=self.k).size
-        return bounds.prefix_clients(epsilon, self.k, self.tolerance, BETA, excess(size) / bounds.prefix_gamma(size) ** 2)
+        return prefix_clients(epsilon, self.k, self.tolerance, BETA, excess(size) / prefix_gamma(size) ** 2)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         randomizer = PrefixSigns(epsilon, k=self.k)

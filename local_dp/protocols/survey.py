@@ -3,18 +3,20 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
-from local_dp import bounds
-from local_dp.budget import nano_epsilon
+from local_dp.bounds.response import rr_clients
+from local_dp.checks import check_share
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local import Cohort, LocalQuery
-from local_dp.populations import Population, bernoulli
-from local_dp.protocols.base import BETA, Protocol, Result, check_share, describe_estimate
+from local_dp.loss import nano_epsilon
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import bernoulli
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
+from local_dp.queries.questions import columns_of
 from local_dp.queries.tables import Question
-from local_dp.questions import columns_of
-from local_dp.randomizers.base import Estimate, Tally
 from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.registry import build
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,11 @@ class Survey(Protocol[Estimate]):
         check_share("tolerance", self.tolerance)
 
     def clients(self, epsilon: float) -> int:
-        return bounds.rr_clients(epsilon, 2 * self.tolerance, BETA)
+        return rr_clients(epsilon, 2 * self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input\'s fault, not the randomizer\'s
-        randomizer = build(self.randomizer, {"epsilon": epsilon})
+        randomizer = RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon})
         query = LocalQuery(Question(self.question), randomizer, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: _share(randomizer.estimate(answers[0])))
 

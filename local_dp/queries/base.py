@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.errors import InputError
-from local_dp.randomizers.base import Domain, Parameter
+from local_dp.domains import Domain, Parameter
 from local_dp.records import Records
 
 
@@ -38,9 +37,3 @@ class Query(ABC):
     def params(self) -> dict[str, Parameter]:
         """The parameters that name this query on the wire."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-def check_dimension(d: int) -> None:
-    """Raises InputError unless d is a whole number from 1 to 64."""
-    if type(d) is not int or not 1 <= d <= 64:
-        raise InputError(f"d is {d!r}; give a whole number from 1 to 64")

@@ -1,25 +1,32 @@
 """Every query by name: what a request may ask. Queries travel as a name and parameters, never as code."""
 
-from collections.abc import Mapping
-
-from local_dp.errors import InputError, RefusedError
 from local_dp.queries.base import Query
-from local_dp.queries.learner import LEARNER_QUERIES
-from local_dp.queries.masked_rounds import ROUND_QUERIES
-from local_dp.queries.masked_signs import MASKED_QUERIES
-from local_dp.queries.parity import PARITY_QUERIES
-from local_dp.queries.tables import TABLE_QUERIES
-from local_dp.randomizers.base import Parameter
+from local_dp.registry import Registry
 
-QUERIES: dict[str, type[Query]] = {kind.name: kind for kind in (*TABLE_QUERIES, *ROUND_QUERIES, *MASKED_QUERIES, *PARITY_QUERIES, *LEARNER_QUERIES)}
-
-
-def build_query(name: str, params: Mapping[str, Parameter]) -> Query:
-    """The query `name` with these parameters. Raises RefusedError("unknown-query" or "bad-parameters")."""
-    kind = QUERIES.get(name)
-    if kind is None:
-        raise RefusedError("unknown-query", f"no query named {name!r}; there are {', '.join(QUERIES)}")
-    try:
-        return kind(**params)
-    except (TypeError, InputError) as error:
-        raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
+QUERIES = Registry(
+    "query",
+    "local_dp.queries",
+    Query,
+    {
+        "question": "local_dp.queries.tables:Question",
+        "category": "local_dp.queries.tables:Category",
+        "bounded": "local_dp.queries.tables:Bounded",
+        "correlation": "local_dp.queries.examples:Correlation",
+        "signed-label": "local_dp.queries.examples:SignedLabel",
+        "product": "local_dp.queries.examples:Product",
+        "mistake": "local_dp.queries.margins:Mistake",
+        "descent": "local_dp.queries.margins:Descent",
+        "nearest-centre": "local_dp.queries.centres:NearestCentre",
+        "centre-sum": "local_dp.queries.centres:CentreSum",
+        "parity-example": "local_dp.queries.parity:ParityExample",
+        "masked-index": "local_dp.masked_parity.queries:MaskedIndex",
+        "masked-parity": "local_dp.masked_parity.queries:MaskedParity",
+        "masked-indicator": "local_dp.masked_parity.queries:MaskedIndicator",
+        "masked-disagreement": "local_dp.masked_parity.queries:MaskedDisagreement",
+        "masked-list": "local_dp.masked_parity.queries:MaskedList",
+        "masked-bent": "local_dp.masked_parity.queries:MaskedBent",
+        "masked-bit": "local_dp.masked_parity.signs:MaskedBit",
+        "masked-coset": "local_dp.masked_parity.signs:MaskedCoset",
+        "masked-random": "local_dp.masked_parity.signs:MaskedRandom",
+    },
+)

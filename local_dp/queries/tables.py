@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
+from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
-from local_dp.queries.learner import STEPS
-from local_dp.questions import Expression, evaluate, parse
-from local_dp.randomizers.base import MAX_SYMBOLS, Domain, levels, symbols
+from local_dp.queries.numbers import STEPS
+from local_dp.queries.questions import Expression, evaluate, parse
 from local_dp.records import Records
 
 
@@ -108,6 +108,3 @@ class Bounded(Query):
     def in_units(self, share: Floats) -> Floats:
         """A mean of shares of the range, in the column's own units."""
         return self.low + (self.high - self.low) * share
-
-
-TABLE_QUERIES: tuple[type[Query], ...] = (Question, Category, Bounded)

@@ -4,109 +4,20 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
-from local_dp.budget import NANO, nano_epsilon
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.domains import Domain, Parameter
 from local_dp.errors import InputError
+from local_dp.loss import nano_epsilon
+from local_dp.tallies import Estimate, Tally
 
-Parameter: TypeAlias = int | float | str | tuple[str, ...]
-MAX_SYMBOLS = 4096
 MAX_CACHED = 1024  # entries of a law that is worth keeping
 SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
-_PRIVATE_SIDE = 1 - Fraction(1, 10**50)
-
-
-@lru_cache(maxsize=1024)
-def exp_epsilon(nano: int) -> Fraction:
-    """A rational just below e^epsilon (relative gap 1e-50), so that thresholds computed from it never exceed epsilon."""
-    with localcontext() as context:
-        context.prec = 60
-        return Fraction((Decimal(nano) / NANO).exp()) * _PRIVATE_SIDE
-
-
-@dataclass(frozen=True)
-class Domain:
-    """The values a query may take and a randomizer accepts: every whole number from `low` to `high`; `kind` says what they mean."""
-
-    kind: str
-    low: int
-    high: int
-
-    @property
-    def size(self) -> int:
-        return self.high - self.low + 1
-
-    def values(self) -> Counts:
-        """Every value, ascending."""
-        return np.arange(self.low, self.high + 1, dtype=np.int64)
-
-    def clip(self, values: Ints) -> Ints:
-        """The values moved to the nearest member: a client's last defence against a record outside the declared domain."""
-        clipped: Ints = np.clip(values, self.low, self.high)
-        return clipped
-
-
-def symbols(k: int) -> Domain:
-    """One of k symbols, 0..k-1; k = 2 is a yes/no answer with 1 for yes. 2 <= k <= 4096."""
-    _check_symbols(k, 2)
-    return Domain("symbols", 0, k - 1)
-
-
-def signed_symbols(k: int) -> Domain:
-    """Plus or minus one of k symbols, or nothing: +(j+1) and -(j+1) are symbol j with its sign, 0 is null. 1 <= k <= 4096."""
-    _check_symbols(k, 1)
-    return Domain("signed symbols", -k, k)
-
-
-def levels(steps: int) -> Domain:
-    """A number in [0, 1] on the lattice of multiples of 1/steps: value v stands for v/steps."""
-    if type(steps) is not int or not 1 <= steps <= 1 << 20:
-        raise InputError(f"the lattice has {steps!r} steps; give a whole number from 1 to 2^20")
-    return Domain("levels", 0, steps)
-
-
-def _check_symbols(k: int, least: int) -> None:
-    if type(k) is not int or not least <= k <= MAX_SYMBOLS:
-        raise InputError(f"k is {k!r}; give a whole number of symbols from {least} to {MAX_SYMBOLS}")
-
-
-@dataclass(frozen=True)
-class Tally:
-    """How many reports fell in each (coin cell, report), shape (cells, alphabet). Addition makes it a commutative monoid."""
-
-    counts: Counts
-
-    @property
-    def n(self) -> int:
-        """The number of reports."""
-        return int(self.counts.sum())
-
-    def __add__(self, other: "Tally") -> "Tally":
-        if self.counts.shape != other.counts.shape:
-            raise InputError(f"tallies of shapes {self.counts.shape} and {other.counts.shape} come from different randomizers; add like to like")
-        return Tally(self.counts + other.counts)
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value (scalar or vector), its standard error and the number of reports behind it.
-
-    The standard error is that of the mean of the distribution the clients were drawn from: sampling and privacy noise together.
-    """
-
-    value: Floats
-    standard_error: Floats
-    n: int
-
-    def interval(self, z: float = 1.959963984540054) -> tuple[Floats, Floats]:
-        """The normal confidence interval, 95 % by default."""
-        return self.value - z * self.standard_error, self.value + z * self.standard_error
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.randomizers.base import Domain, Estimate, Tally, symbols
+from local_dp.domains import Domain, symbols
 from local_dp.randomizers.one_bit import OneBit
+from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)

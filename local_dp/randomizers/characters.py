@@ -6,9 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Words
+from local_dp.cube import parity
+from local_dp.domains import Domain
 from local_dp.errors import InputError
-from local_dp.randomizers.base import Domain, Estimate, Tally
-from local_dp.randomizers.one_bit import OneBit, parity
+from local_dp.randomizers.one_bit import OneBit
+from local_dp.tallies import Estimate, Tally
 
 MAX_BITS = 12  # the channel over all 2^12 masks is the largest that a client can verify
 

@@ -8,9 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.budget import NANO
+from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
-from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, levels
+from local_dp.loss import NANO
+from local_dp.randomizers.base import Randomizer
+from local_dp.tallies import Estimate, Tally
 
 MAX_STEPS = 255
 _ROUNDING = Decimal("1e-7")  # nats kept back so that rounded tables never exceed epsilon

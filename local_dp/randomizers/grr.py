@@ -6,9 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.budget import nano_epsilon
-from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, ceil_fraction, exp_epsilon, symbols, too_narrow
+from local_dp.domains import Domain, symbols
+from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.base import Randomizer, ceil_fraction, too_narrow
 from local_dp.randomizers.one_bit import loses_little
+from local_dp.tallies import Estimate, Tally
 
 
 def _other_weight(nano: int, k: int, bits: int) -> int:

@@ -5,20 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
-from local_dp.randomizers.base import Domain, Estimate, Tally, signed_symbols, symbols
-from local_dp.randomizers.one_bit import OneBit, parity
-
-
-def walsh_hadamard(values: Floats) -> Floats:
-    """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K)."""
-    out = np.array(values, dtype=np.float64)
-    half = 1
-    while half < len(out):
-        pairs = out.reshape(len(out) // (2 * half), 2, half, *out.shape[1:])
-        out = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(out.shape)
-        half *= 2
-    return out
+from local_dp.arrays import Ints, Words
+from local_dp.cube import parity, walsh_hadamard
+from local_dp.domains import Domain, signed_symbols, symbols
+from local_dp.randomizers.one_bit import OneBit
+from local_dp.tallies import Estimate, Tally
 
 
 def _rows(k: int) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.budget import NANO, nano_epsilon
-from local_dp.randomizers.base import SLACK, Randomizer, ceil_fraction, exp_epsilon, too_narrow
+from local_dp.loss import NANO, exp_epsilon, nano_epsilon
+from local_dp.randomizers.base import SLACK, Randomizer, ceil_fraction, too_narrow
 
 
 def flip_weight(nano: int, bits: int) -> int:
@@ -19,11 +19,6 @@ def flip_weight(nano: int, bits: int) -> int:
 def loses_little(kept: int, changed: int, nano: int) -> bool:
     """Whether ln(kept / changed) is within SLACK of epsilon."""
     return nano / NANO - math.log(kept / changed) <= SLACK
-
-
-def parity(words: Words) -> Words:
-    """The parity of the set bits of each word, as 0 or 1 in uint8."""
-    return np.bitwise_count(words) & np.uint8(1)
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.randomizers.base import Domain, Estimate, Randomizer, Tally, levels, too_narrow
+from local_dp.domains import Domain, levels
+from local_dp.randomizers.base import Randomizer, too_narrow
 from local_dp.randomizers.one_bit import flip_weight
+from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)

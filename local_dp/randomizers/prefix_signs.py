@@ -7,10 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
+from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
-from local_dp.randomizers.base import Domain, Estimate, Tally, symbols
 from local_dp.randomizers.one_bit import OneBit
+from local_dp.tallies import Estimate, Tally
 
 PATTERNS = 16  # more would gain 1 % and cost memory in proportion
 MAX_K = 1024

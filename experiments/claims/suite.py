@@ -1,0 +1,234 @@
+"""Every learner under every oracle: who survives the worst case, and what answers from real clients cost."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from experiments.claims.suite_runs import BETA, EPSILON, LEGAL, ORACLES, control, outcome, records_needed
+from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from experiments.lab.intervals import wilson
+from local_dp.bounds.response import response_gain
+from local_dp.learners.tasks import Task, tasks
+from local_dp.protocols.sgd import LocalSGD
+
+CONTROLS = ("masked parity, two rounds", "masked parity, one round")
+HOSTILE = (*LEGAL, "worst case")
+MANY = 10**7  # records times queries that a curator reads more than once, or in a quick run at all
+EDGE = 1e-9
+BEYOND = 16.0  # times the proven tolerance, in the figure of errors
+TOP = 10.0  # of the axis of the figure about slack
+
+Runs = dict[tuple[str, str, float], list[dict[str, Any]]]
+
+
+class Suite(Experiment):
+    """The learners' guarantees, tried on oracles that are exact, wrong on purpose, sampled, curated, and made of local clients."""
+
+    name: ClassVar[str] = "suite"
+    title: ClassVar[str] = "One learner, every kind of answer: exact, hostile, sampled, or gathered privately from clients"
+    claim: ClassVar[str] = (
+        "A learner that only asks for averages, each within a stated tolerance, works whoever answers: an honest oracle, an adversary who bends every "
+        "answer as far as the tolerance lets it, a sample, a trusted curator's noisy sums, or clients who each send one privatised bit. What sampling "
+        "forgives, an adversary does not: beyond their proven tolerance learners fail in the worst case that still succeed on real answers; and a learner "
+        "whose only information lies below the tolerance, such as masked parity in one round, fails at once."
+    )
+    source: ClassVar[str] = "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
+
+    def points(self, scale: Scale) -> list[Point]:
+        full = scale == "full"
+        points: list[Point] = []
+        for name, task in tasks().items():
+            for oracle in ORACLES:
+                random = oracle not in LEGAL and oracle != "worst case"
+                dear = oracle == "curator" and records_needed(oracle, task.learner) * task.learner.queries > MANY
+                trials = (20 if full else 4) if random and oracle != "curator" else 5 if full and random and not dear else 1
+                if full or not dear:
+                    points.append({"part": "run", "task": name, "oracle": oracle, "slack": 1.0, "trials": trials})
+            for slack in (2.0, 4.0, 8.0, 16.0, 32.0, 64.0) if full else (4.0, 16.0):
+                points += [
+                    {"part": "run", "task": name, "oracle": oracle, "slack": slack, "trials": (10 if full else 3) if oracle == "local clients" else 1}
+                    for oracle in ("worst case", "local clients")
+                ]
+        points += [{"part": "control", "control": name, "oracle": oracle} for name in CONTROLS for oracle in ("exact", "worst case")]
+        return points
+
+    def measure(self, point: Point, seed: int) -> Measurement:
+        if point["part"] == "control":
+            return {"error": control(point["control"], point["oracle"], np.random.default_rng([seed, CONTROLS.index(point["control"])]))}
+        known = tasks()
+        place = [list(known).index(point["task"]), ORACLES.index(point["oracle"]), int(point["slack"])]
+        generators = (np.random.default_rng([seed, *place, trial]) for trial in range(point["trials"]))
+        return {"runs": [outcome(known[point["task"]], point["oracle"], point["slack"], generator) for generator in generators]}
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        known = tasks()
+        runs: Runs = {(p["task"], p["oracle"], p["slack"]): m["runs"] for p, m in measurements if p["part"] == "run"}
+        controls = {(p["control"], p["oracle"]): m["error"] for p, m in measurements if p["part"] == "control"}
+        return Finding(
+            checks=[_honest(runs, known), _hostile(runs, known), _sampled(runs, known), _counted(runs, known), _stronger(runs, known), _one_round(controls)],
+            tables=[_errors(runs, known), _costs(runs, known), _breaking(runs, known), _local_only()],
+            figures=[_figure(runs, known), _clients_figure(runs, known), _slack_figure(runs, known)],
+            notes=[
+                f"Errors are in units of each learner's alpha: at most 1 is what it promises. Client counts at epsilon = {EPSILON:g} and failure probability "
+                f"{BETA:g}, with fresh clients for each query; drawn in aggregate, which is exact in law.",
+                "The worst case is an adversary over a finite class of targets, who answers so that as many far-apart targets as possible stay possible, "
+                "and is scored by the target the learner does worst on. Learners without such a class (naive Bayes, k-means, the regressions) face every "
+                "answer off by the tolerance in many patterns instead, which is weaker.",
+                "Trees: the greedy choice of splits is a heuristic. The adversary picks among the functions of two variables that it learns from exact "
+                "answers; the parity of two variables is not among them. Low-degree and masked-parity learners are for the uniform distribution only.",
+                "Kushilevitz-Mansour (membership queries) and Gaussian elimination are not statistical-query algorithms and have no place in the table.",
+            ],
+        )
+
+
+def _share(run: dict[str, Any], task: Task[Any]) -> float:
+    """How far a run misses, in units of alpha."""
+    return float(run["excess"]) / task.learner.alpha
+
+
+def _worst(runs: Runs, task: Task[Any], oracle: str, slack: float = 1.0) -> float | None:
+    seen = runs.get((task.learner.name, oracle, slack))
+    return None if seen is None else max(_share(run, task) for run in seen)
+
+
+def _kept(runs: Runs, known: dict[str, Task[Any]], oracles: tuple[str, ...]) -> Check:
+    values = {(name, oracle): _worst(runs, task, oracle) for name, task in known.items() for oracle in oracles}
+    missed = [f"{name} ({oracle}) {value:.2f}" for (name, oracle), value in values.items() if value is None or value > 1 + EDGE]
+    largest = max((value, key) for key, value in values.items() if value is not None)
+    evidence = f"missed: {', '.join(missed)}" if missed else f"largest error {largest[0]:.2f} alpha ({largest[1][0]}, {largest[1][1]})"
+    return Check("", not missed, f"{len(known)} learners x {len(oracles)} oracles; {evidence}")
+
+
+def _honest(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    check = _kept(runs, known, ("exact",))
+    return Check("Exact answers: every learner keeps its promise", check.shown, check.evidence)
+
+
+def _hostile(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    check = _kept(runs, known, HOSTILE[1:])
+    return Check("Answers wrong on purpose, but within the proven tolerance: every learner still keeps its promise", check.shown, check.evidence)
+
+
+def _sampled(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    kept = total = 0
+    for (name, oracle, slack), seen in runs.items():
+        if slack == 1 and oracle not in HOSTILE:
+            kept += sum(_share(run, known[name]) <= 1 + EDGE for run in seen)
+            total += len(seen)
+    low, high = wilson(kept, total) if total else (0.0, 0.0)
+    statement = f"Samples, a curator and local clients, as many as the formulas say: kept at least {1 - BETA:.0%} of the time"
+    return Check(statement, low >= 1 - BETA, f"{kept} of {total} runs, 95 % interval {low:.3f} to {high:.3f}")
+
+
+def _counted(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    over = [
+        f"{name} ({oracle})"
+        for (name, oracle, _), seen in runs.items()
+        for run in seen
+        if run.get("queries", 0) > known[name].learner.queries or run.get("rounds", 0) > known[name].learner.rounds
+    ]
+    return Check("No learner asks more queries or rounds than its formula says", not over, f"exceeded by: {', '.join(over) or 'none'}")
+
+
+def _stronger(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    def defeated(by: str, not_by: str) -> list[str]:
+        pairs = [(task, slack) for task in known.values() for slack in _slacks(runs) if slack > 1]
+        seen = ((task.learner.name, _worst(runs, task, by, slack), _worst(runs, task, not_by, slack)) for task, slack in pairs)
+        return list(dict.fromkeys(name for name, lost, kept in seen if lost is not None and kept is not None and kept <= 1 + EDGE < lost))
+
+    worst, local = defeated("worst case", "local clients"), defeated("local clients", "worst case")
+    return Check(
+        "Beyond the proven tolerance the worst case defeats learners that answers from local clients of the same accuracy do not",
+        len(worst) > len(local),
+        f"{len(worst)} of {len(known)} learners: {', '.join(worst) or 'none'}; the other way round: {', '.join(local) or 'none'}",
+    )
+
+
+def _one_round(controls: dict[tuple[str, str], float]) -> Check:
+    two, one = ((controls[name, "exact"], controls[name, "worst case"]) for name in CONTROLS)
+    return Check(
+        "Masked parity survives the worst case in two rounds, and does not in one",
+        max(two) < 0.25 and one[0] < 0.25 <= one[1],
+        f"error with exact answers and in the worst case: two rounds {two[0]:.2f} and {two[1]:.2f}, one round {one[0]:.2f} and {one[1]:.2f}",
+    )
+
+
+def _cell(value: float | None) -> str:
+    return "not run" if value is None else f"{value:.2f}"
+
+
+def _errors(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+    rows = [(name, task.learner.model(), *(_cell(_worst(runs, task, oracle)) for oracle in ORACLES)) for name, task in known.items()]
+    return Table("Largest error over the runs, in units of alpha, at the proven tolerance", ("learner", "model", *ORACLES), rows)
+
+
+def _costs(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+    rows = []
+    for name, task in known.items():
+        learner, exact = task.learner, runs[name, "exact", 1.0][0]
+        clients = max(run["individuals"] for run in runs[name, "local clients", 1.0])
+        asked = (f"{exact['queries']} of {learner.queries}", f"{exact['rounds']} of {learner.rounds}", f"{learner.tolerance:.2g}")
+        needed = (records_needed(oracle, learner) for oracle in ("sample", "curator"))
+        rows.append((name, learner.model(), *asked, f"{clients:,}", f"{learner.clients(EPSILON, BETA):,}", *(f"{n:,}" for n in needed)))
+    columns = ("learner", "model", "queries, of at most", "rounds, of at most", "tolerance", "local clients used", "local, by formula", "sample", "curator")
+    return Table("What each learner asks, and how many individuals answer it (local: t 2 C^2 ln(2t/beta) / tau^2)", columns, rows)
+
+
+def _slacks(runs: Runs) -> list[float]:
+    return sorted({slack for _, oracle, slack in runs if oracle == "worst case"})
+
+
+def _breaking(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+    rows = [
+        (name, oracle, *(_cell(_worst(runs, task, oracle, slack)) for slack in _slacks(runs)))
+        for name, task in known.items()
+        for oracle in ("worst case", "local clients")
+    ]
+    columns = ("learner", "answers", *(f"{slack:g} x proven" for slack in _slacks(runs)))
+    return Table("Largest error, in units of alpha, as the tolerance grows beyond the proven one", columns, rows)
+
+
+def _local_only() -> Table:
+    learner, alpha = LocalSGD(d=10, gamma=0.2, rounds=5000), 0.1
+    closed = learner.d * response_gain(EPSILON) ** 2 / (alpha * learner.gamma) ** 2
+    row = (learner.name, "LI", learner.rounds, f"{learner.clients(EPSILON, alpha):,}", f"{closed:,.0f}")
+    columns = ("learner", "model", "rounds", "clients for expected error 0.1, by its bound", "d C^2 / (alpha gamma)^2")
+    return Table("Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 (measured in the experiment interaction)", columns, [row])
+
+
+def _figure(runs: Runs, known: dict[str, Task[Any]]) -> Figure:
+    def bars(label: str, oracle: str, slack: float) -> Curve:
+        values = [_worst(runs, task, oracle, slack) or 0.0 for task in known.values()]
+        return Curve(label, list(range(len(known))), [min(TOP, max(0.0, value)) for value in values], style="bars")
+
+    curves = [
+        bars("worst case, proven tolerance", "worst case", 1.0),
+        bars(f"worst case, {BEYOND:g} times as much", "worst case", BEYOND),
+        bars(f"local clients, {BEYOND:g} times as much", "local clients", BEYOND),
+        Curve("promised", list(range(len(known))), [1.0] * len(known), style="bound"),
+    ]
+    label = f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
+    return Figure("suite-errors", "Kept at the proven tolerance, lost beyond it", "learner", label, curves, x_ticks=tuple(known))
+
+
+def _clients_figure(runs: Runs, known: dict[str, Task[Any]]) -> Figure:
+    places = list(range(len(known)))
+    used = [float(max(run["individuals"] for run in runs[name, "local clients", 1.0])) for name in known]
+    curves = [
+        Curve("one sample, by formula", places, [records_needed("sample", task.learner) for task in known.values()], style="bars"),
+        Curve("curator, by formula", places, [records_needed("curator", task.learner) for task in known.values()], style="bars"),
+        Curve("local clients, used", places, used, style="bars"),
+    ]
+    title = f"What privacy costs: individuals for the same promise at epsilon = {EPSILON:g}"
+    return Figure("suite-clients", title, "learner", "individuals", curves, log_y=True, x_ticks=tuple(known))
+
+
+def _slack_figure(runs: Runs, known: dict[str, Task[Any]]) -> Figure:
+    slacks = _slacks(runs)
+    curves = [Curve(name, slacks, [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks]) for name, task in known.items()]
+    curves.append(Curve("promised", slacks, [1.0] * len(slacks), style="bound"))
+    title = "The worst case, beyond the proven tolerance"
+    return Figure("suite-slack", title, "tolerance / proven tolerance", f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})", curves, log_x=True)
+
+
+EXPERIMENT = Suite()

@@ -1,0 +1,170 @@
+"""`local-dp bench`: speeds as ratios to a reference measured in the same run, as a table and as JSON."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from experiments.tiers.execute import execute
+from experiments.tiers.settings import Randomness, Settings
+from local_dp.arrays import Words
+from local_dp.errors import BusError
+from local_dp.noise import KeyedNoise, philox_words, stream_key
+from local_dp.oracles.local.asked import CHUNK, cells_of
+from local_dp.protocols.survey import Survey
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard
+from server.remote import RoundProgress
+
+REPORTS = 1 << 24
+REPEATS = 3
+MEMORY = 200.0  # MiB
+SMALL_FLEET = 200
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One figure: what was measured, its value, the reference beside it, and what is asked of it."""
+
+    what: str
+    value: float
+    unit: str
+    reference: float | None
+    asked: float
+    meets: bool
+
+
+def bench(
+    processes: Annotated[int, typer.Option("--processes", metavar="N", help="The larger of the client-process runs; 0 leaves processes out.")] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, alone on standard output.")] = False,
+) -> None:
+    """Measures the speeds of this machine: randomizers, population tier, hosts and client processes. Takes about two minutes."""
+    speeds = [*_randomizers(), *_runs()]
+    for count in sorted({min(SMALL_FLEET, processes), processes} - {0}):
+        speeds += _processes(count)
+    if as_json:
+        typer.echo(json.dumps([asdict(speed) for speed in speeds]))
+        return
+    table = Table("what", "value", "unit", "reference", "asked", "")
+    for speed in speeds:
+        reference = "" if speed.reference is None else f"{speed.reference:.3g}"
+        table.add_row(speed.what, f"{speed.value:.3g}", speed.unit, reference, f"{speed.asked:g}", "meets" if speed.meets else "misses")
+    Console().print(table)
+
+
+def _best(work: Callable[[], None]) -> float:
+    """The shortest of a few repeats, in seconds: the others were disturbed."""
+    times = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def _randomizers() -> list[Speed]:
+    """Reports a second on one core, each beside bare numpy that draws the same Philox words in the same chunks and compares them."""
+    cases: list[tuple[Randomizer, float]] = [(BinaryRR(1.0), 200e6), (GRR(1.0, k=1024), 100e6), (Hadamard(1.0, k=1024), 50e6)]
+    speeds = []
+    for randomizer, asked in cases:
+        reference = REPORTS / _best(partial(_draw_and_compare, randomizer)) / 1e6
+        value = REPORTS / _best(partial(_respond, randomizer)) / 1e6
+        meets = value >= asked / 1e6 and value >= reference / 2
+        speeds.append(Speed(f"{randomizer.name}, k = {randomizer.domain.size}", value, "million reports/s", reference, asked / 1e6, meets))
+    return speeds
+
+
+def _draw_and_compare(randomizer: Randomizer) -> None:
+    key, coins, bits = stream_key("bench", 0), stream_key("bench coins", 0), randomizer.word_bits
+    threshold = np.array(1 << (bits - 2), dtype=f"u{bits // 8}")
+    for start in range(0, REPORTS, CHUNK):
+        philox_words(key, start, start + CHUNK, bits) < threshold  # noqa: B015  # the comparison is what is timed
+        if randomizer.cells > 1:
+            philox_words(coins, start, start + CHUNK, 64) < np.uint64(1 << 62)  # noqa: B015
+
+
+def _respond(randomizer: Randomizer) -> None:
+    noise, coins = KeyedNoise(0), stream_key("bench coins", 0)
+    dtype = np.uint8 if randomizer.domain.size == 2 else np.uint32
+    values: Words = (np.arange(CHUNK) % randomizer.domain.size).astype(dtype)
+    for start in range(0, REPORTS, CHUNK):
+        words = noise.words(1, start, start + CHUNK, randomizer.word_bits)
+        randomizer.respond(values, words, cells_of(randomizer, coins, start, start + CHUNK))
+
+
+def _runs() -> list[Speed]:
+    """Whole runs, each in a fresh interpreter, as a person would start them; the reference is an interpreter that only imports numpy."""
+    cases = [
+        ("survey, 10^6 clients, population", ["survey", "--clients", "1000000", "--tier", "population"], 1.0),
+        ("survey, 10^8 clients, population", ["survey", "--clients", "100000000", "--tier", "population"], 20.0),
+        ("survey, 10^5 clients, 2 hosts", ["survey", "--clients", "100000", "--tier", "hosts"], 5.0),
+        ("masked parity, default run", ["masked-parity"], 4.0),
+    ]
+    reference, _ = _command(["-c", "import numpy"])
+    speeds = []
+    for what, arguments, asked in cases:
+        seconds, mebibytes = _command(["-m", "experiments.cli", "run", *arguments, "--json"])
+        speeds.append(Speed(f"{what}: Enter to result", seconds, "s", reference, asked, seconds <= asked))
+        if "population" in what:
+            speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", None, MEMORY, mebibytes <= MEMORY))
+    return speeds
+
+
+def _command(arguments: list[str]) -> tuple[float, float]:
+    """Seconds from Enter to the end, and the peak resident memory in MiB."""
+    started = time.perf_counter()
+    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise BusError(f"{' '.join(arguments)} ended with exit code {child.returncode}; run it alone to see why")
+    return time.perf_counter() - started, usage.ru_maxrss / 1024
+
+
+def _processes(count: int) -> list[Speed]:
+    """A survey over real client processes: how soon they are ready, their memory, and one round."""
+    protocol = Survey()
+    settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", deadline=120.0)
+    sizes: list[float] = []
+
+    def look(progress: RoundProgress) -> None:
+        if not sizes and progress.answered == progress.asked:
+            sizes.extend(_member_sizes())
+
+    outcome = execute(settings, look)
+    ready, seconds = outcome.wall - outcome.seconds[0], outcome.seconds[0]
+    asked = 4.0 if count <= SMALL_FLEET else 20.0
+    name = f"{count} client processes"
+    return [
+        Speed(f"{name}: ready", ready, "s", None, asked, ready <= asked),
+        Speed(f"{name}: one round", seconds, "s", None, 2.0, seconds <= 2.0),
+        Speed(f"{name}: memory of one (PSS)", max(sizes), "MiB", None, 8.0, max(sizes) <= 8.0),
+    ]
+
+
+def _member_sizes() -> list[float]:
+    """The proportional set size of each client process, in MiB: our children's children."""
+    sizes = []
+    for helper in _children(os.getpid()):
+        for member in _children(helper):
+            for line in Path(f"/proc/{member}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    sizes.append(int(line.split()[1]) / 1024)
+    return sizes
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

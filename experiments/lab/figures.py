@@ -1,0 +1,334 @@
+"""Figures: the only importer of matplotlib. What was measured has markers and a confidence band, theory is a line, a proven bound is dashed."""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from experiments.lab.claim import Curve, Figure, Regions
+from experiments.lab.figure_text import lines
+from local_dp.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure as Canvas
+
+INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
+# Okabe and Ito's palette, the yellow left out and the light ones darkened to stand on white: told apart by colour-blind readers.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6b6b6b")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_ROLES = re.compile(r"\b(?:measured|simulated|predicted|proven|theory|formula|bound|worst found)\b|[,:]")
+_LABEL_WIDTH = 27  # characters a direct label may have on one line
+_LINE_HEIGHT = 0.052  # of the axes, for one line of a direct label
+_STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 10.5,
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlepad": 14,
+    "axes.labelsize": 10.5,
+    "axes.edgecolor": MUTED,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "both",
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.7,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+    "svg.fonttype": "path",
+}
+
+
+@contextmanager
+def _canvas(width: float, height: float, salt: str) -> Iterator["Canvas"]:
+    """A matplotlib figure in our style, drawn without a display and without pyplot's global state. Equal figures become equal bytes."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    style: Any = _STYLE | {"svg.hashsalt": salt}
+    with rc_context(style):
+        canvas = Canvas(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(canvas)
+        yield canvas
+
+
+def _write(canvas: "Canvas", path: Path) -> None:
+    """PNG, SVG or PDF by the name's ending, without a date."""
+    suffix = path.suffix.lower()
+    undated = {".svg": {"Date": None, "Creator": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
+    try:
+        canvas.savefig(path, dpi=160, metadata=undated)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot write the figure {path}: {error}") from None
+
+
+def save(figure: Figure | Regions, *paths: Path) -> None:
+    """Draws a figure into each of `paths` (.svg, .png). Raises InputError if one cannot be written."""
+    if isinstance(figure, Regions):
+        rows = sum(max(1, len(region.placed)) + 2 for region in figure.regions)
+        with _canvas(8.4, 1.1 + 0.36 * rows, figure.name) as canvas:
+            _draw_regions(canvas, figure)
+            for path in paths:
+                _write(canvas, path)
+        return
+    with _canvas(8.4, 4.9, figure.name) as canvas:
+        _draw_curves(canvas.add_subplot(), figure)
+        for path in paths:
+            _write(canvas, path)
+
+
+def _groups(curves: Sequence[Curve]) -> list[int]:
+    """The place of each curve's group in the order of appearance: its colour.
+
+    Without a group, curves share a colour if their labels differ only in the role of the curve ("X, measured", "X, predicted") and their styles differ.
+    """
+    order: list[tuple[str, set[str]]] = []
+    places = []
+    for curve in curves:
+        subject = curve.group or " ".join(_ROLES.sub(" ", curve.label).split())
+        place = next((at for at, (name, styles) in enumerate(order) if name == subject and (curve.group or curve.style not in styles)), len(order))
+        if place == len(order):
+            order.append((subject, set()))
+        order[place][1].add(curve.style)
+        places.append(place)
+    return places
+
+
+def _marker(group: int) -> str:
+    """The marker of a group: another one when the colours come round again."""
+    return MARKERS[(group + group // len(COLOURS)) % len(MARKERS)]
+
+
+def _draw_curves(axes: "Axes", figure: Figure) -> None:
+    bars = [curve for curve in figure.curves if curve.style == "bars"]
+    for curve, group in zip(figure.curves, _groups(figure.curves), strict=True):
+        colour = COLOURS[group % len(COLOURS)]
+        if curve.style == "bars":
+            _draw_bars(axes, curve, bars.index(curve), len(bars), colour)
+        else:
+            _draw_line(axes, curve, colour, _marker(group), joined=not figure.x_ticks)
+    axes.set_title(lines(figure.title, 88))
+    axes.set_xlabel(lines(figure.x_label, 88))
+    axes.set_ylabel(lines(figure.y_label, 60))
+    _scale_axes(axes, figure)
+    _label_curves(axes, figure)
+
+
+def _draw_line(axes: "Axes", curve: Curve, colour: str, marker: str, joined: bool) -> None:
+    x, y = np.asarray(curve.x, dtype=float), np.asarray(curve.y, dtype=float)
+    if curve.style == "measured":
+        joined = joined and bool(np.all(np.diff(x) > 0))  # else the points are a scatter
+        if joined:
+            axes.plot(x, y, linestyle="-", linewidth=0.9, alpha=0.6, color=colour, zorder=3)
+        axes.plot(x, y, marker=marker, linestyle="none", markersize=6.5, color=colour, markeredgecolor=PAPER, zorder=4)
+        if curve.low is not None and curve.high is not None:
+            low, high = np.asarray(curve.low, dtype=float), np.asarray(curve.high, dtype=float)
+            axes.vlines(x, low, high, color=colour, linewidth=1.4, alpha=0.8, zorder=3)
+            if joined:
+                axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0, zorder=2)
+        return
+    dashes = "-" if curve.style == "theory" else (0, (5, 3))
+    if joined and len(x) > 1:
+        axes.plot(x, y, linestyle=dashes, linewidth=1.8, color=colour, alpha=0.9, zorder=3)
+    else:  # a line has no meaning between categories: a short stroke at each
+        axes.hlines(y, x - 0.32, x + 0.32, linestyle=dashes, linewidth=1.8, color=colour, zorder=3)
+
+
+def _draw_bars(axes: "Axes", curve: Curve, place: int, of: int, colour: str) -> None:
+    width = 0.8 / of
+    at = np.asarray(curve.x, dtype=float) + (place - (of - 1) / 2) * width
+    y = np.asarray(curve.y, dtype=float)
+    axes.bar(at, y, width=0.92 * width, color=colour, alpha=0.88, zorder=2)
+    if curve.low is not None and curve.high is not None:
+        axes.vlines(at, curve.low, curve.high, color=INK, linewidth=1.2, zorder=4)
+
+
+def _scale_axes(axes: "Axes", figure: Figure) -> None:
+    if figure.log_x:
+        axes.set_xscale("log")
+        _plain_numbers(axes.xaxis, axes.get_xlim())
+    if figure.log_y:
+        axes.set_yscale("log")
+        _plain_numbers(axes.yaxis, axes.get_ylim())
+    if figure.x_ticks:
+        width = max(4, 84 // len(figure.x_ticks))
+        crowded = any(len(word) > width for tick in figure.x_ticks for word in tick.split())
+        names = [lines(tick, 24 if crowded else width) for tick in figure.x_ticks]
+        turned: dict[str, Any] = {"rotation": 32, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        axes.set_xticks(range(len(names)), names, **turned)
+        axes.set_xlim(-0.6, len(names) - 0.4)
+        axes.grid(visible=False, axis="x")
+        return
+    positions = sorted({float(x) for curve in figure.curves for x in curve.x if curve.style == "measured"})
+    if 2 <= len(positions) <= 9 and all(position.is_integer() and position <= 4096 for position in positions):
+        _tick_at(axes, positions, figure.log_x)
+
+
+def _plain_numbers(axis: "Axis", limits: tuple[float, float]) -> None:
+    """A logarithmic axis of less than two decades of everyday numbers is labelled 1, 2, 5, 10 rather than by powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = limits
+    if high / low < 100 and low >= 1e-3 and high <= 1e5:
+        axis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _tick_at(axes: "Axes", positions: list[float], log: bool) -> None:
+    """Ticks where something was measured, where that does not crowd the axis."""
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    places = np.log(positions) if log else np.array(positions)
+    if np.min(np.diff(places)) < 0.045 * (places[-1] - places[0]):
+        return
+    axes.set_xticks(positions, [f"{position:g}" for position in positions])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def _label_curves(axes: "Axes", figure: Figure) -> None:
+    """Each curve is named at its right end; bars, categories and too many curves get a legend instead."""
+    wrapped = [lines(curve.label, _LABEL_WIDTH) for curve in figure.curves]
+    heights = [_LINE_HEIGHT * (text.count("\n") + 1) + 0.022 for text in wrapped]
+    if len(figure.curves) < 2 and figure.x_ticks:
+        return
+    if figure.x_ticks or sum(heights) > 1.0:
+        _legend(axes, figure)
+        return
+    axes.get_xlim(), axes.get_ylim()  # settles the limits, which the positions below are fractions of
+    ends = [_end_of(axes, curve) for curve in figure.curves]
+    colours = [COLOURS[group % len(COLOURS)] for group in _groups(figure.curves)]
+    for text, end, at, colour in zip(wrapped, ends, _spread([y for _, y in ends], heights), colours, strict=True):
+        axes.annotate(
+            text,
+            xy=end,
+            xycoords="axes fraction",
+            xytext=(1.045, at),
+            textcoords="axes fraction",
+            color=colour,
+            va="center",
+            fontsize=9.5,
+            annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "alpha": 0.55, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)},
+        )
+
+
+def _end_of(axes: "Axes", curve: Curve) -> tuple[float, float]:
+    """The last finite point of a curve, in fractions of the axes."""
+    points = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if math.isfinite(y)]
+    if not points:
+        return 1.0, 0.5
+    x, y = axes.transAxes.inverted().transform(axes.transData.transform(max(points)))
+    return float(np.clip(x, 0, 1)), float(np.clip(y, 0, 1))
+
+
+def _spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """Positions near the wanted ones in [0, 1], in the same order, at which labels of these heights do not meet."""
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    at = list(wanted)
+    floor = 0.0
+    for place in order:
+        at[place] = max(at[place], floor + heights[place] / 2)
+        floor = at[place] + heights[place] / 2
+    ceiling = 1.0
+    for place in reversed(order):
+        at[place] = min(at[place], ceiling - heights[place] / 2)
+        ceiling = at[place] - heights[place] / 2
+    return at
+
+
+def _legend(axes: "Axes", figure: Figure) -> None:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles: list[Line2D | Patch] = []
+    for curve, group in zip(figure.curves, _groups(figure.curves), strict=True):
+        colour, label = COLOURS[group % len(COLOURS)], lines(curve.label, 36)
+        if curve.style == "bars":
+            handles.append(Patch(color=colour, label=label))
+        elif curve.style == "measured":
+            handles.append(Line2D([], [], color=colour, marker=_marker(group), linewidth=1.1, label=label))
+        else:
+            handles.append(Line2D([], [], color=colour, linestyle="-" if curve.style == "theory" else (0, (5, 3)), linewidth=1.8, label=label))
+    columns = 1 if len(handles) > 9 else 2 if len(handles) > 2 else len(handles)
+    if len(handles) > 6:
+        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, fontsize=9, handlelength=2.4)
+    else:
+        canvas = axes.get_figure(root=True)
+        assert canvas is not None
+        canvas.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9.5, handlelength=2.6)
+
+
+def _draw_regions(canvas: "Canvas", figure: Regions) -> None:
+    """Nested rounded boxes, the innermost at the bottom, each with its title and, row by row, what was placed in it."""
+    from matplotlib.patches import FancyBboxPatch
+
+    axes = canvas.add_subplot()
+    axes.set_axis_off()
+    header, row, gap = 1.05, 0.72, 0.32
+    depth = len(figure.regions)
+    top = gap * (depth - 1)
+    for level, region in enumerate(figure.regions):
+        inset, bottom = 0.32 * (depth - 1 - level), gap * (depth - 1 - level)
+        top += header + row * max(1, len(region.placed)) + 0.2
+        colour = COLOURS[(2, 0, 3, 1, 4, 5, 6)[level % 7]]
+        for face, edge, alpha in ((colour, "none", 0.09), ("none", colour, 0.9)):
+            shape = FancyBboxPatch((inset, bottom), 20 - 2 * inset, top - bottom, boxstyle="round,pad=0,rounding_size=0.45")
+            shape.set(facecolor=face, edgecolor=edge, alpha=alpha, linewidth=1.6, zorder=depth - level)
+            axes.add_patch(shape)
+        left, head = inset + 0.6, top - 0.55
+        axes.text(left, head, lines(region.title, 90), fontsize=12, fontweight="bold", color=colour, va="center", zorder=9)
+        axes.text(19.4 - inset, head, lines(region.subtitle, 90), fontsize=9.5, color=MUTED, va="center", ha="right", zorder=9)
+        for place, (name, evidence) in enumerate(region.placed):
+            y = top - header - row * (place + 0.5)
+            axes.plot([left + 0.12], [y], marker="o", markersize=6, color=colour, zorder=9)
+            axes.text(left + 0.5, y, lines(name, 90), fontsize=10.5, va="center", zorder=9)
+            axes.text(6.6, y, lines(evidence, 90), fontsize=9, color=MUTED, va="center", zorder=9)
+    axes.set_xlim(-0.1, 20.1)
+    axes.set_ylim(-0.1, top + 0.1)
+    axes.set_title(lines(figure.title, 88))
+
+
+def plot_estimates(
+    title: str,
+    labels: Sequence[str],
+    values: Sequence[float],
+    lows: Sequence[float],
+    highs: Sequence[float],
+    truth: Sequence[float] | None,
+    path: Path,
+) -> None:
+    """Draws estimates with their intervals, one row each, beside the truth where it is known, into `path` (.png or .svg). Raises InputError."""
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise InputError(f"cannot draw {str(path)!r}: give a name that ends in .png, .svg or .pdf")
+    with _canvas(8.0, max(2.2, 1.4 + 0.34 * len(labels)), title) as canvas:
+        axes = canvas.add_subplot()
+        rows = np.arange(len(labels))[::-1]
+        axes.hlines(rows, lows, highs, color=COLOURS[0], linewidth=2.2, alpha=0.55, zorder=2)
+        axes.plot(values, rows, "o", color=COLOURS[0], markersize=7, markeredgecolor=PAPER, label="estimate, with its 95 % interval", zorder=4)
+        if truth is not None:
+            axes.plot(truth, rows, "|", color=COLOURS[1], markersize=15, markeredgewidth=2.4, label="truth", zorder=3)
+        axes.set_yticks(rows, [lines(label, 30) for label in labels])
+        axes.set_ylim(-0.6, len(labels) - 0.4)
+        axes.grid(visible=False, axis="y")
+        axes.set_title(lines(title, 80))
+        canvas.legend(loc="outside lower center", ncols=2, frameon=False)
+        _write(canvas, path)

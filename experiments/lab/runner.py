@@ -1,0 +1,156 @@
+"""Runs experiments: every point in a pool of processes, every measurement stored at once, every finding computed from the stored measurements."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TypeAlias
+
+from experiments.lab.catalogue import load
+from experiments.lab.claim import Measurement, Point, Scale
+from experiments.lab.results import write_results
+from experiments.lab.store import MeasurementStore, code_stamp
+from local_dp.errors import LocalDPError
+
+Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
+# The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
+_WORKER_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+
+
+def measure(module: str, point: Point, seed: int) -> Measurement:
+    """One point of a module's experiment, in whichever process this is called."""
+    return load(module).measure(point, seed)
+
+
+def _end_with_parent() -> None:
+    """A worker process leaves the interrupt key to its parent, and ends when its parent does, however that came about."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _worker_environment() -> Iterator[None]:
+    """Processes started meanwhile do linear algebra on one thread and hash alike."""
+    before = {name: os.environ.get(name) for name in _WORKER_ENVIRONMENT}
+    os.environ.update(_WORKER_ENVIRONMENT)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Worker processes that are gone when the block ends, at once if it ends by an exception or the interrupt key."""
+    before: set[BaseProcess] = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+    try:
+        with _worker_environment():
+            yield pool
+    except BaseException:
+        for worker in set(multiprocessing.active_children()) - before:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _result(future: Future[Measurement], what: str) -> Measurement:
+    error = future.exception()
+    if isinstance(error, BrokenProcessPool):
+        raise LocalDPError(f"a worker process was killed (out of memory?) while measuring {what}; run the same command to go on") from None
+    if error is not None:
+        error.add_note(f"while measuring {what}")
+        raise error
+    return future.result()
+
+
+@dataclass(frozen=True)
+class Job:
+    """One experiment of a run, with the measurements it has."""
+
+    module: str
+    scale: Scale
+    seed: int
+    folder: Path
+    store: MeasurementStore
+    points: list[Point]
+
+    def missing(self) -> list[Point]:
+        """The points not yet measured."""
+        return [point for point in self.points if self.store.get(point, self.seed) is None]
+
+    def conclude(self) -> str:
+        """Writes the results; the verdict. The order of the measurements is that of the points, whatever order they were made in."""
+        measured: list[tuple[Point, Measurement]] = []
+        for point in self.points:
+            measurement = self.store.get(point, self.seed)
+            assert measurement is not None
+            measured.append((point, measurement))
+        self.store.sort()
+        experiment = load(self.module)
+        finding = experiment.conclude(measured, self.scale)
+        write_results(self.folder, experiment, finding, self.scale, self.seed, self.store.stamp)
+        return finding.verdict
+
+
+def run_experiments(
+    modules: list[str],
+    scale: Scale,
+    seed: int,
+    out: Path,
+    progress: Progress = lambda name, done, total: None,
+    concluded: Callable[[str, str], None] = lambda name, verdict: None,
+    workers: int | None = None,
+) -> dict[str, str]:
+    """Runs the experiments of these modules under `out`; the verdict of each by name.
+
+    What `out` already holds for the same seed and the same code is not measured again. For one seed the results are the same bytes, whatever the number of
+    workers and the order in which they finish. Raises InputError if `out` cannot be written; an error of a measurement passes through, with its point noted.
+    """
+    jobs = []
+    for module in modules:
+        folder = out / load(module).name
+        jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module)), load(module).points(scale)))
+    left = {job.module: len(job.missing()) for job in jobs}
+    verdicts = {}
+
+    def finish(job: Job) -> None:
+        name = load(job.module).name
+        progress(name, len(job.points) - left[job.module], len(job.points))
+        if not left[job.module]:
+            verdicts[name] = job.conclude()
+            concluded(name, verdicts[name])
+
+    for job in jobs:
+        finish(job)
+    if not any(left.values()):
+        return verdicts
+    with _pool(min(workers or os.cpu_count() or 1, sum(left.values()))) as pool:
+        waiting: dict[Future[Measurement], tuple[Job, Point]] = {
+            pool.submit(measure, job.module, point, seed): (job, point) for job in jobs for point in job.missing()
+        }
+        for future in as_completed(waiting):
+            job, point = waiting.pop(future)
+            job.store.add(point, seed, _result(future, f"{load(job.module).name} at {point}"))
+            left[job.module] -= 1
+            finish(job)
+    return {load(module).name: verdicts[load(module).name] for module in modules}

@@ -1,0 +1,156 @@
+"""One protocol, four ways to run it: processes, hosts, population, aggregate."""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from clients.config import MemberConfig, pack_columns
+from clients.fleet import Fleet
+from clients.member import HOSTS, client_group
+from experiments.tiers.outcome import Outcome
+from experiments.tiers.settings import EMBEDDED, Settings
+from local_dp.bus.broker import EmbeddedBroker
+from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.interaction import Algorithm, Oracle, run, run_async
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.tallies import Tally
+from server.remote import RemoteOracle, RoundProgress, filters
+from server.role import Turnout
+
+_JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
+
+
+OnProgress: TypeAlias = Callable[[RoundProgress], None]
+
+
+def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
+    """Runs the protocol. Raises QuorumError, RefusedError or BusError; whatever happens, no process outlives it."""
+    started = time.perf_counter()
+    algorithm = settings.protocol.algorithm(settings.epsilon, settings.clients)
+    if settings.tier in ("processes", "hosts"):
+        return asyncio.run(_over_bus(settings, algorithm, on_progress, started))
+    oracle: PopulationOracle | AggregateOracle
+    if settings.tier == "population":
+        oracle = PopulationOracle(settings.population, settings.randomness.noise(), settings.randomness.seed, settings.epsilon)
+    else:
+        oracle = AggregateOracle(settings.population, np.random.default_rng(settings.randomness.seed), settings.epsilon)
+    timed = _Timed(oracle)
+    result = run(algorithm, timed)
+    counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
+    return Outcome(result, oracle.rounds, timed.seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
+
+
+class _Timed:
+    """An oracle that keeps the time of each round."""
+
+    def __init__(self, oracle: Oracle[LocalQuery, Tally]) -> None:
+        self.oracle = oracle
+        self.seconds: list[float] = []
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        started = time.perf_counter()
+        tallies = self.oracle.answer(queries)
+        self.seconds.append(time.perf_counter() - started)
+        return tallies
+
+
+async def _over_bus(settings: Settings, algorithm: Algorithm[LocalQuery, Tally, Any], on_progress: OnProgress, started: float) -> Outcome:
+    name = f"run-{secrets.token_hex(4)}"
+    address: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
+    broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
+    spans = _spans(settings)
+
+    async def config_of(index: int) -> MemberConfig:
+        await asyncio.shield(address)
+        start, stop = spans[index]
+        return MemberConfig(
+            run=name,
+            member=f"host-{index}" if settings.tier == "hosts" else f"client-{index}",
+            group=HOSTS if settings.tier == "hosts" else client_group(index),
+            broker=broker.url if broker is not None else settings.broker,
+            start=start,
+            columns=pack_columns(settings.population.batch(start, stop)),
+            seed=None if settings.randomness.private else settings.randomness.seed,
+            budget=settings.epsilon,
+            allowed=settings.allowed,
+        )
+
+    fleet = Fleet(len(spans), config_of)
+    try:
+        if broker is None:
+            address.set_result(Address.parse(settings.broker))
+        await fleet.start()
+        if broker is not None:
+            await broker.start()
+            address.set_result(Address.parse(broker.url))
+        joining = _JOINING * (1 + len(spans) / 600)
+        return await serve_run(
+            name, await address, algorithm, settings.clients, settings.epsilon, settings.randomness.seed,
+            settings.deadline, settings.quorum, joining, on_progress, started, fleet.watch(),
+        )  # fmt: skip
+    finally:
+        await fleet.stop()
+        if broker is not None:
+            await broker.stop()
+
+
+async def serve_run(
+    name: str,
+    address: Address,
+    algorithm: Algorithm[LocalQuery, Tally, Any],
+    clients: int,
+    epsilon: float,
+    coin_seed: int,
+    deadline: float,
+    quorum: float,
+    joining: float,
+    on_progress: OnProgress,
+    started: float,
+    *watches: Coroutine[Any, Any, None],
+) -> Outcome:
+    """The server's side of a run over a broker: waits for the clients, plays the rounds, says the end. `watches` end the run by raising."""
+    bus = MqttBus(address, f"{name}-server", filters(name))
+    oracle = RemoteOracle(bus, name, clients, coin_seed, epsilon, deadline, quorum, on_progress)
+
+    async def play() -> Outcome:
+        await oracle.ready(joining)
+        try:
+            result = await run_async(algorithm, oracle)
+        finally:
+            await oracle.end()
+        wall = time.perf_counter() - started
+        return Outcome(result, oracle.rounds, oracle.seconds, oracle.counts, oracle.rejected, oracle.ledger.max_spent, wall)
+
+    playing = asyncio.create_task(play())
+    tasks = {playing, *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches))}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {playing}:
+            task.result()
+        return await playing
+    finally:
+        await _cancel(tasks)
+
+
+async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
+    """Ends the tasks; asks again if one goes on, for a connection that is just being made may swallow a cancellation (before Python 3.12)."""
+    pending = tasks
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=0.5)
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _spans(settings: Settings) -> list[tuple[int, int]]:
+    """The clients of each member: one each, or an equal share each."""
+    if settings.tier == "processes":
+        return [(index, index + 1) for index in range(settings.clients)]
+    hosts = min(settings.hosts, settings.clients)
+    return [(settings.clients * index // hosts, settings.clients * (index + 1) // hosts) for index in range(hosts)]

@@ -1,0 +1,74 @@
+"""What a run is: the protocol, its clients, where chance comes from, and on which tier."""
+
+import secrets
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+from local_dp.errors import InputError
+from local_dp.loss import nano_epsilon
+from local_dp.noise import SEED_BITS, KeyedNoise, Noise, SystemNoise
+from local_dp.populations.base import Population
+from local_dp.protocols.base import Protocol
+from server.remote import check_terms
+
+Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
+TIERS: tuple[Tier, ...] = get_args(Tier)
+EMBEDDED = "embedded"
+MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**7, "population": 10**10, "aggregate": 10**15}
+
+
+@dataclass(frozen=True)
+class Randomness:
+    """Where chance comes from: a seed for everything, or the system's entropy for the clients' noise and a secret seed for what is public."""
+
+    seed: int
+    private: bool
+
+    @classmethod
+    def choose(cls, seed: int | None, private: bool) -> "Randomness":
+        """Raises InputError for a seed in private mode."""
+        if private and seed is not None:
+            raise InputError(f"a private run takes no seed, and --seed is {seed}; leave out one of --seed and --private")
+        if seed is not None:
+            KeyedNoise(seed)
+        return cls(secrets.randbits(SEED_BITS) if seed is None else seed, private)
+
+    def noise(self) -> Noise:
+        """The clients' noise."""
+        return SystemNoise() if self.private else KeyedNoise(self.seed)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run. `broker` is "embedded" or a URL; `allowed` is the clients' list of randomizers (None: all that are installed)."""
+
+    protocol: Protocol[Any]
+    population: Population
+    epsilon: float
+    randomness: Randomness
+    tier: Tier = "hosts"
+    hosts: int = 2
+    broker: str = EMBEDDED
+    deadline: float = 30.0
+    quorum: float = 0.9
+    allowed: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        nano_epsilon(self.epsilon)
+        check_terms(self.deadline, self.quorum)
+        if self.tier not in TIERS:
+            raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
+        if self.hosts < 1:
+            raise InputError(f"hosts is {self.hosts}; give 1 or more")
+        if self.clients > MOST_CLIENTS[self.tier]:
+            most = MOST_CLIENTS[self.tier]
+            fitting = [tier for tier in TIERS if self.clients <= MOST_CLIENTS[tier]]
+            hint = f"use --tier {fitting[0]}, or fewer clients" if fitting else "use fewer clients"
+            raise InputError(f"{self.clients:,} clients are too many for tier {self.tier}, which takes at most {most:,}; {hint}")
+        if self.tier == "aggregate" and self.randomness.private:
+            raise InputError("the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private")
+
+    @property
+    def clients(self) -> int:
+        """How many clients there are."""
+        return self.population.size

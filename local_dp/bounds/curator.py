@@ -1,0 +1,129 @@
+"""How many records a trusted curator needs: one function per theorem. n counts records, epsilon is in nats, alpha and beta are the papers'."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from local_dp.curator.parity import ParityLearner, paper_runs
+from local_dp.errors import InputError
+
+
+def _check(**shares: float) -> None:
+    for name, value in shares.items():
+        if not 0 < value < 1:
+            raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
+
+
+def recovery(d: int, p: float) -> Iterator[float]:
+    """For n = 0, 1, ...: Pr[a uniform solution of the kept equations is r] when each of n uniform x is kept with probability p.
+
+    Exact: the rank of the kept equations is a Markov chain that grows from k to k + 1 with probability p (1 - 2^(k - d)); rank k leaves 2^(d - k) solutions.
+    """
+    redundant = 2.0 ** (np.arange(d + 1) - d)
+    grows = p * (1 - redundant)
+    rank = np.zeros(d + 1)
+    rank[0] = 1
+    while True:
+        yield float(rank @ redundant)
+        moved = rank * grows
+        rank -= moved
+        rank[1:] += moved[:-1]
+
+
+def parity_success(learner: ParityLearner, d: int, n: int) -> float:
+    """Pr[the learner returns r] on n examples with uniform x: exact, (1 - s^runs) times `recovery`."""
+    chances = recovery(d, float(learner.p))
+    for _ in range(n):
+        next(chances)
+    return (1 - learner.silence) * next(chances)
+
+
+def parity_examples(learner: ParityLearner, d: int, success: float) -> int:
+    """The least n with `parity_success` at least `success`. Raises InputError if the learner is silent too often for any n."""
+    if learner.silence >= 1 - success:
+        raise InputError(f"the learner gives no answer with probability {learner.silence:.3g}; a success of {success} is out of its reach")
+    for n, chance in enumerate(recovery(d, float(learner.p))):
+        if (1 - learner.silence) * chance >= success:
+            return n
+    raise AssertionError("the chances of recovery never end")
+
+
+def plain_parity_examples(d: int, success: float) -> int:
+    """The least n for which Gaussian elimination, without privacy, returns r: about d + 3 at 90 %."""
+    _check(success=success)
+    return next(n for n, chance in enumerate(recovery(d, 1.0)) if chance >= success)
+
+
+def paper_parity_examples(d: int, epsilon: float, alpha: float, beta: float, whole_runs: bool = True) -> int:
+    """n >= (8 / (eps' alpha)) (d ln 2 + ln(2 / beta)) for A*, eps' = eps / runs (KLNRS Theorem 3.8, any distribution over x).
+
+    With `whole_runs` false, runs = log2(2 / beta) as printed, which is not a whole number: rounded up at that eps', the budget would be exceeded.
+    """
+    _check(alpha=alpha, beta=beta)
+    runs = paper_runs(beta) if whole_runs else math.log2(2 / beta)
+    return math.ceil(8 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(2 / beta)))
+
+
+def exponential_parity_examples(d: int, epsilon: float, success: float) -> int:
+    """The exponential mechanism over all 2^d parities, every wrong one at its mean score n / 2: (4 / eps) ln((2^d - 1) success / (1 - success)) (limits 4.1).
+
+    Scores fluctuate, so a little more is needed: a measurement of the law belongs beside it.
+    """
+    _check(success=success)
+    return math.ceil(4 / epsilon * (math.log(2**d - 1) + math.log(success / (1 - success))))
+
+
+def packing_parity_examples(d: int, epsilon: float, success: float) -> int:
+    """No eps-differentially private learner returns r with fewer: (2 / eps) (d ln 2 + ln success), to first order in the label changes n / 2 (limits 4.1).
+
+    Two parities differ on about n / 2 of the labels, so Pr[answer r' | data of r] >= success e^(-eps n / 2) for each of the 2^d parities r'.
+    """
+    _check(success=success)
+    return math.ceil(2 / epsilon * (d * math.log(2) + math.log(success)))
+
+
+def occam_examples(size: int, epsilon: float, alpha: float, beta: float) -> int:
+    """Enough for the exponential mechanism over `size` hypotheses to be within alpha of the best, under ANY distribution, except with probability beta.
+
+    n >= ln(size / beta) / -ln(cosh t - alpha sinh t), t = min(eps / 2, artanh alpha). Proof: let h* be the best and D = [h errs] - [h* errs] on one
+    example, E D >= alpha. Pr[h is chosen] <= min(1, e^(-eps (errors of h - errors of h*) / 2)) <= e^(-t (sum of D)), whose mean is at most
+    (cosh t - alpha sinh t)^n because e^(-tD) lies below its chord on [-1, 1]; add up over the hypotheses. This is below KLNRS Theorem 3.7's printed n, whose
+    proof covers a perfect hypothesis only: the printed size is right after all. Two to three times less than by uniform convergence (limits 4.1).
+    """
+    _check(alpha=alpha, beta=beta)
+    t = min(epsilon / 2, math.atanh(alpha))
+    return math.ceil(math.log(size / beta) / -math.log(math.cosh(t) - alpha * math.sinh(t)))
+
+
+def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: float) -> int:
+    """The same where some hypothesis is always right: n >= ln(size / beta) / -ln(1 - alpha (1 - e^(-eps/2))), about 2 ln(size / beta) / (eps alpha).
+
+    Proof: Pr[h is chosen] <= e^(-eps (errors of h) / 2), whose mean is (1 - error (1 - e^(-eps/2)))^n; add up over the hypotheses of error above alpha.
+    """
+    _check(alpha=alpha, beta=beta)
+    return math.ceil(math.log(size / beta) / -math.log1p(alpha * math.expm1(-epsilon / 2)))
+
+
+def occam_examples_printed(size: int, epsilon: float, alpha: float, beta: float) -> int:
+    """n >= (ln size + ln(2 / beta)) max(4 / (eps alpha), 2 / alpha^2), as printed in KLNRS Theorem 3.7."""
+    _check(alpha=alpha, beta=beta)
+    return math.ceil(math.log(2 * size / beta) * max(4 / (epsilon * alpha), 2 / alpha**2))
+
+
+def occam_examples_uniform(size: int, epsilon: float, alpha: float, beta: float) -> int:
+    """Agnostic, by uniform convergence within alpha / 3: n >= max((9 / (2 alpha^2)) ln(4 size / beta), (6 / (eps alpha)) ln(2 size / beta)) (limits 4.1)."""
+    _check(alpha=alpha, beta=beta)
+    return math.ceil(max(4.5 / alpha**2 * math.log(4 * size / beta), 6 / (epsilon * alpha) * math.log(2 * size / beta)))
+
+
+def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int:
+    """n for which `queries` answers, epsilon / queries each, are all within tau of the expectation except with probability beta.
+
+    n >= max(8 ln(4t / beta) / tau^2, 4t ln(4t / beta) / (eps tau)): half of tau for sampling (Hoeffding), half for noise (Pr[|Y| > y] <= 2 e^(-eps y / t)).
+    Against the local model's C^2 t ln(t / beta) / tau^2, privacy is free once tau < eps / t.
+    """
+    if queries < 1 or not 0 < tau < 1 or not 0 < beta < 1:
+        raise InputError(f"there are {queries} queries, tau = {tau}, beta = {beta}; give at least one query, and tau and beta strictly between 0 and 1")
+    tail = math.log(4 * queries / beta)
+    return math.ceil(max(8 * tail / tau**2, 4 * queries * tail / (epsilon * tau)))

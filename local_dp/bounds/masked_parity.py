@@ -1,0 +1,165 @@
+"""Client counts and lower bounds for masked parity (limits 3). Normal approximations unless a line says "proven"; epsilon in nats."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from local_dp.bounds.normal import normal_tail
+from local_dp.bounds.parity import check_success
+from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.optimise import best_split, least_clients
+
+
+def masked_parity_information(epsilon: float) -> float:
+    """I = 4 (E - 1)^2 / ((3 E + 1)(E + 3)), E = e^eps: what one public-coin report tells of one bit (limits 3.2, I_det)."""
+    check_positive_epsilon(epsilon)
+    growth = math.exp(epsilon)
+    return 4 * (growth - 1) ** 2 / ((3 * growth + 1) * (growth + 3))
+
+
+def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> float:
+    """Pr[(r, a) exact] of one-round hashing with `first` clients, then the parity query with `second`: normal approximation (limits 3.2, P2)."""
+    information = masked_parity_information(epsilon)
+    bit = normal_tail(math.sqrt(first * information) / (2 * d))
+    mask = normal_tail(math.sqrt(second * information) / 2)
+    return (1 - bit) ** d * (1 - mask)
+
+
+def masked_parity_split(d: int, epsilon: float, n: int) -> int:
+    """How many of n clients to ask in round one, so that `masked_parity_success` is largest."""
+    return best_split(partial(masked_parity_success, d, epsilon), n)
+
+
+def masked_parity_clients(d: int, epsilon: float, beta: float) -> int:
+    """The least n for which the two rounds recover (r, a) with probability at least 1 - beta (limits 3.2, P2)."""
+
+    def enough(n: int) -> bool:
+        first = masked_parity_split(d, epsilon, n)
+        return masked_parity_success(d, epsilon, first, n - first) >= 1 - beta
+
+    return least_clients(enough, least=2)
+
+
+LIST_SHARE = 0.75  # measured: list decoding needs 0.57 to 0.72 of the clients of one-round hashing for d = 4..64 at epsilon 1
+
+
+def _two_round_clients(success: Callable[[int, int], float], beta: float) -> int:
+    def enough(n: int) -> bool:
+        first = best_split(success, n)
+        return success(first, n - first) >= 1 - beta
+
+    return least_clients(enough, least=2)
+
+
+def masked_parity_literal_success(d: int, epsilon: float, first: int, second: int) -> float:
+    """Pr[(r, a) exact] of the paper's protocol, first / d clients on each g_j, `second` on g_d, noise Lap(2 / eps) (limits 3.2, P0)."""
+    bit = normal_tail(math.sqrt(first / d / (8 / epsilon**2 + 1 / (4 * d))) / (4 * d))
+    mask = normal_tail(math.sqrt(second / (8 / epsilon**2 + 1 / 4)) / 4)
+    return (1 - bit) ** d * (1 - mask)
+
+
+def masked_parity_literal_clients(d: int, epsilon: float, beta: float) -> int:
+    """n for which the paper's protocol succeeds with probability 1 - beta: d z_{beta_r/d}^2 (8/eps^2 + 1/4d) 16 d^2 + 16 z_{beta_a}^2 (8/eps^2 + 1/4)."""
+    return _two_round_clients(lambda first, second: masked_parity_literal_success(d, epsilon, first, second), beta)
+
+
+def masked_parity_fresh_success(d: int, epsilon: float, first: int, second: int) -> float:
+    """Pr[(r, a) exact] of the signed queries with fresh clients and randomized response, first / d clients on each (limits 3.2, P1)."""
+    bit = normal_tail(math.sqrt(first / d) / (2 * d * response_gain(epsilon)))
+    mask = normal_tail(math.sqrt(second) / (2 * response_gain(epsilon)))
+    return (1 - bit) ** d * (1 - mask)
+
+
+def masked_parity_fresh_clients(d: int, epsilon: float, beta: float) -> int:
+    """n for which they succeed with probability 1 - beta: 4 d^3 C^2 z_{beta_r/d}^2 + 4 C^2 z_{beta_a}^2 (limits 3.2, P1)."""
+    return _two_round_clients(lambda first, second: masked_parity_fresh_success(d, epsilon, first, second), beta)
+
+
+def masked_parity_list_clients(d: int, epsilon: float, beta: float) -> int:
+    """n for which list decoding succeeds with probability 1 - beta: LIST_SHARE of one-round hashing's, a measured share (limits 3.2, P4).
+
+    For d < 4 the list saves little, and hashing's own count is given.
+    """
+    return math.ceil((LIST_SHARE if d >= 4 else 1.0) * masked_parity_clients(d, epsilon, beta))
+
+
+def masked_parity_one_round_success(d: int, epsilon: float, n: int) -> float:
+    """Pr[(r, a) exact] of the non-interactive protocol: r as by hashing, a from a correlation of 2^(-d/2), every report of variance C^2 (limits 3.3)."""
+    bit = normal_tail(math.sqrt(n) / (2 * d * response_gain(epsilon)))
+    mask = normal_tail(math.sqrt(n) * 2.0 ** (-d / 2) / (2 * response_gain(epsilon)))
+    return (1 - bit) ** d * (1 - mask)
+
+
+def masked_parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
+    """n for which it succeeds with probability 1 - beta, about max(4 z_beta^2 2^d, 4 d^2 z_{beta/d}^2) C^2 (limits 3.3)."""
+    return least_clients(lambda n: masked_parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
+
+
+def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
+    """Proven: fewer clients than this cannot learn masked parity non-interactively with probability `success` > 1/2, whatever the protocol (limits 3.3).
+
+    2^d ln(1 / (1 - (2 p - 1)^2)) / (-2 ln(1 - h)). Here 2^-d h bounds the squared Hellinger distance between one report's laws under a = 0 and a = 1, on
+    average over r (Parseval), and h bounds it for any one r: h = I_up (1 - sqrt(1 - t^2)) / (4 t^2), I_up = (E - 1)(K - 1) / (K (K + 1)),
+    K = min((E + 1) / 2, 1 + sqrt 2), t = (E - 1) / (E + 3). 14.1 2^d at epsilon 1 and 90 %.
+    """
+    check_success(success, 0.5)
+    growth = math.exp(epsilon)
+    most = min((growth + 1) / 2, 1 + math.sqrt(2))
+    information = (growth - 1) * (most - 1) / (most * (most + 1))
+    apart = (growth - 1) / (growth + 3)
+    hellinger = information * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)
+    return -math.log1p(-((2 * success - 1) ** 2)) / (-2 * math.log1p(-hellinger)) * 2.0**d
+
+
+def masked_parity_capacity(epsilon: float) -> float:
+    """I*: the most that one report of any epsilon-local randomizer tells of both halves of masked parity (limits 3.2), a linear programme over channels.
+
+    Solved by its dual, min p + q with p a0 + q a1 >= f (E - 1)^2 / (2 (a0 + a1)) over the extremal columns (f, g, h); 0.2266 at epsilon 1.
+    """
+    rise = math.exp(epsilon) - 1
+    f, high, h = np.meshgrid(np.linspace(0, 1, 401), [0.0, 1.0], np.linspace(0, 1, 41), indexing="ij")
+    a0, a1 = 1 + rise * (f / 2 + high * (1 - f)), 1 + rise * h
+    worth = f * rise**2 / (2 * (a0 + a1))
+
+    def total(p: float) -> float:
+        return p + float(((worth - p * a0) / a1).max())
+
+    low, high_p = -2 * float(worth.max()), 2 * float(worth.max())
+    for _ in range(80):  # convex in p, which has no sign: the constraints are equations
+        left, right = low + (high_p - low) / 3, high_p - (high_p - low) / 3
+        low, high_p = (low, right) if total(left) < total(right) else (left, high_p)
+    return total(low)
+
+
+def masked_parity_interactive_bound(d: int, epsilon: float) -> float:
+    """8 ln 2 d^2 / I*: the clients that carry the d ln 2 nats of r; proven for one round on r, heuristic for fully adaptive protocols (limits 3.4)."""
+    return 8 * math.log(2) * d**2 / masked_parity_capacity(epsilon)
+
+
+def masked_parity_curator_clients(d: int, epsilon: float, beta: float) -> int:
+    """n for which a curator's exponential mechanism is exact except with probability about beta (limits 0).
+
+    Failure odds e^(-eps n / 4) + 2 e^(-eps n / 8) (1 + e^(-eps n / 4 d))^d at most beta / (1 - beta).
+    """
+
+    def odds(n: int) -> float:
+        return math.exp(-epsilon * n / 4) + 2 * math.exp(d * math.log1p(math.exp(-epsilon * n / (4 * d))) - epsilon * n / 8)
+
+    return least_clients(lambda n: odds(n) <= beta / (1 - beta), least=2)
+
+
+def success_bound(d: int, queries: float, tolerance: float) -> float:
+    """Pr[error < 1/4] <= 1/2 + q / (8 tau^2 2^d) for every non-adaptive learner: Theorem 5.1 corrected, and tight (limits 3.1, E5)."""
+    return min(1.0, 0.5 + queries / (8 * tolerance**2 * 2.0**d))
+
+
+def queries_needed(d: int, tolerance: float, success: float) -> float:
+    """q >= 8 tau^2 2^d (p - 1/2): the same bound, for a success probability p (limits 3.1, E5)."""
+    return 8 * tolerance**2 * 2.0**d * (success - 0.5)
+
+
+def coset_tolerance(k: int) -> float:
+    """2^(-k/2 - 1): a query that is bent on k variables reveals the mask exactly at the tolerances below this."""
+    return float(2.0 ** (-k / 2 - 1))

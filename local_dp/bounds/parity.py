@@ -1,0 +1,101 @@
+"""Client counts and lower bounds for parity (limits 4). Normal approximations unless a line says "proven"; epsilon in nats."""
+
+import math
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.normal import add_normal, normal_tail
+from local_dp.bounds.response import response_gain
+from local_dp.errors import InputError
+from local_dp.optimise import least_clients
+
+
+def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
+    """Pr[the right one of 2^d independent scores is the largest], its mean sqrt(n / 2^d) / C deviations above the others' (limits 4.2)."""
+    shift = math.sqrt(n / 2.0**d) / response_gain(epsilon)
+    grid = np.linspace(-8, 8, 4001)
+    below = np.array([1 - normal_tail(float(z + shift)) for z in grid])
+    density = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi)
+    return float((density * below ** (2**d - 1)).sum() * (grid[1] - grid[0]))
+
+
+def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
+    """n for which random masks and an argmax find r with probability 1 - beta, about (sqrt(2 d ln 2) + z)^2 C^2 2^d (limits 4.2)."""
+    return least_clients(lambda n: parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
+
+
+def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
+    """Proven for one randomized response to a random mask each: ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(p)), p = E / (E + 1) (Fano, limits 4.2)."""
+    check_success(success, 0.0)
+    truth = math.exp(epsilon) / (1 + math.exp(epsilon))
+    needed = success * d * math.log(2) - entropy(1 - success)
+    return max(0.0, needed) * 2.0**d / (math.log(2) - entropy(truth))
+
+
+def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
+    """Proven for every sequentially interactive protocol, epsilon <= ln 3: (1 / c) ln(1 / (1 - (p - 2^-d)^2)) C^2 2^d (limits 4.2).
+
+    c = (-ln(1 - 1/C) - 1/C) C^2; 2.25 C^2 2^d at p = .9 and epsilon 1.
+    """
+    if epsilon > math.log(3):
+        raise InputError(f"epsilon is {epsilon}; the bound for parity is proven up to ln 3")
+    check_success(success, 2.0**-d)
+    shrink = 1 / response_gain(epsilon)
+    c = (-math.log1p(-shrink) - shrink) / shrink**2
+    return -math.log1p(-((success - 2.0**-d) ** 2)) / c / shrink**2 * 2.0**d
+
+
+def parity_rounds(d: int, n: int) -> list[int]:
+    """The clients of each of the d rounds of halving: n in proportion to the survivors 2^(d - k), so that every survivor is asked about equally often."""
+    if n < d:
+        raise InputError(f"halving 2^{d} parities takes {d} rounds; {n} clients are too few")
+    survivors = [1 << (d - k) for k in range(d)]
+    ends = [k + (n - d) * done // sum(survivors) for k, done in enumerate(accumulate(survivors), start=1)]
+    return [stop - start for start, stop in pairwise([0, *ends])]
+
+
+def parity_halving_success(d: int, epsilon: float, n: int) -> float:
+    """Pr[r survives d halvings], the scores of the others followed as independent draws from one density (limits 4.2)."""
+    sizes = parity_rounds(d, n)
+    unit = sizes[0] / 2.0**d  # scores are in deviations of one parity's first-round score
+    signal = math.sqrt(unit) / response_gain(epsilon)
+    grid = np.linspace(-6 * math.sqrt(d), 6 * math.sqrt(d) + signal * d, 1025)
+    null, right = np.zeros(len(grid)), np.zeros(len(grid))
+    start = int(np.searchsorted(grid, 0.0))
+    null[start] = right[start] = 1.0
+    for k, size in enumerate(sizes):
+        survivors = 2 ** (d - k)
+        share = size / survivors / unit
+        null, right = add_normal(null, grid, 0.0, share), add_normal(right, grid, signal * share, share)
+        beaten_by = np.clip(1 - np.cumsum(null) / null.sum() + null / (2 * null.sum()), 0.0, 1.0)
+        kept = _at_most(survivors // 2 - 1, survivors - 1, beaten_by)
+        null, right = null * kept, right * kept
+    return float(right.sum())
+
+
+@lru_cache
+def parity_halving_clients(d: int, epsilon: float, beta: float) -> int:
+    """n for which adaptive halving finds r with probability 1 - beta: about 5.7 C^2 2^d for beta = .1, without a factor d (limits 4.2)."""
+    return least_clients(lambda n: parity_halving_success(d, epsilon, n) >= 1 - beta, least=2 * d)
+
+
+def _at_most(k: int, n: int, p: Floats) -> Floats:
+    """Pr[Binomial(n, p) <= k]; a normal approximation above n = 64."""
+    if n > 64:
+        deviation = np.sqrt(np.maximum(n * p * (1 - p), 1e-12))
+        return np.array([normal_tail(float(z)) for z in np.clip((n * p - k - 0.5) / deviation, -8, 8)])
+    terms: Floats = np.array([math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1)])
+    return np.asarray(terms.sum(axis=0), dtype=np.float64)
+
+
+def entropy(p: float) -> float:
+    """The entropy of a coin of bias p, in nats."""
+    return -p * math.log(p) - (1 - p) * math.log(1 - p)
+
+
+def check_success(success: float, least: float) -> None:
+    if not least < success < 1:
+        raise InputError(f"the probability of success is {success}; give a number strictly between {least:g} and 1")

@@ -1,0 +1,103 @@
+"""What an approximate answer costs a simulation of local randomizers by statistical queries (limits 6)."""
+
+import math
+from dataclasses import dataclass
+
+from local_dp.errors import InputError
+
+
+def density_error(epsilon: float, tau: float, *, centred: bool = True) -> float:
+    """The most by which p~(w)/q(w) is off when the mean of (R/q - cosh eps)/sinh eps is known within tau: sinh(eps) tau.
+
+    Not centred, the paper's query (R/q - 1)/(E - 1/E) costs twice as much (KLNRS Lemma 4.4; limits 6, L4).
+    """
+    return math.sinh(epsilon) * tau * (1 if centred else 2)
+
+
+def relative_error(epsilon: float, tau: float, *, centred: bool = True) -> float:
+    """tau' with (1 - tau') p <= p~ <= (1 + tau') p: e^eps times `density_error`, because p >= q e^-eps. The paper's query: (e^{2 eps} - 1) tau."""
+    return math.exp(epsilon) * density_error(epsilon, tau, centred=centred)
+
+
+def _half_angle(error: float) -> float:
+    return error / (1 + math.sqrt(1 - error**2)) if error <= 1 else 1.0
+
+
+def draw_distance(epsilon: float, tau: float, *, centred: bool = True) -> float:
+    """Total variation between one simulated draw and R(z), z from the distribution: at most min(tau'/(1 + sqrt(1 - tau'^2)), density error) (limits 6, L4)."""
+    return min(_half_angle(relative_error(epsilon, tau, centred=centred)), density_error(epsilon, tau, centred=centred), 1.0)
+
+
+def conditional_draw_distance(spent: float, tau: float, *, centred: bool = True) -> float:
+    """The same for a draw conditional on earlier replies: tau'/(1 + sqrt(1 - tau'^2)), where `spent` counts the earlier replies and this one (limits 6, L7)."""
+    return _half_angle(relative_error(spent, tau, centred=centred))
+
+
+def simulation_tolerance(epsilon: float, draws: int, beta: float, *, centred: bool = True) -> float:
+    """The tau for which all `draws` draws together are within total variation beta: the larger of the two inverses of `draw_distance` at y = beta/draws.
+
+    The first inverse is tau' = 2y/(1 + y^2) exactly. KLNRS Lemma 4.4 asks for about E/2 or E times less (limits 6, L4).
+    """
+    if draws < 1 or not 0 < beta < 1:
+        raise InputError(f"{draws} draws within {beta} of the truth; give 1 or more draws and a distance strictly between 0 and 1")
+    y = beta / draws
+    return max(2 * y / (1 + y**2) / relative_error(epsilon, 1.0, centred=centred), y / density_error(epsilon, 1.0, centred=centred))
+
+
+def conditional_tolerance(spent: float, draws: int, beta: float, *, centred: bool = True) -> float:
+    """The tau for which all `draws` draws of an interactive simulation are within beta, no client spending more than `spent` (limits 6, L7)."""
+    if draws < 1 or not 0 < beta < 1:
+        raise InputError(f"{draws} draws within {beta} of the truth; give 1 or more draws and a distance strictly between 0 and 1")
+    y = beta / draws
+    return 2 * y / (1 + y**2) / relative_error(spent, 1.0, centred=centred)
+
+
+def miss_probability(epsilon: float, trials: int, error: float = 0.0) -> float:
+    """The most Pr[none of `trials` candidates is accepted] for one draw: (1 - (1 - error) e^-eps)^trials (limits 6, L1).
+
+    The estimated law p~ sums to at least 1 - error: `density_error` will do, and the larger tau' of limits 6.
+    """
+    return (1 - max(0.0, 1 - error) * math.exp(-epsilon)) ** trials
+
+
+def enough_trials(epsilon: float, draws: int, miss: float, error: float = 0.0) -> int:
+    """How many candidates a draw needs so that any of `draws` draws misses with probability at most `miss`: ln(draws/miss) / -ln(1 - (1 - error) e^-eps)."""
+    if draws < 1 or not 0 < miss < 1 or not 0 <= error < 1:
+        raise InputError(f"{draws} draws, miss {miss}, error {error}; give 1 or more draws, a miss in (0, 1) and an error in [0, 1)")
+    return math.ceil(math.log(draws / miss) / -math.log(miss_probability(epsilon, 1, error)))
+
+
+def expected_queries(epsilon: float, draws: int, error: float = 0.0) -> float:
+    """The most SQ queries expected of `draws` draws, one a candidate until one is accepted: draws e^eps / (1 - error) (limits 6, L1)."""
+    return draws * math.exp(epsilon) / (1 - error)
+
+
+@dataclass(frozen=True)
+class SimulationPlan:
+    """What simulating local randomizers by statistical queries takes: the tolerance to ask with, candidates a draw, and queries in all.
+
+    `queries` counts every candidate of a non-interactive simulation; `expected` is the mean for an interactive one, which stops at the first accepted
+    candidate. `miss` bounds the probability that any draw has no accepted candidate.
+    """
+
+    tolerance: float
+    trials: int
+    queries: int
+    expected: float
+    miss: float
+
+
+def plan_simulation(epsilon: float, draws: int, beta: float, *, interactive: bool = False) -> SimulationPlan:
+    """A plan with the whole transcript within total variation beta: half of it for the answers' errors, half for the misses (limits 6, L1, L4, L7).
+
+    `epsilon` is what one client spends in all. An `interactive` plan also serves clients that answer several times, one draw each time.
+    """
+    if not interactive:
+        tolerance = min(simulation_tolerance(epsilon, draws, beta / 2), 0.999)
+        error = density_error(epsilon, tolerance)  # the estimated law sums to at least 1 - error
+    else:
+        tolerance = min(conditional_tolerance(epsilon, draws, beta / 2), 0.999)
+        single = relative_error(epsilon, tolerance)
+        error = 1 - ((1 - single) / (1 + single)) ** 2
+    trials = enough_trials(epsilon, draws, beta / 2, error)
+    return SimulationPlan(tolerance, trials, draws * trials, expected_queries(epsilon, draws, error), draws * miss_probability(epsilon, trials, error))

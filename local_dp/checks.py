@@ -1,0 +1,21 @@
+"""One check of each kind of parameter: each raises InputError with what is wrong, the value, and what to give."""
+
+from local_dp.errors import InputError
+
+
+def check_dimension(d: int, most: int = 64) -> None:
+    """Raises InputError unless 1 <= d <= most."""
+    if type(d) is not int or not 1 <= d <= most:
+        raise InputError(f"d is {d!r}; give a whole number from 1 to {most}")
+
+
+def check_share(name: str, value: float) -> None:
+    """Raises InputError unless `value` is strictly between 0 and 1."""
+    if not 0 < value < 1:
+        raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
+
+
+def check_vector(name: str, value: int, d: int) -> None:
+    """Raises InputError unless `value` is d bits."""
+    if type(value) is not int or not 0 <= value < 1 << d:
+        raise InputError(f"{name} is {value!r}; give a whole number from 0 to 2^{d} - 1")

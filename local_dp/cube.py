@@ -1,0 +1,49 @@
+"""The algebra of the cube {0,1}^d: parities, characters, Walsh-Hadamard transforms, bent functions."""
+
+import numpy as np
+
+from local_dp.arrays import Bools, Floats, Ints, Words
+
+
+def bent_dual(d: int, r: int) -> int:
+    """<u, v> for the halves u, v of r: the bent function's coefficient at r is 2^-floor(d/2) (-1)^(this). The function is its own dual."""
+    half, low = bent_halves(d)
+    return (r & low & r >> half).bit_count() & 1
+
+
+def sign(bits: Ints | Bools) -> Ints:
+    """(-1)^bit, in int8: signed before 1 - 2 * bit, which would wrap in uint8."""
+    signs: Ints = np.int8(1) - np.int8(2) * bits.astype(np.int8)
+    return signs
+
+
+def character(r: int, x: Words) -> Ints:
+    """chi_r(x) = (-1)^<r, x> of every x."""
+    return sign(parity(x & np.uint64(r)))
+
+
+def places_of(bits: int) -> tuple[int, ...]:
+    """The positions of the set bits, ascending."""
+    return tuple(place for place in range(bits.bit_length()) if bits >> place & 1)
+
+
+def bent_halves(d: int) -> tuple[int, int]:
+    """The half width m and the low-half mask 2^m - 1 of the bent function's variables: the first 2 m = 2 floor(d / 2) of d."""
+    half = d // 2
+    return half, (1 << half) - 1
+
+
+def walsh_hadamard(values: Floats) -> Floats:
+    """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K)."""
+    out = np.array(values, dtype=np.float64)
+    half = 1
+    while half < len(out):
+        pairs = out.reshape(len(out) // (2 * half), 2, half, *out.shape[1:])
+        out = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(out.shape)
+        half *= 2
+    return out
+
+
+def parity(words: Words) -> Words:
+    """The parity of the set bits of each word, as 0 or 1 in uint8."""
+    return np.bitwise_count(words) & np.uint8(1)

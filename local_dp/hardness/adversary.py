@@ -1,0 +1,111 @@
+"""A worst-case oracle for a finite class: it commits to no target, and keeps as many concepts as it can consistent with what it has said (limits 5.1)."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Bools, Counts
+from local_dp.errors import InputError
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.exact import SQOracle
+from local_dp.populations.concepts import ConceptClass, label
+
+FORMAT = "local-dp certificate 1"
+MAX_PAIRS = 4096  # concepts alive at once, where pairs are counted: a table of that many squared
+
+Potential: TypeAlias = Literal["count", "pairs"]
+Score: TypeAlias = Callable[[Counts, Counts], Counts]  # the potential of the windows start..stop of the sorted survivors
+
+
+def allowed_gap(tolerance: float, scale: int) -> int:
+    """The largest whole g with g / scale <= 2 tolerance, exactly: values that far apart have a common legal answer."""
+    return int(2 * Fraction(tolerance) * scale)
+
+
+def described(query: StatisticalQuery) -> dict[str, Any]:
+    """A statistical query as plain JSON data."""
+    return {"name": query.query.name, "params": query.query.params(), "tolerance": query.tolerance}
+
+
+class VersionSpaceOracle(SQOracle):
+    """Answers each query with the centre of the window of width 2 tau, over the surviving concepts' expectations, that has the greatest potential.
+
+    Potential: the number of survivors ("count"), or of pairs of survivors that differ with probability at least 2 alpha ("pairs"). Every answer is legal for
+    every survivor. The learner is beaten while two survivors differ by 2 alpha: no hypothesis has error below alpha for both. Works for adaptive learners.
+    Cost: O(|S| log |S|) a query for "count", O(|S|^2) for "pairs", after one product of the label matrix with the query.
+    """
+
+    def __init__(self, concepts: ConceptClass, alpha: float, potential: Potential = "pairs") -> None:
+        super().__init__()
+        if not 0 < alpha < 1:
+            raise InputError(f"alpha is {alpha}; give an error strictly between 0 and 1")
+        if potential == "pairs" and concepts.size > MAX_PAIRS:
+            raise InputError(f"{concepts.name} has {concepts.size} concepts; pairs are counted up to {MAX_PAIRS}, so use the potential 'count'")
+        self.concepts = concepts
+        self.alpha = alpha
+        self.potential = potential
+        self.alive: Counts = np.arange(concepts.size)
+        self.log: list[tuple[StatisticalQuery, Fraction]] = []
+        self._signs = concepts.labels.astype(np.float64)
+        self._far_apart = math.ceil(4 * Fraction(alpha) * concepts.total)  # on the scale of `_apart`
+        self._far: Bools | None = self._apart(self.alive) >= self._far_apart if potential == "pairs" else None
+
+    def expectations(self, query: StatisticalQuery) -> tuple[Counts, int]:
+        """Each concept's expectation as (whole numerators, denominator), exact."""
+        points, weights = self.concepts.points, self.concepts.weights
+        plus, minus = (query.numerators(label(points, np.full(len(points), y, dtype=np.int8))) for y in (1, -1))
+        slopes = self._signs @ (weights * (plus - minus)).astype(np.float64)  # below 2^53: exact
+        return np.rint(slopes).astype(np.int64) + int((weights * (plus + minus)).sum()), 2 * self.concepts.total * query.span
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        values, scale = self.expectations(query)
+        order = self.alive[np.argsort(values[self.alive], kind="stable")]
+        ordered = values[order]
+        starts = np.arange(len(order))
+        stops = np.searchsorted(ordered, ordered + allowed_gap(query.tolerance, scale), side="right")
+        best = int(np.argmax(self._scores(order)(starts, stops)))
+        centre = Fraction(int(ordered[best]) + int(ordered[stops[best] - 1]), 2 * scale)
+        self.alive = np.sort(order[best : stops[best]])
+        self.log.append((query, centre))
+        return float(centre)
+
+    def _scores(self, order: Counts) -> Score:
+        if self._far is None:
+            return lambda starts, stops: stops - starts
+        sums = np.zeros((len(order) + 1, len(order) + 1), dtype=np.int64)
+        sums[1:, 1:] = self._far[np.ix_(order, order)].cumsum(axis=0).cumsum(axis=1)
+
+        def pairs(starts: Counts, stops: Counts) -> Counts:
+            inside = sums[stops, stops] - sums[starts, stops] - sums[stops, starts] + sums[starts, starts]
+            counted: Counts = inside * len(order) + (stops - starts)  # more survivors decide a tie
+            return counted
+
+        return pairs
+
+    def _apart(self, concepts: Counts) -> Counts:
+        """2 total Pr[c != c'] of all pairs of these concepts: whole numbers, exact."""
+        signs = self._signs[concepts]
+        return self.concepts.total - np.rint((signs * self.concepts.weights) @ signs.T).astype(np.int64)
+
+    def certificate(self, survivors: Literal["pair", "all"] = "pair") -> dict[str, Any] | None:
+        """What proves that the learner has not won, as JSON data for `certificates.verify_certificate`; None if it has.
+
+        "pair" names two survivors that differ by at least 2 alpha; "all" names every survivor, for the bound on randomised learners.
+        """
+        apart = self._apart(self.alive)
+        first, second = np.unravel_index(int(np.argmax(apart)), apart.shape)
+        if apart[first, second] < self._far_apart:
+            return None
+        named = self.alive if survivors == "all" else self.alive[[first, second]]
+        return {
+            "format": FORMAT,
+            "kind": "survivors",
+            "class": {"name": self.concepts.name, "params": dict(self.concepts.params)},
+            "alpha": self.alpha,
+            "queries": [described(query) for query, _ in self.log],
+            "answers": [str(answer) for _, answer in self.log],
+            "survivors": named.tolist(),
+        }

@@ -1,0 +1,184 @@
+"""Certificates of what a statistical-query learner cannot have won, checked by sums over the domain and none of the oracles' shortcuts (limits 5.1).
+
+Two kinds, both JSON. "survivors": queries, exact rational answers and concepts of a named class that all the answers are legal for. "hidden-set": for masked
+parity, the queries of a non-adaptive learner and the set of r for which none of them tells a = 0 from a = 1.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Bools, Counts, Floats
+from local_dp.errors import InputError, RefusedError
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.populations.concepts import ConceptClass, Signs, build_class
+from local_dp.queries.registry import QUERIES
+from local_dp.records import Records
+
+FORMAT = "local-dp certificate 1"
+MAX_D = 16
+MAX_WORK = 1 << 33  # queries x domain: some minutes
+MAX_LABELS = 1 << 28  # survivors x points
+MAX_SURVIVORS = 1 << 12
+_FRACTION = re.compile(r"-?[0-9]{1,80}(/[0-9]{1,80})?")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a certificate holds; what it proves if so, or else why not; and the figures that the check computed."""
+
+    valid: bool
+    statement: str
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+def load_certificate(text: str) -> dict[str, Any]:
+    """A certificate from JSON text. Raises InputError if it is not one of ours."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the certificate is not JSON: {error}; give a file that local-dp wrote") from None
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise InputError(f"not a certificate: it has no format {FORMAT!r}; give a file that local-dp wrote")
+    return data
+
+
+def verify_certificate(data: Mapping[str, Any]) -> Verdict:
+    """Recomputes everything a certificate states. Raises InputError if it is malformed; a well-formed wrong one gets an invalid verdict.
+
+    Cost: queries x domain x survivors for "survivors"; queries x d 2^d plus 2^(3d/2 + 1) a query for "hidden-set". Arithmetic is exact throughout.
+    """
+    try:
+        if data["kind"] == "survivors":
+            return _verify_survivors(data)
+        if data["kind"] == "hidden-set":
+            return _verify_hidden_set(data)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError, OverflowError) as error:
+        raise InputError(f"the certificate is malformed: {type(error).__name__} {error}; give a file that local-dp wrote") from None
+    except RefusedError as error:
+        raise InputError(f"the certificate asks what is no query: {error}") from None
+    raise InputError(f"no certificate of kind {data['kind']!r}; there are survivors and hidden-set")
+
+
+def _queries(data: Mapping[str, Any]) -> list[StatisticalQuery]:
+    asked = []
+    for entry in data["queries"]:
+        params = {key: tuple(value) if isinstance(value, list) else value for key, value in entry["params"].items()}
+        asked.append(StatisticalQuery(QUERIES.build(entry["name"], params), float(entry["tolerance"])))
+    if not asked:
+        raise InputError("the certificate has no queries; there is nothing to check")
+    return asked
+
+
+def _fraction(value: Any) -> Fraction:
+    """A number, or the text of a fraction of whole numbers; no exponents, which could stand for numbers of any size."""
+    if isinstance(value, str) and not _FRACTION.fullmatch(value):
+        raise ValueError(f"{value[:40]!r} is no fraction")
+    return Fraction(value)
+
+
+def _expectation(query: StatisticalQuery, concepts: ConceptClass, row: Signs) -> Fraction:
+    """E[query] over the labelled points of one concept: the definition, in whole numbers."""
+    values = query.numerators(Records({**concepts.points.columns, "y": row}))
+    return Fraction(int((concepts.weights * values).sum()), concepts.total * query.span)
+
+
+def _verify_survivors(data: Mapping[str, Any]) -> Verdict:
+    queries, answers = _queries(data), [_fraction(answer) for answer in data["answers"]]
+    concepts = build_class(data["class"]["name"], data["class"]["params"])
+    alpha, survivors = _fraction(data["alpha"]), list(data["survivors"])
+    if not 0 < alpha < 1:
+        raise InputError(f"the certificate is about error below {alpha}; give an error strictly between 0 and 1")
+    if len(answers) != len(queries):
+        return Verdict(False, f"{len(queries)} queries have {len(answers)} answers")
+    whole = all(type(index) is int and 0 <= index < concepts.size for index in survivors)
+    if not whole or not 2 <= len(set(survivors)) == len(survivors):
+        return Verdict(False, f"the survivors are not two or more different concepts of {concepts.name}")
+    labels = len(survivors) * len(concepts.points)
+    if (len(queries) + len(survivors)) * labels > MAX_WORK or labels > MAX_LABELS or len(survivors) > MAX_SURVIVORS:
+        raise InputError(f"{len(queries)} queries, {len(survivors)} survivors and {len(concepts.points)} points are too many to check")
+    rows = [concepts.row(index) for index in survivors]
+    for place, (query, answer) in enumerate(zip(queries, answers, strict=True)):
+        for index, row in zip(survivors, rows, strict=True):
+            expectation = _expectation(query, concepts, row)
+            if abs(expectation - answer) > Fraction(query.tolerance):
+                return Verdict(False, f"answer {place} is {float(answer):.9g}, illegal for concept {index}: its expectation is {float(expectation):.9g}")
+    nearest = int(_near(concepts, np.stack(rows), 2 * alpha).sum(axis=1).max())  # whatever is good for one survivor is good for no survivor far from it
+    most = Fraction(nearest, len(rows))
+    if most == 1:
+        return Verdict(False, f"one hypothesis may have error below alpha = {float(alpha):g} for all survivors: one of them is within 2 alpha of all others")
+    return Verdict(
+        True,
+        f"{len(queries)} answers are legal for {len(rows)} concepts of {concepts.name}, of which no hypothesis has error below {float(alpha):g} for more "
+        f"than {nearest}: with the target uniform among them, success is at most {most}",
+        {"queries": len(queries), "survivors": len(rows), "success_at_most": str(most)},
+    )
+
+
+def _near(concepts: ConceptClass, rows: Signs, limit: Fraction) -> Bools:
+    """Which of the labellings differ with probability below `limit`, exact, shape (rows, rows)."""
+    signs = rows.astype(np.float64)  # whole numbers below 2^53
+    twice = concepts.total - np.rint((signs * concepts.weights) @ signs.T).astype(np.int64)
+    near: Bools = twice < math.ceil(2 * limit * concepts.total)
+    return near
+
+
+def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
+    d, queries = data["d"], _queries(data)
+    if type(d) is not int or not 1 <= d <= MAX_D or (len(queries) * d) << (d + 2) > MAX_WORK:
+        raise InputError(f"d is {d!r} with {len(queries)} queries; at most 2^33 evaluations and d from 1 to {MAX_D} are checked")
+    claimed = np.unpackbits(np.frombuffer(bytes.fromhex(data["hidden"]), dtype=np.uint8), bitorder="little")
+    if len(claimed) != max(8, 1 << d) or claimed[1 << d :].any():
+        return Verdict(False, f"the hidden set is not a set of strings of {d} bits")
+    hidden = np.ones(1 << d, dtype=np.bool_)
+    for query in queries:
+        hidden &= _hides(query, d)
+    wrong = np.flatnonzero(hidden != claimed[: 1 << d].astype(np.bool_))
+    if len(wrong):
+        truth = "hidden" if hidden[wrong[0]] else "revealed"
+        return Verdict(False, f"{len(wrong)} of 2^{d} strings are misplaced: r = {wrong[0]} is {truth}")
+    rho = Fraction(int(hidden.sum()), 1 << d)
+    if _fraction(data["rho"]) != rho or _fraction(data["success_at_most"]) != 1 - rho / 2:
+        return Verdict(False, f"the hidden share is {rho} and success is at most {1 - rho / 2}; the certificate says otherwise")
+    return Verdict(True, _hidden_statement(len(queries), d, rho), {"queries": len(queries), "rho": str(rho), "success_at_most": str(1 - rho / 2)})
+
+
+def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
+    asked = f"these {queries} queries of masked parity (d = {d}), asked at once"
+    if rho == 0:
+        return f"for every r, one of {asked}, tells a = 0 from a = 1 whatever legal answers it gets"
+    return (
+        f"the oracle that answers midpoints is legal for both masks of {rho} of all r, so whoever learns from {asked}, "
+        f"has error below 1/4 with probability at most {1 - rho / 2}"
+    )
+
+
+def _hides(query: StatisticalQuery, d: int) -> Bools:
+    """Whether abs(E_{r,0}[g] - E_{r,1}[g]) <= 2 tau, for each r.
+
+    The difference is half the mean over x and i of (g(x, i, 0, +1) - g(x, i, 0, -1)) chi_r(x). It is summed over the high bits of x and over the low bits,
+    each against the table of all characters.
+    """
+    x = np.arange(1 << d, dtype=np.uint64)
+    gaps: Counts = np.zeros(1 << d, dtype=np.int64)
+    for i in range(d):
+        zero = np.zeros(len(x), dtype=np.int8)
+        plus, minus = (query.numerators(Records({"x": x, "i": zero + i, "b": zero, "y": zero + y})) for y in (1, -1))
+        gaps += plus - minus
+    low = d // 2
+    square = gaps.reshape(1 << (d - low), 1 << low).astype(np.float64)  # entries and sums are whole and below 2^53: exact
+    sums = np.rint(_characters(d - low) @ square @ _characters(low)).astype(np.int64).ravel()
+    hides: Bools = np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
+    return hides
+
+
+def _characters(bits: int) -> Floats:
+    """(-1)^<r, x> for all r and x of so many bits."""
+    indices = range(1 << bits)
+    return np.array([[-1.0 if (r & x).bit_count() % 2 else 1.0 for x in indices] for r in indices])

@@ -1,0 +1,218 @@
+"""How hard a class is for statistical queries, and so for the local model: SQ dimension, spectral dimension, and the lower bound on clients (limits 5.2)."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Bools, Counts, Floats
+from local_dp.errors import InputError
+from local_dp.hardness.cliques import CliqueSearch, greedy_clique
+from local_dp.populations.concepts import ConceptClass
+
+MAX_EXACT = 200  # concepts, up to negation, for which the SQ dimension is searched exactly
+MAX_STEPS = 300_000  # of the exact search for one size: some seconds
+MAX_GRAPH = 6000  # concepts, up to negation, of which all pairs are kept
+MAX_RANK = 1024
+RESTARTS = 4
+CHECK_EVERY = 20
+
+
+@dataclass(frozen=True)
+class SQDimension:
+    """`concepts` are m different concepts whose correlations are all at most 1/m; no m + 1 exist if `exact`, and none were found if not."""
+
+    concepts: tuple[int, ...]
+    exact: bool
+
+    @property
+    def value(self) -> int:
+        """m."""
+        return len(self.concepts)
+
+
+@dataclass(frozen=True)
+class SpectralDimension:
+    """`value` = 1 / lambda_max of the correlations weighted by `prior`, shape (concepts,); no prior gives more than `at_most`."""
+
+    value: float
+    at_most: float
+    prior: Floats
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at_most", max(self.value, self.at_most))  # they may cross by a rounding error where they meet
+
+
+def sq_dimension(concepts: ConceptClass, generator: np.random.Generator, steps: int = MAX_STEPS) -> SQDimension:
+    """The largest m with m concepts of pairwise |correlation| <= 1/m (Szorenyi's form of Blum et al. 1994).
+
+    Exact up to 200 concepts (a concept and its negation count once) if the search for m + 1 ends within `steps`, else a greedy lower bound.
+    Learning with advantage tau then takes (m tau^2 - 1) / 2 queries of tolerance tau. Cost: O(|C|^2 (|X| + m)) for the greedy bound.
+    """
+    kept, correlations = _up_to_negation(concepts)
+    clique, exact = [0], len(kept) <= MAX_EXACT
+    while len(clique) < len(kept):
+        m = len(clique) + 1
+        adjacent: Bools = correlations * m <= concepts.total
+        np.fill_diagonal(adjacent, False)
+        tries = (greedy_clique(adjacent, generator) for _ in range(RESTARTS))
+        larger = next((found for found in tries if len(found) >= m), None)
+        if larger is None and exact:
+            search = CliqueSearch(adjacent, steps)
+            larger, exact = search.find(m), search.finished
+        if larger is None:
+            break
+        inside = correlations[np.ix_(larger, larger)] - np.diag(np.diag(correlations)[larger])
+        closest = int(inside.max())
+        clique = larger[: max(m, min(len(larger), concepts.total // closest if closest else len(larger)))]
+    return SQDimension(tuple(sorted(int(kept[place]) for place in clique)), exact)
+
+
+def _up_to_negation(concepts: ConceptClass) -> tuple[Counts, Counts]:
+    """One concept of each pair {c, -c}, and total |E[c c']| of all pairs of them."""
+    labels = concepts.labels[:, concepts.weights > 0]
+    _, kept = np.unique(labels * labels[:, :1], axis=0, return_index=True)
+    if len(kept) > MAX_GRAPH:
+        raise InputError(f"{concepts.name} has {len(kept)} concepts up to negation; the SQ dimension is searched up to {MAX_GRAPH}")
+    signs = concepts.labels[np.sort(kept)].astype(np.float64)
+    return np.sort(kept), np.abs(np.rint((signs * concepts.weights) @ signs.T)).astype(np.int64)
+
+
+def uniform_dimension(concepts: ConceptClass) -> SpectralDimension:
+    """|C| / lambda_max(K) for the correlation matrix K: the spectral (average-correlation) dimension with the uniform prior.
+
+    The reference law is that of random labels. Cost: one eigenvalue problem of size min(|C|, |X|).
+    """
+    vectors = _coordinates(concepts)
+    prior = np.full(len(vectors), 1 / len(vectors))
+    value = 1 / _largest(vectors, prior)
+    return SpectralDimension(value, optimistic_bound(vectors, np.eye(vectors.shape[1]) / vectors.shape[1]), prior)
+
+
+def optimised_dimension(concepts: ConceptClass, gap: float = 0.005, operations: float = 2e11) -> SpectralDimension:
+    """The largest spectral dimension over all priors, within a relative `gap` (the result says how close it came).
+
+    A zero-sum game between a prior and a density matrix, solved by optimistic multiplicative weights on both sides; every prior gives a lower bound and every
+    density matrix an upper one. Cost: one eigenproblem of size min(|C|, |X|) and O(|C| |X|^2) a step; from 100 steps to 2,000 as `operations` allow.
+    """
+    vectors = _coordinates(concepts)
+    best = uniform_dimension(concepts)
+    rank = vectors.shape[1]
+    steps = int(min(2000, max(100, operations / (3 * len(vectors) * rank**2 + 10 * rank**3))))
+    losses, previous_loss = np.zeros(len(vectors)), np.zeros(len(vectors))
+    gains, previous_gain = np.zeros((rank, rank)), np.zeros((rank, rank))
+    prior_sum, density_sum = np.zeros(len(vectors)), np.zeros((rank, rank))
+    for step in range(1, steps + 1):
+        rate = best.at_most / 2  # losses near the equilibrium are about 1 / at_most, which falls towards the value
+        density = _density(rate * (gains + previous_gain))
+        prior = np.exp(-rate * (losses + previous_loss - (losses + previous_loss).min()))
+        prior /= prior.sum()
+        previous_loss = np.einsum("cj,cj->c", vectors @ density, vectors)
+        previous_gain = (vectors * prior[:, None]).T @ vectors
+        losses, gains = losses + previous_loss, gains + previous_gain
+        prior_sum, density_sum = prior_sum + prior, density_sum + density
+        if step % CHECK_EVERY == 0:
+            best = _better(vectors, best, (prior, prior_sum / prior_sum.sum()), (density, density_sum / step))
+            if best.at_most <= best.value * (1 + gap):
+                break
+    return best
+
+
+def _better(vectors: Floats, best: SpectralDimension, priors: tuple[Floats, ...], densities: tuple[Floats, ...]) -> SpectralDimension:
+    value, prior = max(((1 / _largest(vectors, prior), prior) for prior in priors), key=lambda pair: pair[0])
+    at_most = min(best.at_most, *(optimistic_bound(vectors, density) for density in densities))
+    return SpectralDimension(value, at_most, prior) if value > best.value else SpectralDimension(best.value, at_most, best.prior)
+
+
+def _coordinates(concepts: ConceptClass) -> Floats:
+    """The unit vectors sqrt(D(x)) c(x), one a row, in an orthonormal basis of their span's dimension at most."""
+    vectors: Floats = concepts.labels.astype(np.float64) * np.sqrt(concepts.shares)
+    if min(vectors.shape) > MAX_RANK:
+        raise InputError(f"{concepts.name}: {vectors.shape[0]} concepts on {vectors.shape[1]} points; one of the two may be at most {MAX_RANK}")
+    if vectors.shape[0] >= vectors.shape[1]:
+        return vectors
+    triangle: Floats = np.linalg.qr(vectors.T).R
+    return triangle.T
+
+
+def _largest(vectors: Floats, prior: Floats) -> float:
+    return float(np.linalg.eigvalsh((vectors * prior[:, None]).T @ vectors)[-1])
+
+
+def _density(exponent: Floats) -> Floats:
+    values, axes = np.linalg.eigh(exponent)
+    weights = np.exp(values - values[-1])
+    density: Floats = (axes * (weights / weights.sum())) @ axes.T
+    return density
+
+
+def optimistic_bound(vectors: Floats, density: Floats) -> float:
+    """1 / min_c <v_c, density v_c>: by minimax duality no prior has a larger spectral dimension. Infinite where some concept is not met."""
+    least = float(np.einsum("cj,cj->c", vectors @ density, vectors).min())
+    return 1 / least if least > 0 else math.inf
+
+
+def guessable(concepts: ConceptClass, prior: Floats, alpha: float) -> float:
+    """An upper bound on rho, the prior of the concepts that one fixed hypothesis has error at most alpha for: they lie within 2 alpha of any one of them."""
+    limit = math.floor((1 - 4 * Fraction(alpha)) * concepts.total)  # total E[c c'] >= total (1 - 2 * 2 alpha)
+    signs = concepts.labels.astype(np.float64)
+    heaviest = 0.0
+    for start in range(0, concepts.size, 256):
+        near = np.rint((signs[start : start + 256] * concepts.weights) @ signs.T) >= limit
+        heaviest = max(heaviest, float((near @ prior).max()))
+    return min(1.0, heaviest)
+
+
+def clients_needed(dimension: float, epsilon: float, success: float, guess: float) -> float:
+    """n >= 8 (p - rho)^2 SDA / (e^eps - 1)^2 for every sequentially interactive eps-local protocol that succeeds with probability p (limits 5.2).
+
+    `guess` is rho, the share of the prior that one fixed output is good for; epsilon in nats.
+    """
+    if not (0 <= guess <= 1 and 0 < success <= 1 and epsilon > 0):
+        raise InputError(f"success {success}, guess {guess} and epsilon {epsilon}; give probabilities and a positive epsilon")
+    return 8 * max(0.0, success - guess) ** 2 * dimension / math.expm1(epsilon) ** 2
+
+
+@dataclass(frozen=True)
+class Dimensions:
+    """Every dimension of one class."""
+
+    name: str
+    concepts: int
+    points: int
+    sq: SQDimension
+    uniform: SpectralDimension
+    optimised: SpectralDimension
+
+    def describe(self) -> dict[str, Any]:
+        """Plain data, without the priors."""
+        return {
+            "class": self.name,
+            "concepts": self.concepts,
+            "points": self.points,
+            "sq_dimension": self.sq.value,
+            "sq_dimension_is_exact": self.sq.exact,
+            "spectral_uniform": self.uniform.value,
+            "spectral_optimised": self.optimised.value,
+            "spectral_at_most": self.optimised.at_most,
+        }
+
+
+def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimensions:
+    """All dimensions of a class. Seconds for some thousand concepts on 64 points."""
+    return Dimensions(
+        concepts.name,
+        concepts.size,
+        len(concepts.points),
+        sq_dimension(concepts, generator),
+        uniform_dimension(concepts),
+        optimised_dimension(concepts),
+    )
+
+
+def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
+    """The better of the two lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`."""
+    bounds = (clients_needed(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (found.uniform, found.optimised))
+    return max(bounds)

@@ -1,0 +1,111 @@
+"""Examples drawn from a masked-parity concept, with the exact law of every query that the learners ask."""
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.cube import bent_dual, bent_halves, parity, places_of
+from local_dp.errors import InputError
+from local_dp.masked_parity.concept import NULL_SHARE, Concept
+from local_dp.masked_parity.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
+from local_dp.masked_parity.signs import MaskedSign
+from local_dp.noise import philox_words, stream_key
+from local_dp.populations.base import Population
+from local_dp.populations.concepts import masked_parity
+from local_dp.queries.base import Query
+from local_dp.records import Records
+
+MAX_ENUMERATED = 12  # 2^d d 2 examples
+
+
+class MaskedParityPopulation(Population):
+    """Examples ((x, i, b), c(x, i, b)) of a concept, (x, i, b) uniform."""
+
+    def __init__(self, concept: Concept, size: int, seed: int) -> None:
+        super().__init__(size)
+        self.concept = concept
+        self._x_key = stream_key("population", seed)
+        self._mask_key = stream_key("masks", seed)
+
+    def batch(self, start: int, stop: int) -> Records:
+        d, r = self.concept.d, self.concept.r
+        x = philox_words(self._x_key, start, stop) >> np.uint64(64 - d)
+        coin = philox_words(self._mask_key, start, stop, 32)
+        b = (coin >> np.uint32(31)).astype(np.uint8)
+        i = (((coin & np.uint32(0x7FFFFFFF)).astype(np.uint64) * np.uint64(d)) >> np.uint64(31)).astype(np.uint8)
+        bit = ((np.uint64(r) >> i.astype(np.uint64)) & np.uint64(1)).astype(np.uint8)
+        odd = np.where(b == 1, bit, parity(x & np.uint64(r)) ^ np.uint8(self.concept.a))
+        return Records({"x": x, "i": i, "b": b, "y": np.int8(1) - np.int8(2) * odd.astype(np.int8)})
+
+    def law(self, query: Query) -> Floats:
+        """The law of a query: in closed form for the masked-parity queries, summed over all examples of a small domain for any other."""
+        law = np.zeros(query.domain.size)
+        for value, share in _shares(self.concept, query).items():
+            law[value - query.domain.low] += share
+        return law
+
+
+def _shares(concept: Concept, query: Query) -> dict[int, float]:
+    """The probability of each value that can occur."""
+    d = concept.d
+    match query:
+        case MaskedIndex():
+            shares = {0: NULL_SHARE} | _positions(concept, 0)
+        case MaskedParity(_, r):
+            shares = {0: NULL_SHARE} | _both_signs(0, concept.disagreement(r), 1 - NULL_SHARE)
+        case MaskedIndicator(_, j):
+            shares = _yes(query, concept.bit(j) / (2 * d))
+        case MaskedDisagreement(_, r):
+            shares = _yes(query, concept.disagreement(r) / 2)
+        case MaskedSign():
+            shares = _yes(query, (1 + query.mean(concept.r, concept.a)) / 2)
+        case MaskedList():
+            shares = _listed(concept, query)
+        case MaskedBent():
+            shares = _bent(concept, query)
+        case _:
+            shares = _enumerated(concept, query)
+    return shares
+
+
+def _enumerated(concept: Concept, query: Query) -> dict[int, float]:
+    if concept.d > MAX_ENUMERATED:
+        raise InputError(f"the law of {query.name!r} is summed over all examples, so d is at most {MAX_ENUMERATED}; it is {concept.d}")
+    law = masked_parity(concept.d).population(2 * concept.r + concept.a, 1, 0).law(query)
+    return dict(zip(query.domain.values().tolist(), law.tolist(), strict=True))
+
+
+def _yes(query: Query, share: float) -> dict[int, float]:
+    """A 0/1 query: 1 is the top of its domain, 0 the bottom, or the middle of a lattice of [-1, 1]."""
+    top = query.domain.high
+    return {top // 2 if query.domain.kind == "levels" else 0: 1 - share, top: share}
+
+
+def _positions(concept: Concept, listed: int) -> dict[int, float]:
+    """The half of the examples with b = 1: symbol listed + i with sign (-1)^(r_i)."""
+    return {(-1 if concept.bit(i) else 1) * (listed + i + 1): (1 - NULL_SHARE) / concept.d for i in range(concept.d)}
+
+
+def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
+    apart = concept.r ^ query.r
+    inside = [at for at, place in enumerate(places_of(query.free)) if apart >> place & 1]
+    found = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
+    law = _positions(concept, query.listed)
+    for symbol in range(query.listed):
+        odd = (concept.a + sum(symbol >> at & 1 for at in inside)) % 2
+        minus = float(odd) if found else 0.5
+        law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
+    return law
+
+
+def _bent(concept: Concept, query: MaskedBent) -> dict[int, float]:
+    half, _ = bent_halves(concept.d)
+    law = _positions(concept, query.listed)
+    for symbol in range(query.listed):
+        odd = (concept.a + bent_dual(concept.d, concept.r) + symbol * concept.bit(concept.d - 1)) % 2
+        minus = (1 - (1 - 2 * odd) * 2.0**-half) / 2
+        law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
+    return law
+
+
+def _both_signs(symbol: int, minus: float, share: float) -> dict[int, float]:
+    return {symbol + 1: share * (1 - minus), -symbol - 1: share * minus}

@@ -1,0 +1,47 @@
+"""Masked parity: what two rounds can learn from few clients and one round cannot (KLNRS Section 5)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_split
+from local_dp.interaction import Adaptive, Play
+from local_dp.masked_parity.base import MaskedParityProtocol, vector_of
+from local_dp.masked_parity.concept import NULL_SHARE, Concept
+from local_dp.masked_parity.population import MaskedParityPopulation
+from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.protocols.base import BETA
+from local_dp.randomizers.hadamard import SignedHadamard
+from local_dp.tallies import Tally
+
+
+@dataclass(frozen=True)
+class MaskedParityLearner(MaskedParityProtocol):
+    """Learns c_{r,a} over {0,1}^d exactly in two rounds: all of r by one-round hashing, then the mask a by the parity query of r.
+
+    Privacy: each client answers once, epsilon-locally private. Utility: with `bounds.masked_parity_clients`,
+    about (4 d^2 z_{beta/d}^2 + 4 z_beta^2) / I, exact with probability 1 - beta; one round would need about 29 * 2^d at epsilon 1.
+    For the uniform distribution over examples only: learning under every distribution would contain parity. Cost: one bit a client, two rounds.
+    """
+
+    name: ClassVar[str] = "masked-parity"
+    source: ClassVar[str] = "KLNRS 2008, Section 5.1, by one-round hashing (limits 3.2, P2)"
+
+    def clients(self, epsilon: float) -> int:
+        return masked_parity_clients(self.d, epsilon, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
+        first = masked_parity_split(self.d, epsilon, clients)
+
+        def play() -> Play[LocalQuery, Tally, Concept]:
+            index = SignedHadamard(epsilon, k=self.d)
+            (tally,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
+            r = vector_of(index.estimate(tally, NULL_SHARE).value)
+            mask = SignedHadamard(epsilon, k=1)
+            (tally,) = yield (LocalQuery(MaskedParity(self.d, r), mask, Cohort(first, clients)),)
+            return Concept(self.d, r, int(mask.estimate(tally, NULL_SHARE).value[0] < 0))
+
+        return Adaptive(play)
+
+
+__all__ = ["NULL_SHARE", "Concept", "MaskedParityLearner", "MaskedParityPopulation", "MaskedParityProtocol", "vector_of"]

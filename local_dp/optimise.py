@@ -1,0 +1,31 @@
+"""Searches in one variable: the least number that is enough, and the best split."""
+
+from collections.abc import Callable
+
+from local_dp.errors import InputError
+
+
+def least_clients(enough: Callable[[int], bool], least: int = 1) -> int:
+    """The least n >= `least` with enough(n), for a condition that stays true once it is."""
+    low, high = least - 1, least
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def best_split(success: Callable[[int, int], float], n: int) -> int:
+    """How many of n clients to ask in round one, so that success(first, n - first), of concave logarithm, is largest."""
+    if n < 2:
+        raise InputError(f"the protocol has two rounds; {n} client is too few")
+    low, high = 1, n - 1
+    while high - low > 2:
+        third = (high - low) // 3
+        left, right = low + third, high - third
+        if success(left, n - left) < success(right, n - right):
+            low = left
+        else:
+            high = right
+    return max(range(low, high + 1), key=lambda first: success(first, n - first))

@@ -1,0 +1,35 @@
+"""The oracle that knows the distribution."""
+
+from abc import ABC, abstractmethod
+
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.populations.base import Population
+
+
+class SQOracle(ABC):
+    """Answers statistical queries, and counts queries and rounds."""
+
+    def __init__(self) -> None:
+        self.queries = 0
+        self.rounds = 0
+
+    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+        """One answer for each query, on the [-1, 1] scale."""
+        self.rounds += 1
+        self.queries += len(queries)
+        return tuple(self.answer_one(query) for query in queries)
+
+    @abstractmethod
+    def answer_one(self, query: StatisticalQuery) -> float:
+        """The answer to one query."""
+
+
+class ExactOracle(SQOracle):
+    """Answers with the exact expectation under the population's distribution."""
+
+    def __init__(self, population: Population) -> None:
+        super().__init__()
+        self.population = population
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        return query.expectation(self.population.law(query.query))

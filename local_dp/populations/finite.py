@@ -1,0 +1,36 @@
+"""Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.noise import philox_words, stream_key
+from local_dp.populations.base import Population, weights_of_values
+from local_dp.queries.base import Query
+from local_dp.records import Records
+
+
+class Finite(Population):
+    """Clients drawn independently from finitely many kinds of record: `kinds` holds one of each, `shares` are their probabilities."""
+
+    def __init__(self, kinds: Records, shares: Sequence[float], size: int, seed: int) -> None:
+        super().__init__(size)
+        self.kinds = kinds
+        self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
+        self._ends = np.array([min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
+        self._key = stream_key("population", seed)
+
+    def batch(self, start: int, stop: int) -> Records:
+        words = philox_words(self._key, start, stop)
+        if len(self._ends) == 1:
+            return self.kinds.take((words >= self._ends[0]).view(np.uint8))
+        return self.kinds.take(np.searchsorted(self._ends, words, side="right"))
+
+    def law(self, query: Query) -> Floats:
+        return weights_of_values(query, self.kinds, self.shares)
+
+
+def bernoulli(column: str, share: float, size: int, seed: int) -> Finite:
+    """One 0/1 column that is 1 with probability `share`."""
+    return Finite(Records({column: np.array([0, 1], dtype=np.uint8)}), [1 - share, share], size, seed)

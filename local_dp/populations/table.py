@@ -1,0 +1,29 @@
+"""A population of the rows of a table."""
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.populations.base import Population, weights_of_values
+from local_dp.queries.base import Query
+from local_dp.records import Records
+
+
+class Rows(Population):
+    """Rows held in memory: client i holds row i. Its law is that of the whole table the rows were sampled from, if that is given."""
+
+    def __init__(self, records: Records, sampled_from: Records | None = None) -> None:
+        super().__init__(len(records))
+        self.records = records
+        self.whole = records if sampled_from is None else sampled_from
+
+    def batch(self, start: int, stop: int) -> Records:
+        return self.records.take(slice(start, stop))
+
+    def law(self, query: Query) -> Floats:
+        return weights_of_values(query, self.whole) / len(self.whole)
+
+    def value_counts(self, query: Query, start: int, stop: int, generator: np.random.Generator) -> dict[int, int]:
+        """Counted."""
+        counts = weights_of_values(query, self.batch(start, stop))
+        held = np.flatnonzero(counts)
+        return dict(zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True))

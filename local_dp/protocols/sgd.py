@@ -1,0 +1,94 @@
+"""Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.response import response_gain
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Play
+from local_dp.learners.base import features
+from local_dp.learners.halfspaces import Halfspace, check_margin
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.margins import Descent
+from local_dp.queries.numbers import STEPS, written
+from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.tallies import Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSGD:
+    """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
+
+    Each round's clients are dealt out over the d coordinates of the gradient and report one bit. Privacy: epsilon-locally private.
+    Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of margin gamma: the hinge loss of the averaged weights, and with it the
+    error, is in expectation at most sqrt(1 / rounds + d^2 bound^2 C^2 / n) / gamma, C = (e^eps + 1) / (e^eps - 1): features +-1 / sqrt d need n about
+    d C^2 / (alpha gamma)^2.
+    Source: Duchi, Jordan, Wainwright 2013; limits 9.
+    """
+
+    name: ClassVar[str] = "local-sgd"
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    d: int = 4
+    gamma: float = 0.5
+    rounds: int = 100
+    bound: float | None = None
+
+    def __post_init__(self) -> None:
+        check_margin(self.d, self.gamma, self.bound)
+        if self.rounds < 1:
+            raise InputError(f"rounds is {self.rounds}; give 1 or more")
+
+    @property
+    def scale(self) -> float:
+        """The bound on abs(x_j)."""
+        return check_margin(self.d, self.gamma, self.bound)
+
+    def gradient_norm(self, epsilon: float, clients: int) -> float:
+        """The root of the expected square norm of a round's gradient estimate, at most."""
+        noise = (self.d * self.scale * response_gain(epsilon)) ** 2 * self.rounds / clients
+        return math.sqrt(1 + noise) / self.gamma
+
+    def expected_error(self, epsilon: float, clients: int) -> float:
+        """The guarantee on the expected error."""
+        return self.gradient_norm(epsilon, clients) / math.sqrt(self.rounds)
+
+    def clients(self, epsilon: float, alpha: float) -> int:
+        """Clients for expected error alpha; raises InputError if the rounds are too few for any number."""
+        room = (alpha * self.gamma) ** 2 - 1 / self.rounds
+        if room <= 0:
+            raise InputError(f"{self.rounds} rounds cannot promise error {alpha} at margin {self.gamma}; give more than {1 / (alpha * self.gamma) ** 2:.0f}")
+        return math.ceil((self.d * self.scale * response_gain(epsilon)) ** 2 / room)
+
+    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Halfspace]:
+        """The learner for clients 0..clients-1, each with a budget of epsilon. Raises InputError with fewer clients than rounds times coordinates."""
+        if clients < self.rounds * self.d:
+            raise InputError(f"{self.rounds} rounds of {self.d} coordinates need {self.rounds * self.d} clients; {clients} are too few")
+        ends = [clients * part // (self.rounds * self.d) for part in range(self.rounds * self.d + 1)]
+        step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
+        randomizer = OneBitMean(epsilon, steps=STEPS)
+
+        def play() -> Play[LocalQuery, Tally, Halfspace]:
+            weights, total = np.zeros(self.d), np.zeros(self.d)
+            for round in range(self.rounds):
+                cut = ends[round * self.d : (round + 1) * self.d + 1]
+                questions = self._questions(weights)
+                tallies = yield tuple(LocalQuery(query, randomizer, Cohort(*cut[place : place + 2])) for place, query in enumerate(questions))
+                total += weights
+                descent = np.array([2 * float(randomizer.estimate(tally).value) - 1 for tally in tallies])
+                weights = _project(weights + step * self.scale / self.gamma * descent)
+            return Halfspace(tuple((total / self.rounds).tolist()))
+
+        return Adaptive(play)
+
+    def _questions(self, weights: Floats) -> tuple[Descent, ...]:
+        columns, texts = features(self.d), written(weights / self.gamma)
+        return tuple(Descent("hinge", columns, "y", texts, place, self.scale) for place in range(self.d))
+
+
+def _project(weights: Floats) -> Floats:
+    """The nearest vector of norm at most 1."""
+    return weights / max(1.0, float(np.linalg.norm(weights)))

@@ -1,0 +1,87 @@
+"""Queries about labelled examples: correlations, signed labels, products."""
+
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Bools, Ints
+from local_dp.domains import Domain, levels, symbols
+from local_dp.errors import InputError
+from local_dp.queries.base import Query
+from local_dp.queries.numbers import STEPS, check_bound, matrix, on_lattice
+from local_dp.queries.questions import Expression, evaluate, parse
+from local_dp.records import Records
+
+
+@dataclass(frozen=True)
+class Correlation(Query):
+    """1 where the +1/-1 label equals (-1)^(sum of the 0/1 columns), else 0: its expectation on the [-1, 1] scale is a Fourier coefficient of the label.
+
+    Without a label, of the constant 1: a moment of the columns.
+    """
+
+    name: ClassVar[str] = "correlation"
+    columns: tuple[str, ...]
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if len(set(self.columns)) != len(self.columns):
+            raise InputError(f"the columns are {self.columns!r}; give each once")
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(2)
+
+    def __call__(self, records: Records) -> Ints:
+        agrees: Bools = records[self.label] == 1 if self.label else np.ones(len(records), dtype=np.bool_)
+        for name in self.columns:
+            agrees = agrees ^ (records[name] == 1)
+        return agrees.view(np.uint8)
+
+
+@dataclass(frozen=True)
+class SignedLabel(Query):
+    """The +1/-1 label where the condition holds (a label other than 1 counts as -1), 0 elsewhere; as the levels 2, 0 and 1 of two steps."""
+
+    name: ClassVar[str] = "signed-label"
+    condition: str
+    label: str
+
+    def __post_init__(self) -> None:
+        self.expression  # noqa: B018  # parsed now, so that a wrong condition fails where it is written
+
+    @cached_property
+    def expression(self) -> Expression:
+        return parse(self.condition)
+
+    @property
+    def domain(self) -> Domain:
+        return levels(2)
+
+    def __call__(self, records: Records) -> Ints:
+        sign = np.where(records[self.label] == 1, 1, -1)
+        values: Ints = np.where(evaluate(self.expression, records), 1 + sign, 1)
+        return values
+
+
+@dataclass(frozen=True)
+class Product(Query):
+    """The product of the factors (columns; one may come twice, as a square), clipped to [-bound, bound] and divided by `bound`, on a lattice of 2^16 steps."""
+
+    name: ClassVar[str] = "product"
+    factors: tuple[str, ...]
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.factors:
+            raise InputError("a product needs at least one factor")
+        check_bound(self.bound)
+
+    @property
+    def domain(self) -> Domain:
+        return levels(STEPS)
+
+    def __call__(self, records: Records) -> Ints:
+        return on_lattice(reduce(np.multiply, matrix(records, self.factors)), self.bound)

@@ -1,0 +1,84 @@
+"""Real-valued statistical queries from Boolean ones: the remark of KLNRS Section 4.1 after Bshouty and Feldman, with its constants (limits 7)."""
+
+import math
+from typing import TypeVar, overload
+
+import numpy as np
+
+from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.real import RealQuery, on_domain
+
+R = TypeVar("R")
+
+
+def bits_needed(tolerance: float) -> int:
+    """M = ceil(log2(2 / tolerance)): cutting (g + 1)/2 after M binary digits leaves half of the tolerance for the answers."""
+    return math.ceil(math.log2(2 / tolerance))
+
+
+def bit_tolerances(tolerance: float) -> tuple[float, ...]:
+    """tau_m = tolerance 2^m / (2M) for m = 1..M: every bit may spend an equal share of tolerance/2, since bit m counts 2^-m."""
+    bits = bits_needed(tolerance)
+    return tuple(tolerance * 2**m / (2 * bits) for m in range(1, bits + 1))
+
+
+def bit_queries(query: StatisticalQuery) -> tuple[StatisticalQuery, ...]:
+    """The +1/-1 queries for the binary digits of (g + 1)/2, the most significant first; a query that is Boolean already stays as it is."""
+    values = on_domain(query)
+    if set(values.tolist()) <= {-1.0, 1.0}:
+        return (query,)
+    tolerances = bit_tolerances(query.tolerance)
+    places = np.minimum(np.floor((values + 1) / 2 * 2 ** len(tolerances)), 2 ** len(tolerances) - 1).astype(np.int64)  # g = 1 is all ones
+    digits = [(places >> (len(tolerances) - m)) & 1 for m in range(1, len(tolerances) + 1)]
+    return tuple(RealQuery(query.query, tau, tuple((2.0 * digit - 1.0).tolist())) for tau, digit in zip(tolerances, digits, strict=True))
+
+
+def read_bits(answers: tuple[float, ...]) -> float:
+    """The mean of g: -1 + 2 (sum 2^-m (v_m + 1)/2 + 2^-M / 2). Its error is at most sum 2^-m tau_m + 2^-M (limits 7)."""
+    digits = math.fsum(2.0**-m * (answer + 1) / 2 for m, answer in enumerate(answers, start=1))
+    return -1 + 2 * (digits + 2.0 ** -len(answers) / 2)
+
+
+@overload
+def boolean_from_real(algorithm: Nonadaptive[StatisticalQuery, float, R]) -> Nonadaptive[StatisticalQuery, float, R]: ...
+@overload
+def boolean_from_real(algorithm: Adaptive[StatisticalQuery, float, R]) -> Adaptive[StatisticalQuery, float, R]: ...
+def boolean_from_real(
+    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R],
+) -> Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R]:
+    """The same algorithm with +1/-1 queries only: M = ceil(log2(2/tau)) of them, asked together, for each real one of tolerance tau.
+
+    Every legal answer to the bits, also an adversary's, makes a legal answer to the real query. Preserves adaptivity. Between local and SQ algorithms it is
+    not needed: randomized response takes real queries at no loss. Source: Bshouty, Feldman 2002; limits 7.
+    """
+    if isinstance(algorithm, Nonadaptive):
+        queries, decode = algorithm.queries, algorithm.decode
+        return Nonadaptive(_asked(queries), lambda answers: decode(_read(queries, answers)))
+
+    def play() -> Play[StatisticalQuery, float, R]:
+        inner = algorithm.play()
+        try:
+            queries = next(inner)
+            while True:
+                queries = inner.send(_read(queries, (yield _asked(queries))))
+        except StopIteration as finished:
+            result: R = finished.value
+            return result
+
+    return Adaptive(play)
+
+
+def _asked(queries: tuple[StatisticalQuery, ...]) -> tuple[StatisticalQuery, ...]:
+    return tuple(bit for query in queries for bit in bit_queries(query))
+
+
+def _read(queries: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> tuple[float, ...]:
+    """Each query's own answers, put together."""
+    left = list(answers)
+    means = []
+    for query in queries:
+        asked = bit_queries(query)
+        own, left = tuple(left[: len(asked)]), left[len(asked) :]
+        means.append(own[0] if asked == (query,) else read_bits(own))
+    return tuple(means)

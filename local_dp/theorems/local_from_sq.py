@@ -1,0 +1,183 @@
+"""Local algorithms from SQ algorithms: KLNRS Lemma 4.3 and Theorem 4.8, one direction.
+
+`local_from_sq` gives every statistical query fresh clients. Two other ways to spend the same clients stand beside it, to be compared: `split_budget`,
+where everybody answers every query, and `one_random_query`, where everybody draws the query to answer.
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, TypeAlias, TypeVar, overload
+
+import numpy as np
+
+from local_dp.arrays import Ints
+from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
+from local_dp.domains import Domain, levels
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.loss import split_epsilon
+from local_dp.noise import stream_key
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.real import RealQuery, on_domain
+from local_dp.queries.base import Query
+from local_dp.queries.numbers import STEPS
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.records import Records
+from local_dp.tallies import Tally
+
+R = TypeVar("R")
+
+
+ClientsFor: TypeAlias = Callable[[StatisticalQuery], int]
+
+
+def enough_clients(epsilon: float, beta_each: float) -> ClientsFor:
+    """How many fresh clients a query's tolerance needs, except with probability `beta_each` (give beta / t for t queries)."""
+    return lambda query: rr_clients_hoeffding(epsilon, query.tolerance, beta_each)
+
+
+def tight_clients(epsilon: float, beta_each: float) -> ClientsFor:
+    """The same by the exact binomial law (`bounds_sq.rr_clients_exact`), about half of `enough_clients`."""
+    return lambda query: rr_clients_exact(epsilon, query.tolerance, beta_each)
+
+
+@dataclass(frozen=True)
+class Rescaled(Query):
+    """A real function of another query's value, as a level: `places` holds one lattice point for each value of that query's domain."""
+
+    name: ClassVar[str] = "rescaled"
+    query: Query
+    places: tuple[int, ...]
+
+    @property
+    def domain(self) -> Domain:
+        return levels(STEPS)
+
+    def __call__(self, records: Records) -> Ints:
+        values = self.query.values(records).astype(np.int64) - self.query.domain.low
+        looked_up: Ints = np.array(self.places, dtype=np.int64)[values]
+        return looked_up
+
+
+def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:
+    """The statistical query put to a cohort under the minimax one-bit randomizer of its values; a real function is rounded to 2^-16 of its range."""
+    asked = query.query
+    if isinstance(query, RealQuery):
+        places = np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64)
+        asked = Rescaled(asked, tuple(places.tolist()))
+    randomizer: Randomizer = OneBitMean(epsilon, steps=asked.domain.high) if asked.domain.kind == "levels" else BinaryRR(epsilon)
+    return LocalQuery(asked, randomizer, cohort)
+
+
+class _FreshClients:
+    """Hands each statistical query its own cohort, so that every client answers once with its whole epsilon."""
+
+    def __init__(self, epsilon: float, clients_for: ClientsFor) -> None:
+        self.epsilon = epsilon
+        self.clients_for = clients_for
+        self.used = 0
+
+    def ask(self, queries: tuple[StatisticalQuery, ...]) -> tuple[LocalQuery, ...]:
+        """One local query for each statistical query."""
+        asked = []
+        for query in queries:
+            cohort = Cohort(self.used, self.used + self.clients_for(query))
+            asked.append(local_query(query, self.epsilon, cohort))
+            self.used = cohort.stop
+        return tuple(asked)
+
+
+def read(queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
+    """The answers to statistical queries, on the [-1, 1] scale."""
+    return tuple(2 * float(query.randomizer.estimate(tally).value) - 1 for query, tally in zip(queries, tallies, strict=True))
+
+
+@overload
+def local_from_sq(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients_for: ClientsFor) -> Nonadaptive[LocalQuery, Tally, R]: ...
+@overload
+def local_from_sq(algorithm: Adaptive[StatisticalQuery, float, R], epsilon: float, clients_for: ClientsFor) -> Adaptive[LocalQuery, Tally, R]: ...
+def local_from_sq(
+    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R],
+    epsilon: float,
+    clients_for: ClientsFor,
+) -> Nonadaptive[LocalQuery, Tally, R] | Adaptive[LocalQuery, Tally, R]:
+    """The same algorithm with every statistical query answered by fresh clients under randomized response.
+
+    Privacy: each client answers at most once, with epsilon. Utility: with `tight_clients(epsilon, beta / t)` all of t answers are within their tolerances
+    except with probability beta. Preserves adaptivity, and its type says so. Source: KLNRS Lemma 4.3 and Theorem 4.8; randomized response in place of
+    Laplace noise needs half the clients or fewer (limits 1).
+    """
+    if isinstance(algorithm, Nonadaptive):
+        asked, decode = _FreshClients(epsilon, clients_for).ask(algorithm.queries), algorithm.decode
+        return Nonadaptive(asked, lambda tallies: decode(read(asked, tallies)))
+
+    def play() -> Play[LocalQuery, Tally, R]:
+        fresh = _FreshClients(epsilon, clients_for)
+        inner = algorithm.play()
+        try:
+            queries = next(inner)
+            while True:
+                asked = fresh.ask(queries)
+                queries = inner.send(read(asked, (yield asked)))
+        except StopIteration as finished:
+            result: R = finished.value
+            return result
+
+    return Adaptive(play)
+
+
+def split_budget(
+    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R], epsilon: float, clients: int, queries: int
+) -> Adaptive[LocalQuery, Tally, R]:
+    """The same algorithm with every statistical query answered by every client with epsilon / `queries`, one round a query.
+
+    Privacy: epsilon in all, by composition (KLNRS Claim 2.1). Utility: variance C(eps/t)^2 / n a query, t times worse than fresh clients at small epsilon
+    (`bounds_sq.split_budget_cost`): a baseline. Raises InputError when the algorithm asks more than `queries`.
+    """
+    each = split_epsilon(epsilon, queries)
+    everybody = Cohort(0, clients)
+
+    def ask(asked: tuple[StatisticalQuery, ...], answered: int) -> Generator[tuple[LocalQuery, ...], tuple[Tally, ...], tuple[float, ...]]:
+        if answered + len(asked) > queries:
+            raise InputError(f"epsilon is split over {queries} queries and the algorithm asks more; split it over as many as it may ask")
+        answers: list[float] = []
+        for query in asked:
+            turn = (local_query(query, each, everybody),)
+            answers += read(turn, (yield turn))
+        return tuple(answers)
+
+    def play() -> Play[LocalQuery, Tally, R]:
+        if isinstance(algorithm, Nonadaptive):
+            return algorithm.decode((yield from ask(algorithm.queries, 0)))
+        inner, answered = algorithm.play(), 0
+        try:
+            asked = next(inner)
+            while True:
+                answers = yield from ask(asked, answered)
+                answered += len(asked)
+                asked = inner.send(answers)
+        except StopIteration as finished:
+            result: R = finished.value
+            return result
+
+    return Adaptive(play)
+
+
+def one_random_query(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients: int, seed: int) -> Nonadaptive[LocalQuery, Tally, R]:
+    """The same algorithm with every client answering one of the t queries, drawn at random by a public coin.
+
+    Cohorts of multinomial sizes stand for the draws: clients are independent draws of one distribution, so the law is the same. Privacy: epsilon.
+    Utility: variance about t C^2 / n a query, that of fresh clients up to the spread of the sizes. Raises InputError if a query gets no client.
+    """
+    t = len(algorithm.queries)
+    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("one-random-query", seed), "little")))
+    sizes = generator.multinomial(clients, np.full(t, 1 / t))
+    if sizes.min() < 1:
+        raise InputError(f"{clients} clients drew one of {t} queries each, and one query was drawn by nobody; use more clients")
+    ends = [0, *np.cumsum(sizes).tolist()]
+    asked = tuple(local_query(query, epsilon, Cohort(start, stop)) for query, (start, stop) in zip(algorithm.queries, pairwise(ends), strict=True))
+    return Nonadaptive(asked, lambda tallies: algorithm.decode(read(asked, tallies)))

@@ -1,0 +1,192 @@
+"""Whole runs over a bus in memory that loses, repeats and reorders messages."""
+
+import asyncio
+import random
+from itertools import product
+from typing import Any
+
+import pytest
+
+from local_dp.bus.base import CONNECTED, Delivery
+from local_dp.bus.memory import MemoryBroker
+from local_dp.errors import QuorumError, RefusedError
+from local_dp.interaction import Nonadaptive, run_async
+from local_dp.populations.table import Rows
+from local_dp.protocols.registry import PROTOCOLS
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.wire import Gone, encode, topic
+from server import remote
+from server.remote import RemoteOracle
+from tests.support.builders import RUN, SEED, in_population, play_in_memory, survey_query, yes_records
+
+
+def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
+    return Nonadaptive((survey_query(count, randomizer=BinaryRR(epsilon)),), lambda answers: answers[0].counts.tolist())
+
+
+@pytest.mark.parametrize(("name", "members"), [*product(PROTOCOLS, (1, 3)), ("survey", 300), ("masked-parity", 300)])
+def test_every_protocol_gives_the_populations_result(name: str, members: int) -> None:
+    """However many members share the clients, results and report digests equal the population tier's bit for bit."""
+    protocol = PROTOCOLS[name]()
+    population = protocol.synthetic(300, SEED)
+    algorithm = protocol.algorithm(1.0, 300)
+    result, oracle = play_in_memory(algorithm, population, members, MemoryBroker(), as_processes=members == 300)
+    expected, digests = in_population(algorithm, population)
+    assert protocol.describe(result) == protocol.describe(expected)
+    assert [summary.digest for summary in oracle.rounds] == digests
+
+
+def test_nothing_is_lost_or_counted_twice_on_a_bad_bus() -> None:
+    """With a third of all messages lost and a third repeated, every client is counted exactly once."""
+    chance = random.Random(SEED)
+    broker = MemoryBroker(lambda delivery: chance.choice((0, 1, 2)))
+    population = Rows(yes_records(120))
+    counts, oracle = play_in_memory(_tally_of(120), population, 12, broker, deadline=60.0)
+    assert (oracle.counts.answered, oracle.counts.missing) == (120, 0)
+    assert oracle.counts.duplicate > 0
+    assert oracle.counts.conflicting == 0
+    assert (counts, [oracle.rounds[0].digest]) == in_population(_tally_of(120), population)
+
+
+def test_the_outstanding_replies_are_limited() -> None:
+    """Of 1,000 members in groups of 250, at most 750 owe a reply at any time."""
+    population = Rows(yes_records(1000))
+    seen: list[int] = []
+    original = remote.RemoteOracle._has_room
+
+    def has_room(oracle: RemoteOracle, names: set[str]) -> bool:
+        room = original(oracle, names)
+        owing = sum(map(len, oracle._pending.values()))
+        seen.append(owing + (len(names) if room else 0))
+        return room
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(remote.RemoteOracle, "_has_room", has_room)
+        _, oracle = play_in_memory(_tally_of(1000), population, 1000, MemoryBroker(), as_processes=True)
+    assert oracle.counts.answered == 1000
+    assert max(seen) == 750
+
+
+def test_a_round_under_quorum_says_so() -> None:
+    """When replies never arrive the round ends at its deadline with QuorumError."""
+    broker = MemoryBroker(lambda delivery: "/rep/" not in delivery.topic)
+    with pytest.raises(QuorumError, match="0 of 50 replies"):
+        play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, deadline=0.3)
+
+
+def test_the_estimate_uses_the_replies_that_came() -> None:
+    """Members cut off from the server are missing, the others are counted once, and the quorum decides that this is enough."""
+    broker = MemoryBroker(lambda delivery: not delivery.topic.endswith(("rep/hosts/member-0", "rep/hosts/member-4")))
+    counts, oracle = play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, deadline=0.5, quorum=0.5)
+    assert (oracle.counts.answered, oracle.counts.missing) == (30, 20)
+    assert sum(counts[0]) == 30
+
+
+def test_refusals_end_the_round_at_once() -> None:
+    """When every member refuses, the round does not wait for its deadline, and the error carries the reason."""
+    with pytest.raises(RefusedError, match="not on this client's list"):
+        play_in_memory_with_allowed()
+
+
+def play_in_memory_with_allowed() -> None:
+    """A run whose members allow another randomizer only."""
+    from clients.member import HOSTS, filters, serve
+    from tests.support.builders import role
+
+    async def play() -> None:
+        broker = MemoryBroker()
+        oracle = RemoteOracle(broker.join(remote.filters(RUN)), RUN, 5, SEED, 1.0, 60.0, 1.0)
+        member = role(yes_records(5), allowed=frozenset({"grr"}))
+        tasks = [asyncio.create_task(oracle.serve(1.0)), asyncio.create_task(serve(member, broker.join(filters(RUN, HOSTS)), RUN, HOSTS))]
+        try:
+            await oracle.ready(5.0)
+            await asyncio.wait_for(run_async(_tally_of(5), oracle), 5.0)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    asyncio.run(play())
+
+
+def test_members_that_are_gone_are_not_waited_for() -> None:
+    """When the broker says a member's will and it does not come back, the round closes before its deadline."""
+    from clients.member import HOSTS, filters, serve
+    from tests.support.builders import role
+
+    async def play() -> RemoteOracle:
+        broker = MemoryBroker(lambda delivery: "rep/hosts/member-1" not in delivery.topic)
+        oracle = RemoteOracle(broker.join(remote.filters(RUN)), RUN, 10, SEED, 1.0, 60.0, 0.5)
+        tasks = [asyncio.create_task(oracle.serve(1.0))]
+        for index in (0, 1):
+            member = role(yes_records(5), 5 * index, member=f"member-{index}")
+            tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, HOSTS)), RUN, HOSTS)))
+        try:
+            await oracle.ready(5.0)
+            asking = asyncio.create_task(run_async(_tally_of(10), oracle))
+            await asyncio.sleep(0.2)
+            tasks[2].cancel()
+            await broker.buses[0].publish(topic(RUN, "gone", HOSTS, "member-1"), encode(Gone(run=RUN, member="member-1")))
+            await asyncio.wait_for(asking, 10.0)
+            return oracle
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    oracle = asyncio.run(play())
+    assert (oracle.counts.answered, oracle.counts.missing) == (5, 5)
+
+
+def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
+    """A reply under another member's topic, for clients that are not its own, of an unknown member or run: counted as rejected, never as a report."""
+    from local_dp.wire import Hello, Reply
+
+    forged = [
+        ("rep", "member-0", Reply(run=RUN, round=1, member="member-1", start=0, width=1, reports=b"\x01")),
+        ("rep", "member-0", Reply(run=RUN, round=1, member="member-0", start=7, width=1, reports=b"\x01")),
+        ("rep", "stranger", Reply(run=RUN, round=1, member="stranger", start=0, width=1, reports=b"\x01")),
+        ("rep", "member-0", Reply(run="other", round=1, member="member-0", start=0, width=1, reports=b"\x01")),
+        ("rep", "member-0", Reply(run=RUN, round=9, member="member-0", start=0, width=1, reports=b"\x01")),
+        ("hello", "twin", Hello(run=RUN, member="twin", start=0, stop=5)),
+        ("hello", "beyond", Hello(run=RUN, member="beyond", start=5, stop=99)),
+    ]
+    broker = MemoryBroker()
+    original = broker.route
+    sent = False
+
+    def route(delivery: Delivery) -> None:
+        nonlocal sent
+        if "/req/hosts" in delivery.topic and not sent:
+            sent = True
+            for leaf, member, message in forged:
+                original(Delivery(topic(RUN, leaf, "hosts", member), encode(message)))
+            original(Delivery(topic(RUN, "rep", "hosts", "member-0"), b"\xc1 not a message"))
+        original(delivery)
+
+    broker.route = route  # type: ignore[method-assign]
+    population = Rows(yes_records(10))
+    counts, oracle = play_in_memory(_tally_of(10), population, 2, broker)
+    assert oracle.rejected == len(forged) + 1
+    assert counts == in_population(_tally_of(10), population)[0]
+
+
+def test_reconnection_asks_again() -> None:
+    """A server that joins the bus again calls the roll and asks for what it misses, at once."""
+    lost = True
+
+    def fate(delivery: Delivery) -> int:
+        return 0 if lost and "/rep/" in delivery.topic else 1
+
+    broker = MemoryBroker(fate)
+    original = broker.route
+
+    def route(delivery: Delivery) -> None:
+        nonlocal lost
+        original(delivery)
+        if lost and "/rep/" in delivery.topic:
+            lost = False
+            broker.buses[0].queue.put_nowait(CONNECTED)
+
+    broker.route = route  # type: ignore[method-assign]
+    _, oracle = play_in_memory(_tally_of(10), Rows(yes_records(10)), 2, broker)
+    assert oracle.counts.answered == 10
+    assert oracle.seconds[0] < remote.ASK_AGAIN

@@ -1,0 +1,92 @@
+"""The messages: canonical, strict, bounded."""
+
+import msgpack
+import pytest
+
+from local_dp.errors import WireError
+from local_dp.wire import MAX_BYTES, AnyMessage, End, Gone, Hello, Refusal, Reply, Roll, decode, encode
+from tests.support.builders import request, survey_query
+
+MESSAGES: list[AnyMessage] = [
+    request(survey_query(9)),
+    Reply(run="r", round=1, member="client-7", start=7, width=1, reports=b"\x01"),
+    Refusal(run="r", round=2, member="host-0", start=0, stop=5, code="budget", text="spent"),
+    Hello(run="r", member="host-0", start=0, stop=5),
+    Gone(run="r", member="host-0"),
+    Roll(run="r"),
+    End(run="r"),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda value: getattr(value, "kind", ""))
+def test_messages_survive_the_wire(message: AnyMessage) -> None:
+    """Decoding an encoded message gives the message back."""
+    assert decode(encode(message)) == message
+
+
+def test_golden_bytes() -> None:
+    """The form of a message on the wire does not change by accident: other machines may run another version."""
+    reply = Reply(run="r", round=1, member="client-7", start=7, width=1, reports=b"\x01")
+    assert encode(reply).hex() == (
+        "87a372756ea172a46b696e64a57265706c79a5726f756e6401a66d656d626572a8636c69656e742d37a5737461727407a5776964746801a77265706f727473c40101"
+    )
+    assert encode(Hello(run="r", member="host-0", start=0, stop=5)).hex() == (
+        "85a372756ea172a46b696e64a568656c6c6fa66d656d626572a6686f73742d30a5737461727400a473746f7005"
+    )
+
+
+def _reply(**changes: object) -> bytes:
+    data = {"run": "r", "kind": "reply", "round": 1, "member": "c", "start": 7, "width": 1, "reports": b"\x01"} | changes
+    packed: bytes = msgpack.packb(data, use_bin_type=True)
+    return packed
+
+
+HOSTILE = {
+    "two megabytes": _reply(reports=bytes(2 << 20)),
+    "one byte too many": _reply(reports=bytes(MAX_BYTES)),
+    "nested 200,000 deep": b"\x91" * 200_000 + b"\xc0",
+    "an array of 2^32 - 1": b"\xdd\xff\xff\xff\xff",
+    "a map of 2^32 - 1": b"\xdf\xff\xff\xff\xff",
+    "an extension": msgpack.packb(msgpack.ExtType(5, b"x")),
+    "a timestamp": b"\xd6\xff\x00\x00\x00\x00",
+    "a truth value for a number": _reply(round=True),
+    "a float for a number": _reply(round=1.0),
+    "text for a number": _reply(round="1"),
+    "a negative client": _reply(start=-1),
+    "a client beyond 2^48": _reply(start=1 << 48),
+    "width three": _reply(width=3),
+    "text for bytes": _reply(reports="x"),
+    "an unknown field": _reply(note="x"),
+    "an unknown kind": _reply(kind="order"),
+    "no kind": msgpack.packb({"run": "r"}),
+    "a name with a slash": _reply(member="a/b"),
+    "a name that is a wildcard": _reply(member="+"),
+    "trailing bytes": _reply() + b"\x00",
+    "a key twice": b"\x88" + _reply()[1:] + b"\xa5start\x07",
+    "a number in a longer form": _reply().replace(b"\xa5start\x07", b"\xa5start\xcd\x00\x07"),
+    "not a map": b"\x01",
+    "nothing": b"",
+    "bytes that are not MessagePack": b"\xc1",
+    "invalid text": _reply().replace(b"\xa1r", b"\xa1\xff"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_messages_are_refused(name: str) -> None:
+    """What is not one of our messages in canonical form raises WireError and nothing else."""
+    with pytest.raises(WireError):
+        decode(HOSTILE[name])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+def test_parameters_are_finite(value: float) -> None:
+    """NaN and infinity do not pass as a parameter of a randomizer."""
+    data = request(survey_query(9)).model_dump()
+    data["asks"][0]["randomizer_params"]["epsilon"] = value
+    with pytest.raises(WireError):
+        decode(msgpack.packb(data, use_bin_type=True))
+
+
+def test_the_checker_can_pass() -> None:
+    """The message that the hostile ones are variations of is accepted."""
+    assert isinstance(decode(_reply()), Reply)

@@ -1,0 +1,118 @@
+"""The experiments on randomized response and on both simulations: shown at quick scale, not shown for a wrong protocol, the same again for one seed."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+from experiments.claims import local_to_sq, randomized_response, sq_to_local
+from experiments.claims.local_to_sq import LocalToSq
+from experiments.claims.randomized_response import WAYS, RandomizedResponse
+from experiments.claims.sq_to_local import SqToLocal
+from experiments.lab.claim import Experiment, Figure, Finding, Measurement, Point
+from local_dp.records import Records
+from local_dp.theorems.local_from_sq import tight_clients
+from local_dp.theorems.rejection import acceptance
+
+EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in (randomized_response, sq_to_local, local_to_sq)}
+
+
+def _through_json(value: dict[str, object]) -> dict[str, object]:
+    """As it comes back from a file of results."""
+    loaded: dict[str, object] = json.loads(json.dumps(value))
+    return loaded
+
+
+@cache
+def _measured(name: str) -> list[tuple[Point, Measurement]]:
+    """The quick run of the right protocol with seed 1."""
+    experiment = EXPERIMENTS[name]
+    return [(_through_json(point), _through_json(experiment.measure(point, 1))) for point in experiment.points("quick")]
+
+
+def _with_twin(name: str, twin: Experiment, concerns: Callable[[Point], bool]) -> Finding:
+    """The finding when the points that `concerns` picks are measured with a wrong protocol."""
+    mixed = [(point, twin.measure(point, 1) if concerns(point) else found) for point, found in _measured(name)]
+    return twin.conclude(mixed, "quick")
+
+
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_shown(name: str) -> None:
+    """Every check of the quick run is shown, with finite figures in every table and every curve as long as its axis."""
+    finding = EXPERIMENTS[name].conclude(_measured(name), "quick")
+    assert [check.statement for check in finding.checks if not check.shown] == []
+    assert finding.verdict == "shown"
+    for table in finding.tables:
+        assert table.rows
+        assert all(len(row) == len(table.columns) for row in table.rows)
+        assert all(np.isfinite(cell) for row in table.rows for cell in row if isinstance(cell, float))
+    curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
+    assert curves
+    assert all(len(curve.x) == len(curve.y) > 0 for curve in curves)
+    assert json.dumps([table.rows for table in finding.tables])
+
+
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_one_seed_measures_the_same_again(name: str) -> None:
+    """A point measured twice with one seed is identical, and with another seed it is not."""
+    experiment = EXPERIMENTS[name]
+    point, found = _measured(name)[0]
+    assert _through_json(experiment.measure(point, 1)) == found
+    assert _through_json(experiment.measure(point, 2)) != found
+
+
+@pytest.mark.parametrize("name", list(EXPERIMENTS))
+def test_full_scale_holds_more(name: str) -> None:
+    """The full scale has more work than the quick one, and no measurements at all show nothing."""
+    assert len(EXPERIMENTS[name].points("full")) > len(EXPERIMENTS[name].points("quick"))
+    assert EXPERIMENTS[name].conclude([], "full").verdict == "not shown"
+
+
+def test_a_curator_that_adds_too_much_noise_is_not_shown() -> None:
+    """A curator whose noise falls as 1/sqrt(n) only: neither its slope nor its level is shown."""
+
+    def wrong(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+        return float(records["yes"].mean() + generator.laplace(scale=1 / (epsilon * len(records) ** 0.5)))
+
+    finding = _with_twin("randomized-response", RandomizedResponse({**WAYS, "curator": wrong}), lambda point: point["way"] == "curator")
+    assert finding.verdict == "not shown"
+    assert sum(not check.shown for check in finding.checks) >= 2
+
+
+def test_a_response_that_is_not_debiased_is_not_shown() -> None:
+    """Randomized response read without undoing its bias: the error does not fall."""
+
+    def wrong(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+        keep = 1 / (1 + np.exp(-epsilon))
+        ones = int(records["yes"].sum())
+        return float((generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep)) / len(records))
+
+    twin = RandomizedResponse({**WAYS, "randomized response": wrong})
+    finding = _with_twin("randomized-response", twin, lambda point: point["way"] == "randomized response")
+    assert finding.verdict == "not shown"
+
+
+@pytest.mark.parametrize(("factor", "failing"), [(0.5, "exact count"), (3.0, "tight")])
+def test_a_wrong_client_count_is_not_shown(factor: float, failing: str) -> None:
+    """Half the clients are too few, three times as many are not tight: each is found by its own check."""
+    twin = SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
+    finding = _with_twin("sq-to-local", twin, lambda point: point["kind"] == "accuracy" and (point["epsilon"], point["t"]) == (1.0, 1))
+    assert finding.verdict == "not shown"
+    assert any(failing in check.statement and not check.shown for check in finding.checks)
+
+
+def test_a_wrong_acceptance_constant_is_not_shown() -> None:
+    """A simulation that accepts twice as readily is outside the bound, and wrong even for exact answers."""
+    twin = LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling))
+    finding = _with_twin("local-to-sq", twin, lambda point: (point["kind"], point["epsilon"]) in (("draw", 1.0), ("tree", 0.5)))
+    assert finding.verdict == "not shown"
+    assert [check.shown for check in finding.checks[:3]] == [False, False, False]
+
+
+def test_independent_second_replies_are_not_shown() -> None:
+    """A simulation that draws a second answer without regard to the first has the wrong transcripts."""
+    finding = _with_twin("local-to-sq", LocalToSq(same=False), lambda point: point["kind"] == "queries" and point["epsilon"] == 1.5)
+    assert finding.verdict == "not shown"
+    assert not finding.checks[3].shown

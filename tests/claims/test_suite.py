@@ -1,0 +1,176 @@
+"""The experiments suite and interaction: real points, and verdicts that wrong measurements lose."""
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.claims.interaction import EXPERIMENT as INTERACTION
+from experiments.claims.interaction import INTERACTIVE
+from experiments.claims.suite import EXPERIMENT as SUITE
+from experiments.claims.suite_runs import LEGAL, control, finite_class, outcome, records_needed
+from experiments.lab.claim import Experiment, Figure, Measurement, Point
+from local_dp.hardness.adversary import VersionSpaceOracle
+from local_dp.hardness.certificates import verify_certificate
+from local_dp.interaction import run
+from local_dp.learners.tasks import tasks
+
+Measured = list[tuple[Point, Measurement]]
+TASKS = tasks()
+
+
+def suite_as_promised() -> Measured:
+    """Measurements of the quick suite in which everything goes as the claim says."""
+
+    def run(point: Point) -> dict[str, Any]:
+        learner = TASKS[point["task"]].learner
+        fails = point["oracle"] == "worst case" and point["slack"] > 1
+        return {"excess": 2.0 * fails, "queries": learner.queries, "rounds": learner.rounds, "individuals": records_needed(point["oracle"], learner)}
+
+    measured: Measured = []
+    for point in SUITE.points("quick"):
+        if point["part"] == "control":
+            measured.append((point, {"error": 0.5 * (point["control"].endswith("one round") and point["oracle"] == "worst case")}))
+        else:
+            measured.append((point, {"runs": [run(point)] * point["trials"]}))
+    return measured
+
+
+def interaction_as_promised() -> Measured:
+    """The same for the quick interaction: the interactive learners succeed everywhere, the others nowhere, and prefix sums as predicted."""
+    from experiments.claims.interaction import _predicted_gain
+
+    measured: Measured = []
+    for point in INTERACTION.points("quick"):
+        if point["part"] == "prefix":
+            gain = _predicted_gain(point["k"])
+            measured.append((point, {"together": [1.0, 1.01, 0.99], "apart": [gain, 1.01 * gain, 0.99 * gain]}))
+        else:
+            good = point["learner"] in INTERACTIVE or (point["d"] == 4 and point["learner"] != "averaging")
+            measured.append((point, {"errors": [[0.0 if good else 0.3] * point["trials"] for _ in point["grid"]]}))
+    return measured
+
+
+def shown(experiment: Experiment, measured: Measured) -> list[bool]:
+    """Which checks the measurements show, after a journey through JSON."""
+    return [check.shown for check in experiment.conclude(json.loads(json.dumps(measured)), "quick").checks]
+
+
+@pytest.mark.parametrize(("experiment", "measured"), [(SUITE, suite_as_promised()), (INTERACTION, interaction_as_promised())])
+def test_what_the_claim_says_is_shown(experiment: Experiment, measured: Measured) -> None:
+    """Measurements as the claim has them give the verdict "shown", with finite tables and figures."""
+    finding = experiment.conclude(measured, "quick")
+    assert finding.verdict == "shown"
+    assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
+    curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
+    assert curves
+    assert all(len(curve.x) == len(curve.y) and np.isfinite(curve.y).all() for curve in curves)
+
+
+@pytest.mark.parametrize(
+    ("oracle", "loose", "excess", "lost"),
+    [("exact", False, 0.2, 0), ("towards 0", False, 0.2, 1), ("worst case", False, 0.2, 1), ("local clients", False, 0.2, 2), ("worst case", True, 0.0, 4)],
+)
+def test_a_wrong_learner_loses_the_suite(oracle: str, loose: bool, excess: float, lost: int) -> None:
+    """Learners that miss alpha on exact, hostile or sampled answers, or a worst case that is none, are not shown."""
+    measured = suite_as_promised()
+    for point, measurement in measured:
+        if point["part"] == "run" and point["oracle"] == oracle and (point["slack"] > 1) == loose:
+            measurement["runs"] = [{**run, "excess": excess} for run in measurement["runs"]]
+    assert not shown(SUITE, measured)[lost]
+
+
+def test_too_many_queries_lose_the_suite() -> None:
+    """A learner that asks one query more than its formula is not shown; nor is one-round masked parity that survives the worst case."""
+    measured = suite_as_promised()
+    measured[0][1]["runs"][0]["queries"] += 1
+    assert not shown(SUITE, measured)[3]
+    survived = [(point, {"error": 0.0} if point["part"] == "control" else measurement) for point, measurement in suite_as_promised()]
+    assert not shown(SUITE, survived)[5]
+
+
+@pytest.mark.parametrize(
+    ("learner", "error", "lost"),
+    [("rule by rule", 0.5, 0), ("degree 2", 0.0, 0), ("averaging", 0.05, 2), ("gradient descent", 0.5, 3)],
+)
+def test_wrong_learners_lose_the_interaction(learner: str, error: float, lost: int) -> None:
+    """Interactive learners that fail, or one-round ones that succeed, are not shown."""
+    measured = interaction_as_promised()
+    for point, measurement in measured:
+        if point.get("learner") == learner:
+            measurement["errors"] = [[error] * len(row) for row in measurement["errors"]]
+    assert not shown(INTERACTION, measured)[lost]
+
+
+def test_a_weak_mechanism_loses_the_interaction() -> None:
+    """Prefix sums at half the predicted gain fail both checks about them."""
+    measured = deepcopy(interaction_as_promised())
+    for point, measurement in measured:
+        if point["part"] == "prefix":
+            measurement["together"] = [2 * error for error in measurement["together"]]
+    assert shown(INTERACTION, measured)[-2:] == [False, False]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_learners_keep_their_promise_in_the_suite(name: str) -> None:
+    """Against every legal wrong oracle, the worst case and local clients, at the proven tolerance, the error is at most alpha."""
+    task = TASKS[name]
+    oracles = (*LEGAL, "worst case", "sample", "local clients")
+    assert all(outcome(task, oracle, 1.0, np.random.default_rng(5))["excess"] <= task.learner.alpha + 1e-9 for oracle in oracles)
+
+
+def test_the_curator_answers_learners() -> None:
+    """The same stumps and linear regression from a curator's noisy sums, within the records and the budget of the formula."""
+    for name in ("stumps", "linear-regression"):
+        run = outcome(TASKS[name], "curator", 1.0, np.random.default_rng(6))
+        assert run["excess"] <= TASKS[name].learner.alpha
+        assert run["queries"] == TASKS[name].learner.queries
+
+
+def test_the_worst_case_is_worse_than_patterns() -> None:
+    """At 16 times the proven tolerance the version-space adversary defeats conjunctions, stumps, thresholds and low-degree polynomials."""
+    for name in ("conjunctions", "stumps", "thresholds", "low-degree"):
+        assert finite_class(name) is not None
+        assert outcome(TASKS[name], "worst case", 16.0, np.random.default_rng(1))["excess"] > TASKS[name].learner.alpha
+
+
+def test_defeats_come_with_certificates() -> None:
+    """Each of those defeats leaves a certificate that the independent checker accepts, and refuses once an answer is changed."""
+    for name in ("conjunctions", "stumps", "thresholds", "low-degree"):
+        concepts = finite_class(name)
+        assert concepts is not None
+        learner = replace(TASKS[name].learner, slack=16.0)
+        oracle = VersionSpaceOracle(concepts, learner.alpha)
+        run(learner.algorithm(), oracle)
+        certificate = json.loads(json.dumps(oracle.certificate()))
+        assert verify_certificate(certificate).valid
+        certificate["answers"] = ["1" if answer != "1" else "-1" for answer in certificate["answers"]]
+        assert not verify_certificate(certificate).valid
+
+
+def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
+    """Two rounds recover the concept whoever answers; one round does so from exact answers only."""
+    for seed in range(3):
+        errors = [
+            control(name, oracle, np.random.default_rng(seed))
+            for name in ("masked parity, two rounds", "masked parity, one round")
+            for oracle in ("exact", "worst case")
+        ]
+        assert errors == [0.0, 0.0, 0.0, 0.5]
+
+
+def test_measurements_repeat() -> None:
+    """A point measured twice with one seed gives the same measurement, and it is plain JSON."""
+    cheap: list[tuple[Experiment, Point]] = [
+        (SUITE, {"part": "run", "task": "stumps", "oracle": "local clients", "slack": 1.0, "trials": 2}),
+        (INTERACTION, {"part": "prefix", "k": 16, "trials": 20}),
+        (INTERACTION, {"part": "lists", "learner": "rule by rule", "d": 4, "grid": [200_000], "trials": 2}),
+        (INTERACTION, {"part": "lists", "learner": "degree 1", "d": 4, "grid": [200_000], "trials": 2}),
+        (INTERACTION, {"part": "lists", "learner": "gradient descent", "d": 2, "grid": [10_000], "trials": 2}),
+    ]
+    for experiment, point in cheap:
+        once = experiment.measure(point, 7)
+        assert json.loads(json.dumps(once)) == once == experiment.measure(point, 7)

@@ -1,0 +1,322 @@
+"""The command line as a person uses it: output, exit codes, one-line errors, Ctrl-C."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from local_dp.protocols.registry import PROTOCOLS
+from tests.support.brokers import mosquitto, needs_mosquitto
+
+
+def local_dp(*arguments: str, timeout: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
+    """One command, as typed."""
+    return subprocess.run(
+        [sys.executable, "-m", "experiments.cli", *arguments], capture_output=True, text=True, timeout=timeout, env={**os.environ, **environment}, check=False
+    )
+
+
+def outcome_of(*arguments: str) -> dict[str, Any]:
+    """The JSON of a run that must succeed."""
+    done = local_dp("run", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    data: dict[str, Any] = json.loads(done.stdout)
+    return data
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A small sorted table with numbers and text."""
+    path = tmp_path / "people.csv"
+    rows = [f"{20 + index % 50},{'yes' if index < 150 else 'no'},{('north', 'south', 'east')[index % 3]}" for index in range(500)]
+    path.write_text("age,smokes,home town\n" + "\n".join(rows) + "\n")
+    return path
+
+
+def test_the_json_outcome_has_what_is_promised() -> None:
+    """A default masked-parity run: every promised key, two rounds of one bit, nobody missing, the budget spent and not exceeded."""
+    data = outcome_of("masked-parity", "--seed", "7")
+    assert {"protocol", "model", "tier", "epsilon", "clients", "rounds", "result", "max_epsilon_spent", "private", "seed", "wall_s"} <= data.keys()
+    assert {"asked", "answered", "refused", "late", "duplicate", "missing"} <= data["clients"].keys()
+    assert (data["protocol"], data["model"], data["tier"], data["seed"], data["private"]) == ("masked-parity", "LI", "hosts", 7, False)
+    assert data["stamp"] == "simulation: not private"
+    assert [{"n", "bits_per_client", "seconds"} <= round.keys() for round in data["rounds"]] == [True, True]
+    assert [round["bits_per_client"] for round in data["rounds"]] == [1, 1]
+    assert sum(round["n"] for round in data["rounds"]) == data["clients"]["asked"] == data["clients"]["answered"]
+    assert data["max_epsilon_spent"] == data["epsilon"] == 1.0
+    assert {"hypothesis", "true_error"} <= data["result"].keys()
+
+
+def test_private_runs_show_no_seed() -> None:
+    """A private run reports private and no seed, and carries no simulation stamp."""
+    data = outcome_of("survey", "--private", "--clients", "200")
+    assert (data["private"], data["seed"]) == (True, None)
+    assert data["result"]["true_error"] is None, "beside the estimate it would give the exact answer away"
+    assert "stamp" not in data
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key"),
+    [
+        (["survey", "--question", "smokes == 'yes' and age < 60"], "estimate"),
+        (["frequency", "--column", "home town"], "estimate"),
+        (["mean", "--column", "age", "--set", "low=0", "--set", "high=100"], "estimate"),
+        (["sq", "--set", "queries=age >= 30; smokes == 'yes'", "--set", "tolerances=0.1; 0.2"], "estimate"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_tables_run_through_every_protocol(table: Path, arguments: list[str], key: str) -> None:
+    """A CSV table with numbers and text runs through each protocol, all rows by default, and the truth is within 5 standard errors."""
+    data = outcome_of(*arguments, "--records", str(table), "--seed", "1", "--tier", "population")
+    assert data["clients"]["asked"] == 500
+    errors = data["result"]["standard_error"]
+    worst = max(errors) if isinstance(errors, list) else errors
+    assert data["result"][key]
+    assert data["result"]["true_error"] <= 5 * worst
+
+
+def test_a_sorted_table_is_dealt_at_random(table: Path) -> None:
+    """Fewer clients than rows are a random sample, the same in every tier: the first rows of a sorted table would all say yes."""
+    arguments = ["survey", "--records", str(table), "--question", "smokes == 'yes'", "--clients", "120", "--seed", "5", "--epsilon", "8"]
+    runs = [outcome_of(*arguments, "--tier", tier) for tier in ("population", "hosts", "processes")]
+    assert len({run["rounds"][0]["digest"] for run in runs}) == 1
+    assert runs[0]["result"]["true_error"] < 0.2
+
+
+def test_parquet_is_read_like_csv(table: Path) -> None:
+    """The same table as Parquet gives the same reports."""
+    import polars
+
+    parquet = table.with_suffix(".parquet")
+    polars.read_csv(table).write_parquet(parquet)
+    arguments = ["survey", "--question", "age > 40", "--seed", "5", "--tier", "population"]
+    assert outcome_of(*arguments, "--records", str(table))["rounds"][0]["digest"] == outcome_of(*arguments, "--records", str(parquet))["rounds"][0]["digest"]
+
+
+WRONG: dict[str, tuple[list[str], int, str]] = {
+    "protocol": (["telepathy"], 2, "telepathy"),
+    "epsilon zero": (["survey", "--epsilon", "0"], 2, "epsilon is 0"),
+    "epsilon negative": (["survey", "--epsilon", "-1"], 2, "epsilon is -1"),
+    "epsilon nan": (["survey", "--epsilon", "nan"], 2, "epsilon is nan"),
+    "epsilon infinite": (["survey", "--epsilon", "inf"], 2, "epsilon is inf"),
+    "clients": (["survey", "--clients", "0"], 2, "clients is 0"),
+    "hosts": (["survey", "--hosts", "0"], 2, "hosts is 0"),
+    "k": (["frequency", "--set", "k=1"], 2, "k is 1"),
+    "d": (["masked-parity", "--set", "d=65"], 2, "d is 65"),
+    "d zero": (["masked-parity", "--set", "d=0"], 2, "d is 0"),
+    "parameter": (["survey", "--set", "q=1"], 2, "no parameter 'q'"),
+    "parameter form": (["survey", "--set", "p"], 2, "KEY=VALUE"),
+    "parameter value": (["survey", "--set", "p=many"], 2, "p is 'many'"),
+    "share": (["survey", "--set", "p=1.5"], 2, "p is 1.5"),
+    "question": (["survey", "--question", "yes >"], 2, "cannot read the question"),
+    "quorum": (["survey", "--quorum", "2"], 2, "the quorum is 2"),
+    "deadline": (["survey", "--deadline", "-1"], 2, "the deadline is -1"),
+    "seed and private": (["survey", "--seed", "1", "--private"], 2, "takes no seed"),
+    "private aggregate": (["survey", "--tier", "aggregate", "--private"], 2, "cannot be private"),
+    "seed": (["survey", "--seed", "-1"], 2, "seed is -1"),
+    "missing file": (["survey", "--records", "nowhere.csv", "--question", "a > 1"], 2, "no file 'nowhere.csv'"),
+    "randomizer": (["survey", "--set", "randomizer=telepathy"], 4, "telepathy"),
+    "allow-list": (["survey", "--clients", "20", "--allow", "grr"], 4, "not on this client's list"),
+    "broker url": (["survey", "--broker", "http://x"], 2, "cannot use the broker 'http://x'"),
+    "broker": (["survey", "--broker", "mqtt://127.0.0.1:1"], 5, "cannot reach the broker mqtt://127.0.0.1:1"),
+    "plot": (["survey", "--plot", "figure.txt"], 2, "figure.txt"),
+    "too many hosted": (["survey", "--epsilon", "0.0001"], 2, "use --tier aggregate"),
+    "too many simulated": (["survey", "--tier", "population", "--clients", "100000000000"], 2, "at most 10,000,000,000"),
+    "too many at all": (["survey", "--tier", "aggregate", "--clients", "10000000000000000"], 2, "use fewer clients"),
+    "too many processes": (["survey", "--tier", "processes", "--clients", "100000"], 2, "too many"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_input_gets_one_line(name: str) -> None:
+    """What is wrong, with which value: one line on standard error, the documented exit code, no traceback."""
+    arguments, code, words = WRONG[name]
+    done = local_dp("run", *arguments)
+    assert done.returncode == code, done.stderr
+    assert words in done.stderr
+    told = [line for line in done.stderr.strip().splitlines() if not line.startswith("round ")]
+    assert len(told) == 1
+    assert done.stdout == ""
+
+
+def test_wrong_tables_get_one_line(table: Path, tmp_path: Path) -> None:
+    """Empty tables, unknown columns, other formats, missing bounds and too many clients are explained in a line."""
+    empty, odd, broken = tmp_path / "empty.csv", tmp_path / "table.xlsx", tmp_path / "broken.parquet"
+    empty.write_text("a,b\n")
+    odd.write_text("x")
+    broken.write_bytes(b"PAR1 not really")
+    for arguments, words in (
+        (["survey", "--records", str(empty), "--question", "a > 1"], "0 rows"),
+        (["survey", "--records", str(odd), "--question", "a > 1"], ".csv or .parquet"),
+        (["survey", "--records", str(broken), "--question", "a > 1"], "cannot read 'broken.parquet'"),
+        (["survey", "--records", str(table), "--question", "income > 1"], "no column 'income'"),
+        (["survey", "--records", str(table), "--question", "smokes > 1"], "compare like with like"),
+        (["mean", "--records", str(table), "--column", "age"], "public bounds"),
+        (["mean", "--records", str(table), "--column", "smokes", "--set", "low=0", "--set", "high=1"], "is text"),
+        (["frequency", "--records", str(table), "--column", "income"], "no column 'income'"),
+        (["frequency", "--records", str(table), "--column", "smokes", "--private"], "declare labels"),
+        (["survey", "--records", str(table), "--question", "age > 1", "--clients", "501"], "has 500 rows"),
+        (["masked-parity", "--records", str(table)], "leave out --records"),
+    ):
+        done = local_dp("run", *arguments)
+        assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1), done.stderr
+        assert words in done.stderr
+
+
+@needs_mosquitto
+def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
+    """A broker that wants a password: the right one runs, a wrong one gets exit code 5 and a line that names the user, not the password."""
+    passwords = tmp_path / "passwords"
+    subprocess.run(["mosquitto_passwd", "-b", "-c", str(passwords), "lab", "right"], check=True)
+    passwords.chmod(0o644)
+    tmp_path.chmod(0o755)
+    with mosquitto(tmp_path, "allow_anonymous false", f"password_file {passwords}", "user root") as broker:
+        host = broker.url.removeprefix("mqtt://")
+        right = local_dp("run", "survey", "--clients", "50", "--broker", f"mqtt://lab:right@{host}", "--json")
+        assert right.returncode == 0, right.stderr
+        for user in ("lab:wrong@", ""):
+            wrong = local_dp("run", "survey", "--clients", "50", "--broker", f"mqtt://{user}{host}")
+            assert (wrong.returncode, len(wrong.stderr.strip().splitlines())) == (5, 1), wrong.stderr
+            assert "refused" in wrong.stderr
+            assert ":wrong" not in wrong.stderr
+
+
+@needs_mosquitto
+def test_tls_with_a_private_authority(tmp_path: Path) -> None:
+    """Over mqtts:// a run trusts the authority it is given, and without it refuses the broker: exit code 5, one line."""
+    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", str(key), "-out", str(certificate), *subject]
+    subprocess.run(made, check=True, capture_output=True)
+    with mosquitto(tmp_path, "allow_anonymous true", f"certfile {certificate}", f"keyfile {key}", "user root") as broker:
+        url = broker.url.replace("mqtt://", "mqtts://")
+        trusted = local_dp("run", "survey", "--clients", "50", "--tier", "processes", "--broker", f"{url}?ca={certificate}", "--json")
+        assert trusted.returncode == 0, trusted.stderr
+        assert json.loads(trusted.stdout)["clients"]["answered"] == 50
+        stranger = local_dp("run", "survey", "--clients", "50", "--broker", url)
+        assert (stranger.returncode, len(stranger.stderr.strip().splitlines())) == (5, 1), stranger.stderr
+        assert "certificate" in stranger.stderr
+        missing = local_dp("run", "survey", "--clients", "50", "--broker", f"{url}?ca=nowhere.pem")
+        assert (missing.returncode, len(missing.stderr.strip().splitlines())) == (2, 1), missing.stderr
+
+
+@needs_mosquitto
+def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
+    """A server, a host with 90 clients and a client of its own, started as three commands, meet at a broker and finish the run."""
+    with mosquitto(tmp_path) as broker:
+        common = ["survey", "--broker", broker.url, "--run", "meeting"]
+        commands = [
+            ["host", *common, "--start", "0", "--clients", "90", "--seed", "3"],
+            ["client", *common, "--index", "90", "--seed", "3"],
+            ["server", *common, "--clients", "91", "--seed", "3", "--json", "--quorum", "1"],
+        ]
+        running = [
+            subprocess.Popen([sys.executable, "-m", "experiments.cli", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for command in commands
+        ]
+        told = [process.communicate(timeout=60) for process in running]
+        assert [process.returncode for process in running] == [0, 0, 0], told
+        data = json.loads(told[2][0])
+        assert data["clients"]["answered"] == 91
+        alone = outcome_of("survey", "--clients", "91", "--seed", "3", "--tier", "population")
+        assert data["rounds"][0]["digest"] == alone["rounds"][0]["digest"]
+        assert "epsilon spent 1" in told[0][1]
+
+
+@needs_mosquitto
+def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
+    """A server that does not have the clients' table runs their question, and says nothing of the truth; a run's name must fit a topic."""
+    with mosquitto(tmp_path) as broker:
+        common = ["survey", "--broker", broker.url, "--run", "tableless", "--question", "age > 40"]
+        host = subprocess.Popen([sys.executable, "-m", "experiments.cli", "host", *common, "--records", str(table), "--seed", "1"], stderr=subprocess.DEVNULL)
+        served = local_dp("server", *common, "--clients", "500", "--json")
+        assert host.wait(timeout=30) == 0
+        assert served.returncode == 0, served.stderr
+        assert json.loads(served.stdout)["result"]["true_error"] is None
+        assert json.loads(served.stdout)["clients"]["answered"] == 500
+    wrong = local_dp("server", "survey", "--broker", "mqtt://127.0.0.1:1", "--run", "a b")
+    assert (wrong.returncode, len(wrong.stderr.strip().splitlines())) == (2, 1), wrong.stderr
+    assert "'a b'" in wrong.stderr
+
+
+@needs_mosquitto
+def test_members_are_let_go_when_a_run_fails(tmp_path: Path) -> None:
+    """When the clients refuse and the server gives up (exit code 4), the host is told that the run is over."""
+    with mosquitto(tmp_path) as broker:
+        common = ["survey", "--broker", broker.url, "--run", "refusing"]
+        host = subprocess.Popen([sys.executable, "-m", "experiments.cli", "host", *common, "--clients", "50", "--allow", "grr"], stderr=subprocess.DEVNULL)
+        assert local_dp("server", *common, "--clients", "50").returncode == 4
+        assert host.wait(timeout=20) == 0
+
+
+def started(clients: int) -> psutil.Popen:
+    """A run over client processes that has just begun to start them."""
+    command = [sys.executable, "-m", "experiments.cli", "run", "survey", "--tier", "processes", "--clients", str(clients)]
+    running = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    end = time.monotonic() + 30
+    while not running.children() and time.monotonic() < end:
+        time.sleep(0.02)
+    return running
+
+
+@pytest.mark.parametrize("after", [0.1, 0.6, 1.2])
+def test_ctrl_c_ends_everything(after: float) -> None:
+    """Interrupted while its processes start or run, the command ends by itself and leaves no process."""
+    running = started(300)
+    time.sleep(after)
+    family = running.children(recursive=True)
+    running.send_signal(signal.SIGINT)
+    _, told = running.communicate(timeout=20)
+    assert running.returncode == 130, told
+    assert b"Traceback" not in told
+    _, alive = psutil.wait_procs(family, timeout=6)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_killed_command_leaves_nothing() -> None:
+    """When the command itself is killed without a word, its broker, its helper and its clients end by themselves."""
+    running = started(100)
+    time.sleep(0.7)
+    family = running.children(recursive=True)
+    running.kill()
+    running.communicate()
+    _, alive = psutil.wait_procs(family, timeout=15)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_a_folder_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
+    """Started in a folder that has a `clients` package of its own, the run's helper processes are still this project's."""
+    (tmp_path / "clients").mkdir()
+    (tmp_path / "clients" / "helper.py").write_text("raise SystemExit('the wrong helper')")
+    command = [sys.executable, "-P", "-m", "experiments.cli", "run", "survey", "--clients", "50", "--json"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["clients"]["answered"] == 50
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_prints_a_summary(name: str) -> None:
+    """Each protocol runs from its name alone and ends in a summary with its true error and who answered."""
+    done = local_dp("run", name, "--tier", "aggregate", "--seed", "2")
+    assert done.returncode == 0, done.stderr
+    assert "true error" in done.stdout
+    assert "0 missing" in done.stdout
+
+
+def test_what_there_is_can_be_listed() -> None:
+    """Protocols and randomizers are listed with model and source, and described one by one."""
+    protocols, randomizers = local_dp("protocols").stdout, local_dp("randomizers").stdout
+    assert "survey (LNI)" in protocols
+    assert "masked-parity (LI)" in protocols
+    assert "discrete-laplace" in randomizers
+    assert "Privacy" in local_dp("describe", "grr").stdout
+    assert "protocol, model LI" in local_dp("describe", "masked-parity").stdout
+    assert local_dp("describe", "telepathy").returncode == 2

@@ -1,0 +1,247 @@
+"""Certificates: the checker accepts what the oracles prove, recomputes all of it on its own, and refuses every forgery."""
+
+import ast
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import local_dp.hardness.certificates
+from local_dp.errors import InputError
+from local_dp.hardness.adversary import VersionSpaceOracle
+from local_dp.hardness.certificates import load_certificate, verify_certificate
+from local_dp.interaction import run
+from local_dp.masked_parity.midpoint import MidpointOracle, hidden_set_certificate
+from local_dp.masked_parity.signs import MaskedCoset, MaskedRandom
+from local_dp.masked_parity.statistical import bent_learner, coset_learner, random_learner
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.populations.concepts import ConceptClass, masked_parity, monotone_conjunctions, parities, sign_matrix, stumps
+from local_dp.queries.tables import Question
+
+Data = dict[str, Any]
+Forgery = Callable[[Data], object]
+
+
+def travelled(certificate: Data | None) -> Data:
+    """A certificate after a journey as JSON text."""
+    assert certificate is not None
+    return load_certificate(json.dumps(certificate))
+
+
+def hidden() -> Data:
+    """Four random functions at d = 6: some strings are hidden, some revealed."""
+    learner = random_learner(6, 0.1, 4, 3)
+    return travelled(hidden_set_certificate(learner.queries, 6))
+
+
+def survivors() -> Data:
+    """Stump queries against conjunctions."""
+    oracle = VersionSpaceOracle(monotone_conjunctions(4), 0.05)
+    oracle.answer(tuple(StatisticalQuery(Question(f"x{j} == 1 and y == 1"), 0.2) for j in range(4)))
+    return travelled(oracle.certificate())
+
+
+def test_the_checker_shares_no_shortcut_with_the_oracles() -> None:
+    """The checker's module imports neither adversary nor the Walsh-Hadamard transform, so a bug there cannot vouch for itself."""
+    tree = ast.parse(Path(local_dp.hardness.certificates.__file__).read_text())
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not modules & {"local_dp.hardness.adversary", "local_dp.masked_parity.midpoint", "local_dp.cube"}
+    assert "walsh_hadamard" not in imported
+
+
+def test_hidden_sets_verify_and_bound_success() -> None:
+    """A hidden-set certificate survives JSON, verifies, and states the success bound 1 - rho / 2; an empty hidden set proves that a is always revealed."""
+    data = hidden()
+    verdict = verify_certificate(data)
+    count = sum(byte.bit_count() for byte in bytes.fromhex(data["hidden"]))
+    assert verdict.valid
+    assert 0 < count < 64
+    assert verdict.figures["success_at_most"] == str(1 - Fraction(count, 128))
+    wins = verify_certificate(travelled(hidden_set_certificate(bent_learner(8, 2 ** (-16 / 3)).queries, 8)))
+    assert wins.valid
+    assert wins.statement.startswith("for every r")
+
+
+def flip_hidden(data: Data) -> None:
+    data["hidden"] = f"{int(data['hidden'][:2], 16) ^ 4:02x}{data['hidden'][2:]}"
+
+
+def loosen(data: Data) -> None:
+    for query in data["queries"]:
+        query["tolerance"] = 0.01
+
+
+def drop_queries(data: Data) -> None:
+    data["queries"] = data["queries"][:7]
+
+
+FORGED_HIDDEN: list[Forgery] = [
+    flip_hidden,
+    loosen,
+    drop_queries,
+    lambda data: data.update(rho="1"),
+    lambda data: data.update(success_at_most="1/2"),
+    lambda data: data.update(hidden="ff" * 8),
+    lambda data: data.update(hidden=data["hidden"] + "00"),
+    lambda data: data["queries"][-1]["params"].update(seed=99),
+]
+
+
+@pytest.mark.parametrize("forge", FORGED_HIDDEN)
+def test_forged_hidden_sets_fail(forge: Forgery) -> None:
+    """Moving a string, a tolerance, a query, the share or the bound makes a hidden-set certificate invalid."""
+    data = hidden()
+    forge(data)
+    assert not verify_certificate(data).valid
+
+
+def test_survivors_verify() -> None:
+    """Two survivors verify as a pair that no output is good for; all survivors bound a randomised learner's success by the largest cluster among them."""
+    oracle = VersionSpaceOracle(parities(5), 0.2, "count")
+    oracle.answer(tuple(StatisticalQuery(Question(f"x{j} == 1 and y == 1"), 0.1) for j in range(5)))
+    assert verify_certificate(travelled(oracle.certificate())).figures["success_at_most"] == "1/2"
+    everyone = verify_certificate(travelled(oracle.certificate("all")))
+    assert everyone.valid
+    assert everyone.figures["success_at_most"] == str(Fraction(1, len(oracle.alive)))
+    matrix = VersionSpaceOracle(sign_matrix(np.array([[1, 1, 1], [1, -1, -1], [-1, -1, -1]]), np.array([1, 2, 3])), 0.1)
+    matrix.answer((StatisticalQuery(Question("point == 0 and y == 1"), 0.5),))
+    assert verify_certificate(travelled(matrix.certificate())).valid
+
+
+FORGED_SURVIVORS: list[Forgery] = [
+    lambda data: data.update(answers=["1", *data["answers"][1:]]),
+    lambda data: data.update(answers=data["answers"][1:]),
+    lambda data: data.update(survivors=[0, 15]),
+    lambda data: data.update(survivors=[3, 3]),
+    lambda data: data.update(survivors=[3, 16]),
+    lambda data: data.update(survivors=data["survivors"][:1]),
+    lambda data: data.update(survivors=[float(index) for index in data["survivors"]]),
+    lambda data: data.update(alpha=0.4),
+    lambda data: data["queries"][0].update(tolerance=0.001),
+    lambda data: data["class"].update(name="stumps"),
+    lambda data: data["queries"][1]["params"].update(text="x0 == 0 or x0 == 1"),
+]
+
+
+@pytest.mark.parametrize("forge", FORGED_SURVIVORS)
+def test_forged_survivors_fail(forge: Forgery) -> None:
+    """Moving an answer, a survivor, a tolerance, a query, the error or the class makes a survivors certificate invalid."""
+    data = survivors()
+    assert verify_certificate(data).valid
+    forge(data)
+    assert not verify_certificate(data).valid
+
+
+def test_midpoint_transcripts_verify() -> None:
+    """The answers the midpoint oracle gave the bent learner at d = 4 are proved legal for both masks; shifted by more than the tolerance they are not."""
+    oracle = MidpointOracle(4, 6, 0)
+    run(bent_learner(4, 2 ** (-8 / 3)), oracle)
+    data = travelled(oracle.certificate())
+    assert verify_certificate(data).valid
+    data["answers"][-1] = str(Fraction(data["answers"][-1]) + Fraction(1, 5))
+    assert not verify_certificate(data).valid
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 6), st.floats(0.01, 0.6), st.lists(st.integers(0, 2**32), min_size=1, max_size=4), st.data())
+def test_hidden_sets_agree_with_the_definition(d: int, tolerance: float, seeds: list[int], data: st.DataObject) -> None:
+    """For random functions and tolerances the certificate verifies, equals the hidden set of the definition, and fails with any one string moved."""
+    queries = tuple(StatisticalQuery(MaskedRandom(d, seed), tolerance) for seed in seeds)
+    certificate = travelled(hidden_set_certificate(queries, d))
+    assert verify_certificate(certificate).valid
+    claimed = int.from_bytes(bytes.fromhex(certificate["hidden"]), "little")
+    for r in range(1 << d):
+        gaps = [abs(query.query.mean(r, 0) - query.query.mean(r, 1)) for query in queries if isinstance(query.query, MaskedRandom)]
+        assert (claimed >> r & 1) == all(gap <= 2 * tolerance for gap in gaps)
+    moved = claimed ^ 1 << data.draw(st.integers(0, (1 << d) - 1))
+    certificate["hidden"] = moved.to_bytes(max(1, (1 << d) // 8), "little").hex()
+    assert not verify_certificate(certificate).valid
+
+
+def test_thresholds_are_decided_exactly() -> None:
+    """At tau = 2^(-k/2-1) exactly every mask is hidden, and one float below none is: by the oracle and by the checker alike."""
+    for tolerance, rho in ((2.0**-3, "1"), (float(np.nextafter(2.0**-3, 0)), "0")):
+        certificate = travelled(hidden_set_certificate(coset_learner(6, tolerance, 4).queries, 6))
+        assert certificate["rho"] == rho
+        assert verify_certificate(certificate).valid
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{}", '{"format": "something else"}', "{" * 10, "[" * 100_000],
+)
+def test_what_is_no_certificate_is_refused(text: str) -> None:
+    """Text that is not JSON, or not a certificate, is refused in one line."""
+    with pytest.raises(InputError, match="certificate"):
+        load_certificate(text)
+
+
+MALFORMED: list[Forgery] = [
+    lambda data: data.pop("queries"),
+    lambda data: data.update(kind="proof"),
+    lambda data: data.update(queries=[]),
+    lambda data: data.update(queries=[{"name": "no-such-query", "params": {}, "tolerance": 0.1}]),
+    lambda data: data["queries"][0].update(tolerance="wide"),
+    lambda data: data["queries"][0].update(tolerance=2.0),
+    lambda data: data.update(d=40),
+    lambda data: data.update(d="6"),
+    lambda data: data.update(hidden="zz"),
+    lambda data: data.update(rho="1/0"),
+]
+
+
+@pytest.mark.parametrize("spoil", MALFORMED)
+def test_malformed_certificates_are_refused(spoil: Forgery) -> None:
+    """A certificate with a part missing, of the wrong type or out of range is refused with an InputError, never with another exception."""
+    data = hidden()
+    spoil(data)
+    with pytest.raises(InputError):
+        verify_certificate(data)
+
+
+def test_malformed_survivors_are_refused() -> None:
+    """Errors that are none, fractions that are none and work or memory without bound are refused before anything is computed."""
+    forgeries: list[Forgery] = [
+        lambda data: data.update(alpha=0),
+        lambda data: data.update(alpha=-1),
+        lambda data: data.update(alpha=float("nan")),
+        lambda data: data.update(answers=["one"] * 4),
+        lambda data: data.update(answers=["1e999999999"] * 4),
+        lambda data: data.update(survivors=7),
+        lambda data: data["class"].update(name="juntas", params={"d": 10, "k": 4}),
+        lambda data: data["class"].update(name="no such class"),
+        lambda data: data["class"].update(params={"d": "4"}),
+        lambda data: data.update({"class": {"name": "parities", "params": {"d": 16}}, "survivors": list(range(8192))}),
+    ]
+    for forge in forgeries:
+        data = survivors()
+        forge(data)
+        with pytest.raises(InputError):
+            verify_certificate(data)
+
+
+def test_checking_is_linear_in_queries_and_domain() -> None:
+    """The large cases are checked in seconds: d = 12 transcripts (98,304 examples) and d = 14 hidden sets."""
+    oracle = MidpointOracle(12, 1234, 1)
+    oracle.answer((StatisticalQuery(MaskedCoset(12, 0, 7), 0.1),))
+    assert verify_certificate(travelled(oracle.certificate())).valid
+    assert verify_certificate(travelled(hidden_set_certificate((StatisticalQuery(MaskedCoset(14, 14), 0.1),), 14))).figures["rho"] == "1"
+
+
+def test_a_beaten_oracle_has_no_certificate() -> None:
+    """Once one concept is left, or all that are left are near each other, there is nothing to certify."""
+    classes: list[ConceptClass] = [stumps(3), masked_parity(2)]
+    for concepts in classes:
+        oracle = VersionSpaceOracle(concepts, 0.1)
+        columns = [name for name in concepts.points.columns if name != "x"]
+        oracle.answer(tuple(StatisticalQuery(Question(f"{name} == {value} and y == 1"), 0.001) for name in columns for value in (0, 1)))
+        oracle.answer(tuple(StatisticalQuery(MaskedCoset(2, 0, s), 0.001) for s in range(4)) if "b" in columns else ())
+        assert len(oracle.alive) == 1
+        assert oracle.certificate() is None

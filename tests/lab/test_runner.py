@@ -1,0 +1,218 @@
+"""The machinery of experiments: measurements are stored, resumed and repeatable, and a verdict follows from them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+import typer
+
+from experiments.cli import experiment as laboratory
+from experiments.lab import catalogue
+from experiments.lab.runner import run_experiments
+from experiments.lab.store import MeasurementStore, code_stamp, plain
+from local_dp.errors import InputError
+from tests.support.toy_experiment import Toy
+
+ROOT = Path(__file__).parents[2]
+TOY = "tests.support.toy_experiment"
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)  # worker processes inherit it
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_results_are_complete_and_repeatable(tmp_path: Path) -> None:
+    """One seed gives the same bytes, drawings included, with one worker and with two; every table has its CSV, every figure its PNG and SVG."""
+    for workers in (1, 2):
+        assert run_experiments([TOY], "quick", 3, tmp_path / str(workers), workers=workers) == {"toy": "shown"}
+    one, two = _files(tmp_path / "1"), _files(tmp_path / "2")
+    assert set(one) == {f"toy/{name}" for name in ("results.json", "measurements.jsonl", "error-against-n.csv")} | {
+        f"toy/{stem}.{kind}" for stem in ("error", "bars", "regions") for kind in ("png", "svg")
+    }
+    for name in set(one) - {"toy/measurements.jsonl"}:  # whose lines are in the order they were measured in
+        assert one[name] == two[name], name
+    results = json.loads(one["toy/results.json"])
+    assert results["command"] == "local-dp experiment toy --quick --seed 3"
+    assert results["figures"][0]["curves"][0]["x"] == [100, 400, 1600]
+    assert one["toy/error-against-n.csv"].decode().startswith("n,error,comment\n100,0.0")
+
+
+def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second run measures only what is missing: a full run uses the quick one's points, and a torn last line is measured again."""
+    log = tmp_path / "log"
+    monkeypatch.setenv("TOY_LOG", str(log))
+    out = tmp_path / "out"
+    run_experiments([TOY], "quick", 1, out, workers=1)
+    assert log.read_text().split() == ["100", "400", "1600"]
+    kept = out / "toy" / "measurements.jsonl"
+    lines = kept.read_text().splitlines(keepends=True)
+    torn = json.loads(lines[2])["point"]
+    kept.write_text("".join(lines[:2]) + lines[2][:20])
+    run_experiments([TOY], "full", 1, out, workers=1)
+    assert log.read_text().split()[3:] == [*map(str, torn.values()), "6400", "25600"]
+    run_experiments([TOY], "full", 1, tmp_path / "fresh", workers=1)
+    assert (out / "toy" / "results.json").read_bytes() == (tmp_path / "fresh" / "toy" / "results.json").read_bytes()
+
+
+def test_store_keeps_seeds_and_code_apart(tmp_path: Path) -> None:
+    """A measurement answers for its own seed, point and code only; numbers come back as they were, in plain Python."""
+    store = MeasurementStore(tmp_path, "code-1")
+    store.add({"d": 4, "learner": "A"}, 1, {"value": 0.1 + 0.2, "none": None})
+    again = MeasurementStore(tmp_path, "code-1")
+    assert again.get({"learner": "A", "d": 4}, 1) == {"value": 0.1 + 0.2, "none": None}
+    assert again.get({"learner": "A", "d": 4}, 2) is None
+    assert again.get({"learner": "A", "d": 5}, 1) is None
+    assert MeasurementStore(tmp_path, "code-2").get({"d": 4, "learner": "A"}, 1) is None
+    assert plain({"x": range(2), "y": float("inf")}) == {"x": [0, 1], "y": "inf"}
+
+
+def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stamp of an experiment changes with a module of the project that it imports, and stays with one that it does not."""
+    package = tmp_path / "server"  # one of the project's packages, as far as the stamp knows
+    package.mkdir()
+    for name, text in {"__init__": "", "one": "def f():\n    from server import two\n", "two": "x = 1", "three": "x = 1"}.items():
+        (package / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name == "server" or name.startswith("server.")]:
+        monkeypatch.delitem(sys.modules, name)
+    stamps = []
+    for changed in ("", "three", "two"):
+        if changed:
+            (package / f"{changed}.py").write_text("x = 2")
+        code_stamp.cache_clear()
+        stamps.append(code_stamp("server.one"))
+    code_stamp.cache_clear()
+    monkeypatch.delitem(sys.modules, "server", raising=False)
+    assert stamps[0] == stamps[1] != stamps[2]
+
+
+def test_interrupt_leaves_a_resumable_folder_and_no_process(tmp_path: Path) -> None:
+    """Ctrl-C in the middle ends the run and its workers within seconds; what was measured is kept and the next run completes it."""
+    program = f"""
+from pathlib import Path
+from experiments.lab.runner import run_experiments
+if __name__ == "__main__":
+    run_experiments(["slow_toy"], "full", 1, Path({str(tmp_path)!r}), workers=2)
+"""
+    slow = """
+import time
+from tests.support.toy_experiment import Toy
+
+class Slow(Toy):
+    def measure(self, point, seed):
+        time.sleep(60 if point["n"] > 1000 else 0)
+        return super().measure(point, seed)
+
+EXPERIMENT = Slow()
+"""
+    (tmp_path / "slow_toy.py").write_text(slow)
+    (tmp_path / "program.py").write_text(program)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path)])}
+    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment, stderr=subprocess.DEVNULL) as process:
+        kept = tmp_path / "toy" / "measurements.jsonl"
+        _wait(lambda: kept.exists() and kept.read_text().count("\n") == 2)
+        workers = psutil.Process(process.pid).children(recursive=True)
+        assert len(workers) >= 2
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) != 0
+    _wait(lambda: not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers))
+    assert [json.loads(line)["point"]["n"] for line in kept.read_text().splitlines()] in ([100, 400], [400, 100])
+
+
+def test_killed_run_leaves_no_worker(tmp_path: Path) -> None:
+    """Workers end by themselves when their parent is killed outright."""
+    program = """
+import time
+from experiments.lab.runner import _pool
+if __name__ == "__main__":
+    with _pool(1) as pool:
+        pool.submit(time.sleep, 0).result()
+        print("ready", flush=True)
+        pool.submit(time.sleep, 60).result()
+"""
+    (tmp_path / "program.py").write_text(program)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, str(tmp_path / "program.py")], env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        workers = psutil.Process(process.pid).children(recursive=True)
+        assert workers
+        process.kill()
+    _wait(lambda: not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers))
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "waited a minute in vain"
+        time.sleep(0.05)
+
+
+def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error inside a measurement stops the run, keeps its own type, and names the experiment and the point."""
+    monkeypatch.setenv("TOY_LOG", str(tmp_path / "no" / "such" / "folder"))
+    with pytest.raises(FileNotFoundError) as caught:
+        run_experiments([TOY], "quick", 1, tmp_path / "out", workers=1)
+    assert any("toy at {'n': 100}" in note for note in caught.value.__notes__)
+
+
+def test_catalogue_names_modules() -> None:
+    """Ten experiments in a fixed order, each with its module; an unknown name is refused with the names there are."""
+    assert len(catalogue.NAMES) == 10
+    assert catalogue.module_of("theorem-5.1") == "experiments.claims.theorem_5_1"
+    assert catalogue.chosen("all") == [catalogue.module_of(name) for name in catalogue.NAMES]
+    assert isinstance(catalogue.load(TOY), Toy)
+    with pytest.raises(InputError, match="no experiment named 'theorm'; there are map, "):
+        catalogue.chosen("theorm")
+
+
+def test_commands_refuse_bad_input(tmp_path: Path) -> None:
+    """An unknown experiment, a negative seed, a folder that cannot be written, and a folder without results: one line each."""
+    with pytest.raises(InputError, match="no experiment named 'x'"):
+        laboratory.experiment("x", out=tmp_path)
+    with pytest.raises(InputError, match="seed is -1; give a whole number"):
+        laboratory.experiment("map", seed=-1, out=tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot write .*file/toy: Not a directory; choose another folder"):
+        run_experiments([TOY], "quick", 1, tmp_path / "file")
+    (tmp_path / "full" / "toy" / "results.json").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"cannot write .*results\.json: Is a directory"):
+        run_experiments([TOY], "quick", 1, tmp_path / "full", workers=1)
+    with pytest.raises(InputError, match="there is no folder"):
+        laboratory.report(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="holds no results; make some with: local-dp experiment all"):
+        laboratory.report(tmp_path)
+
+
+def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`experiment` prints each verdict and the page on standard output, and progress on standard error."""
+    monkeypatch.setattr(laboratory, "chosen", lambda name: [TOY])
+    laboratory.experiment("map", seed=5, out=tmp_path)
+    printed = capsys.readouterr()
+    assert printed.out == f"toy: shown\nreport: {tmp_path / 'report.html'}\n"
+    assert "3/3" in printed.err
+
+
+def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The interrupt key ends `experiment` with the usual code 130 and one line on standard error."""
+
+    def interrupted(*arguments: object) -> dict[str, str]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("experiments.lab.runner.run_experiments", interrupted)
+    with pytest.raises(typer.Exit) as ended:
+        laboratory.experiment("map", out=tmp_path)
+    assert ended.value.exit_code == 130
+    assert "the same command goes on" in capsys.readouterr().err

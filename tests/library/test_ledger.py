@@ -1,0 +1,204 @@
+"""The budget: charged before anything else, atomically, in whole nano-nats; nothing hostile changes it."""
+
+import math
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_dp.errors import InputError, LocalDPError, RefusedError
+from local_dp.ledger import Ledger
+from local_dp.loss import MAX_EPSILON, NANO, nano_epsilon, split_epsilon
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.finite import bernoulli
+from local_dp.queries.tables import Question
+from local_dp.randomizers.binary_rr import BinaryRR
+
+HOSTILE: list[Any] = [
+    0, -1, -5, 0.0, -0.0, 1.0, 0.5, -5.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 1e308, True, False, None, "1", "", b"1", [1], (1,), {}, {1: 1},
+    set(), object(), 1j, np.int64(1), np.float64(1.0), np.uint8(1), np.bool_(True), 2**63, 2**64, 10**400, -(2**63), NANO + 1, 2 * NANO, "nan", int, ...,
+]  # fmt: skip
+BUDGETS = (0.1, 0.3, 0.7, 1.0, math.log(3), 5.0)
+
+
+def state(ledger: Ledger) -> dict[str, Any]:
+    """Everything a ledger holds, for comparison."""
+    return {"life": vars(ledger._life), "runs": {run: vars(spent) for run, spent in ledger._runs.items()}, "limits": (ledger.limit, ledger.lifetime)}
+
+
+@pytest.mark.parametrize("charge", HOSTILE, ids=[f"{place}" for place in range(len(HOSTILE))])
+def test_a_hostile_charge_leaves_the_ledger_unchanged(charge: Any) -> None:
+    """Forty values that are no affordable whole number of nano-nats are refused and leave no trace."""
+    ledger = Ledger(1.0)
+    ledger.charge("run", 0, 10, NANO // 4)
+    before = repr(state(ledger))
+    for run in ("run", "other"):
+        with pytest.raises(RefusedError) as refused:
+            ledger.charge(run, 3, 7, charge)
+        assert refused.value.code == "budget"
+    assert repr(state(ledger)) == before
+    ledger.charge("run", 0, 10, 3 * NANO // 4)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(5, 5), (7, 3), (-1, 4), (-4, -1), (0, 0)])
+def test_a_charge_to_nobody_is_refused(start: int, stop: int) -> None:
+    """An empty, reversed or negative block of clients is refused and leaves no trace."""
+    ledger = Ledger(1.0)
+    before = repr(state(ledger))
+    with pytest.raises(RefusedError, match="nobody"):
+        ledger.charge("run", start, stop, 1)
+    assert repr(state(ledger)) == before
+
+
+def test_forty_hostile_values() -> None:
+    """The list is as long as promised."""
+    assert len(HOSTILE) == 40
+
+
+@pytest.mark.parametrize("epsilon", [value for value in HOSTILE if not (type(value) in (int, float) or isinstance(value, np.float64))])
+def test_an_epsilon_of_another_type_is_an_input_error(epsilon: Any) -> None:
+    """Only numbers are epsilons."""
+    with pytest.raises(InputError):
+        nano_epsilon(epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [0, -5, 0.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 9e-10, 24.001, 25, 2**63, 10**400, 1e308])
+def test_an_epsilon_out_of_range_is_a_one_line_input_error(epsilon: float) -> None:
+    """Epsilon lies between 1e-9 and 24 nats, and the error says so in one line."""
+    with pytest.raises(InputError) as error:
+        nano_epsilon(epsilon)
+    assert "\n" not in str(error.value)
+    assert "nats" in str(error.value)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(1e-9, MAX_EPSILON))
+def test_nano_epsilon_rounds_down(epsilon: float) -> None:
+    """Whole nano-nats never exceed epsilon by more than 1e-12 nats, and lose less than one."""
+    nano = nano_epsilon(epsilon)
+    assert 0 < nano <= epsilon * NANO + 1.001e-3
+    assert nano > epsilon * NANO - 1 - 1e-6
+    assert nano_epsilon(nano / NANO) == nano
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_budget_in_k_equal_parts_accepts_exactly_k(budget: float) -> None:
+    """For k = 2..59, k charges of B / k are accepted and the next is refused."""
+    for k in range(2, 60):
+        ledger, part = Ledger(budget), nano_epsilon(split_epsilon(budget, k))
+        for _ in range(k):
+            ledger.charge("run", 0, 3, part)
+        spent = ledger.max_spent
+        with pytest.raises(RefusedError):
+            ledger.charge("run", 2, 3, part)
+        assert ledger.max_spent == spent <= budget
+
+
+def test_a_float_ledger_would_refuse_the_last_round() -> None:
+    """The wrong twin, a ledger of floats, fails the test above for some B and k: that is why budgets are whole numbers."""
+
+    def accepts(budget: float, k: int) -> bool:
+        spent = 0.0
+        for _ in range(k):
+            if spent + budget / k > budget:
+                return False
+            spent += budget / k
+        return True
+
+    assert not all(accepts(budget, k) for budget in BUDGETS for k in range(2, 60))
+
+
+def test_split_epsilon_refuses_no_parts() -> None:
+    """A budget is split into one part or more, and one that is too small to split is refused when it is used."""
+    with pytest.raises(InputError):
+        split_epsilon(1.0, 0)
+    with pytest.raises(InputError):
+        BinaryRR(split_epsilon(1e-9, 2))
+
+
+def test_new_runs_do_not_refill_the_lifetime() -> None:
+    """Of 1,000 new run names, a lifetime of 7.5 rounds affords exactly seven."""
+    ledger = Ledger(1.0, lifetime=7.5)
+    accepted = 0
+    for run in range(1000):
+        with suppress(RefusedError):
+            ledger.charge(f"run {run}", 0, 4, NANO)
+            accepted += 1
+    assert accepted == 7
+    assert ledger.max_spent == 7.0
+    assert len(ledger._runs) == 7
+
+
+def test_without_a_lifetime_the_run_limit_holds_for_life() -> None:
+    """The default lifetime is the run's limit."""
+    ledger = Ledger(1.0)
+    ledger.charge("a", 0, 1, NANO)
+    with pytest.raises(RefusedError, match="lifetime"):
+        ledger.charge("b", 0, 1, 1)
+
+
+class PlainLedger:
+    """The model: one dictionary entry a client, checked client by client."""
+
+    def __init__(self, limit: int, lifetime: int) -> None:
+        self.limit, self.lifetime = limit, lifetime
+        self.run: dict[tuple[str, int], int] = {}
+        self.life: dict[int, int] = {}
+
+    def charge(self, run: str, start: int, stop: int, nano: int) -> bool:
+        clients = range(start, stop)
+        fits = all(self.run.get((run, client), 0) + nano <= self.limit and self.life.get(client, 0) + nano <= self.lifetime for client in clients)
+        if fits and clients:
+            for client in clients:
+                self.run[run, client] = self.run.get((run, client), 0) + nano
+                self.life[client] = self.life.get(client, 0) + nano
+        return fits and bool(clients)
+
+
+CHARGES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 30), st.integers(0, 30), st.integers(1, 6)), max_size=40)
+
+
+@settings(max_examples=300, deadline=None)
+@given(charges=CHARGES, lifetime=st.integers(10, 25))
+def test_the_ledger_is_a_dictionary_of_clients(charges: list[tuple[str, int, int, int]], lifetime: int) -> None:
+    """Over any charges to any blocks, the ledger accepts and refuses what a plain per-client model does, all of a block or none of it."""
+    ledger, model = Ledger(10 / NANO, lifetime / NANO), PlainLedger(10, lifetime)
+    for run, start, stop, nano in charges:
+        try:
+            ledger.charge(run, start, stop, nano)
+            accepted = True
+        except RefusedError:
+            accepted = False
+        assert accepted == model.charge(run, start, stop, nano)
+        assert ledger.max_spent == max(model.life.values(), default=0) / NANO
+        for client in range(31):
+            assert ledger._life.most(client, client + 1) == model.life.get(client, 0)
+
+
+def test_the_ledger_grows_with_cohorts_not_with_clients() -> None:
+    """A billion clients in three cohorts take a handful of steps."""
+    ledger = Ledger(1.0)
+    for round in range(3):
+        ledger.charge("run", round * 10**9, (round + 1) * 10**9, NANO)
+    assert len(ledger._life._starts) <= 4
+
+
+def test_an_oracle_charges_before_it_samples() -> None:
+    """A refused round draws no word and leaves no round behind."""
+
+    class Exploding:
+        def words(self, round: int, start: int, stop: int, bits: int) -> np.ndarray:
+            raise AssertionError("sampled before the charge")
+
+    oracle = PopulationOracle(bernoulli("yes", 0.5, CHUNK, 1), Exploding(), 1, 1.0)
+    with pytest.raises(RefusedError, match="exceeds the run budget"):
+        oracle.answer((LocalQuery(Question("yes == 1"), BinaryRR(1.5), Cohort(0, 10)),))
+    assert oracle.rounds == []
+    overlapping = tuple(LocalQuery(Question("yes == 1"), BinaryRR(0.5), Cohort(start, start + 10)) for start in (0, 9))
+    with pytest.raises(LocalDPError, match="ask client 9"):
+        oracle.answer(overlapping)
+    assert oracle.ledger.max_spent == 0.0

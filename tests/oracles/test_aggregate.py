@@ -1,0 +1,160 @@
+"""The aggregate tier: tallies drawn from their law, held to the law of simulated clients by chi-square tests at ALPHA = 1e-6."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.arrays import Counts
+from local_dp.interaction import run
+from local_dp.noise import KeyedNoise, public_coins, stream_key
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.base import Population
+from local_dp.populations.finite import bernoulli
+from local_dp.populations.table import Rows
+from local_dp.protocols.registry import PROTOCOLS
+from local_dp.queries.tables import Question
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.testing import law_of
+from tests.randomizers.test_randomizers import built_in
+
+ALPHA = 1e-6
+
+
+def goodness(counts: Counts, law: np.ndarray) -> float:
+    """The chi-square p-value of counts against a law, entries with fewer than 10 expected counts merged into one."""
+    observed, expected = counts.ravel(), law.ravel() * counts.sum()
+    rare = expected < 10
+    observed = np.append(observed[~rare], observed[rare].sum())
+    expected = np.append(expected[~rare], expected[rare].sum())
+    if expected[-1] == 0:
+        assert observed[-1] == 0, "something impossible was reported"
+        observed, expected = observed[:-1], expected[:-1]
+    return float(stats.chisquare(observed, expected, sum_check=False).pvalue)
+
+
+def same_law(first: Counts, second: Counts) -> float:
+    """The chi-square p-value that two tallies have one law, entries with fewer than 10 reports together merged into one."""
+    table = np.stack([first.ravel(), second.ravel()])
+    rare = table.sum(axis=0) < 10
+    table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
+    table = table[:, table.sum(axis=0) > 0]
+    return 1.0 if table.shape[1] == 1 else float(stats.chi2_contingency(table, correction=False).pvalue)
+
+
+def simulated(randomizer: Randomizer, held: dict[int, int]) -> Counts:
+    """The tally of simulated clients that hold these values."""
+    values = np.repeat(list(held), list(held.values()))
+    n = len(values)
+    cells = randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n))
+    words = KeyedNoise(5).words(1, 0, n, 64 if randomizer.word_bits > 32 else 32)
+    return randomizer.tally(randomizer.respond(values, words, cells), cells).counts
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
+    """For every randomizer, draw_tally and respond-then-tally both fit the exact law of the cohort's values, and each other."""
+    generator = np.random.default_rng(3)
+    for randomizer in built_in(epsilon):
+        low, high = randomizer.domain.low, randomizer.domain.high
+        held = {low: 40_000, (low + high) // 2: 20_000, high: 30_000} if high - low > 1 else {low: 40_000, high: 50_000}
+        drawn, answered = randomizer.draw_tally(held, generator).counts, simulated(randomizer, held)
+        n = sum(held.values())
+        law = sum(count / n * law_of(randomizer, value) for value, count in held.items())
+        assert drawn.sum() == answered.sum() == n
+        for p in (goodness(drawn, np.asarray(law)), goodness(answered, np.asarray(law)), same_law(drawn, answered)):
+            assert p > ALPHA, f"{randomizer.name}, epsilon {epsilon}: p = {p}"
+
+
+@dataclass(frozen=True)
+class TooPrivate(GRR):
+    """Draws its tally at 0.9 epsilon."""
+
+    def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
+        return GRR(0.9 * self.epsilon, k=self.k).draw_tally(value_counts, generator)
+
+
+@dataclass(frozen=True)
+class OneCell(Hadamard):
+    """Draws every public coin as 0."""
+
+    def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
+        tally = super().draw_tally(value_counts, generator)
+        tally.counts[0] += tally.counts[1:].sum(axis=0)
+        tally.counts[1:] = 0
+        return tally
+
+
+@pytest.mark.parametrize("twin", [TooPrivate(1.0, k=8), OneCell(1.0, k=8)])
+def test_a_wrong_law_is_noticed(twin: Randomizer) -> None:
+    """A tally drawn at another epsilon or in the wrong cells fails the chi-square test."""
+    held = {0: 40_000, 3: 50_000}
+    assert same_law(twin.draw_tally(held, np.random.default_rng(3)).counts, simulated(twin, held)) < ALPHA
+
+
+class Recording:
+    """An oracle that keeps the tallies it answered with."""
+
+    def __init__(self, oracle: PopulationOracle | AggregateOracle) -> None:
+        self.oracle = oracle
+        self.tallies: list[Tally] = []
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        tallies = self.oracle.answer(queries)
+        self.tallies += tallies
+        return tallies
+
+
+def tallies_of(name: str, epsilon: float, population: Population, oracle: PopulationOracle | AggregateOracle) -> list[Tally]:
+    """The tallies of one run of a protocol."""
+    recording = Recording(oracle)
+    run(PROTOCOLS[name]().algorithm(epsilon, population.size), recording)
+    return recording.tallies
+
+
+@pytest.mark.parametrize("name", list(PROTOCOLS))
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: float) -> None:
+    """For every protocol, each tally of the aggregate tier has the law of the population tier's."""
+    population = PROTOCOLS[name]().synthetic(100_000, 4)
+    by_client = tallies_of(name, epsilon, population, PopulationOracle(population, KeyedNoise(4), 4, epsilon))
+    by_law = tallies_of(name, epsilon, population, AggregateOracle(population, np.random.default_rng(4), epsilon))
+    assert [tally.n for tally in by_client] == [tally.n for tally in by_law]
+    for first, second in zip(by_client, by_law, strict=True):
+        assert same_law(first.counts, second.counts) > ALPHA
+
+
+@pytest.mark.parametrize("name", list(PROTOCOLS))
+def test_an_aggregate_oracle_at_another_epsilon_is_noticed(name: str) -> None:
+    """The same comparison fails when one side runs at 1.5 times the epsilon."""
+    population = PROTOCOLS[name]().synthetic(400_000, 4)
+    right = tallies_of(name, 2.0, population, PopulationOracle(population, KeyedNoise(4), 4, 2.0))
+    wrong = tallies_of(name, 3.0, population, AggregateOracle(population, np.random.default_rng(4), 3.0))
+    assert min(same_law(first.counts, second.counts) for first, second in zip(right, wrong, strict=True)) < ALPHA
+
+
+def test_a_table_is_counted_not_drawn() -> None:
+    """Over a table, the aggregate tier's clients hold exactly the rows' values."""
+    table = Rows(Records({"yes": np.array([1, 0, 0, 1, 1], dtype=np.uint8)}))
+    generator = np.random.default_rng(0)
+    assert table.value_counts(Question("yes == 1"), 1, 5, generator) == {0: 2, 1: 2}
+    assert bernoulli("yes", 0.5, 5, 0).value_counts(Question("yes == 2"), 0, 5, generator) == {0: 5}
+
+
+def test_the_aggregate_estimate_covers_the_truth_as_often_as_it_says() -> None:
+    """Over 4,000 runs, 95 % intervals cover the truth within the binomial limits of failure probability ALPHA."""
+    randomizer, generator, covered = BinaryRR(1.0), np.random.default_rng(6), 0
+    for _ in range(4000):
+        ones = int(generator.binomial(5000, 0.3))
+        low, high = randomizer.estimate(randomizer.draw_tally({0: 5000 - ones, 1: ones}, generator)).interval()
+        covered += bool(low <= 0.3 <= high)
+    assert stats.binomtest(covered, 4000, 0.95).pvalue > ALPHA

@@ -1,0 +1,293 @@
+"""Statistical-query oracles: legal answers, counted queries, and worst cases that are as bad as legality allows."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+from typing import assert_type
+
+import numpy as np
+import pytest
+
+from local_dp.errors import InputError, RefusedError
+from local_dp.hardness.adversary import VersionSpaceOracle
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, run
+from local_dp.masked_parity.concept import Concept
+from local_dp.masked_parity.midpoint import MidpointOracle, spectrum
+from local_dp.masked_parity.population import MaskedParityPopulation
+from local_dp.masked_parity.signs import MaskedBit, MaskedCoset, MaskedRandom
+from local_dp.masked_parity.statistical import bent_learner, coset_learner, parity_learner, random_learner, two_round_learner
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.exact import ExactOracle, SQOracle
+from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
+from local_dp.oracles.statistical.sample import EmpiricalOracle
+from local_dp.oracles.statistical.watched import LegalOracle
+from local_dp.populations.base import Population
+from local_dp.populations.concepts import build_class, label, masked_parity, monotone_conjunctions, parities, sign_matrix
+from local_dp.populations.finite import bernoulli
+from local_dp.queries.base import Query
+from local_dp.queries.registry import QUERIES
+from local_dp.queries.tables import Bounded, Question
+from local_dp.tallies import Tally
+from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+
+OracleFor = Callable[[Population], SQOracle]
+HONEST: dict[str, OracleFor] = {
+    "exact": ExactOracle,
+    "rounded": RoundedOracle,
+    "up": lambda population: BiasedOracle(population, upward),
+    "down": lambda population: BiasedOracle(population, downward),
+    "against": lambda population: BiasedOracle(population, against),
+}
+MASKED: list[Query] = [MaskedBit(4, 0), MaskedBit(4, 3), MaskedCoset(4, 4), MaskedCoset(4, 2, 3), MaskedCoset(4, 0, 11), MaskedRandom(4, 5)]
+
+
+@pytest.mark.parametrize("query", MASKED, ids=str)
+def test_masked_means_are_the_definition(query: MaskedBit | MaskedCoset | MaskedRandom) -> None:
+    """The closed form of each masked query's mean is the sum over all labelled examples, for every concept."""
+    everything = masked_parity(4)
+    for index in range(everything.size):
+        mean = 2 * float(np.mean(query(everything.labelled(index)))) - 1
+        assert query.mean(index >> 1, index & 1) == pytest.approx(mean, abs=1e-15)
+    assert QUERIES.build(query.name, query.params()) == query
+
+
+def test_masked_queries_refuse_what_is_not_one() -> None:
+    """Wrong parameters are refused with the parameter's name, also when they come as data."""
+    for wrong in (lambda: MaskedBit(4, 4), lambda: MaskedCoset(4, 3), lambda: MaskedCoset(4, 2, 4), lambda: MaskedRandom(0, 1)):
+        with pytest.raises(InputError, match=r"give|takes"):
+            wrong()
+    with pytest.raises(RefusedError, match="masked-coset"):
+        QUERIES.build("masked-coset", {"d": 4, "k": 3})
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_oracles_are_legal(name: str) -> None:
+    """Exact, rounded and biased oracles answer within the tolerance, for shares and tolerances on a grid."""
+    for share in (0.01, 0.3, 0.5, 0.77):
+        population = bernoulli("yes", share, 10, 1)
+        for tolerance in (0.01, 0.1, 0.6):
+            query = StatisticalQuery(Question("yes == 1"), tolerance)
+            (answer,) = LegalOracle(HONEST[name](population), population).answer((query,))
+            assert abs(answer - (2 * share - 1)) <= tolerance + 1e-12
+
+
+def test_biased_answers_are_wrong_by_the_whole_tolerance() -> None:
+    """A biased oracle uses all of its tolerance, in the direction asked for; a rounded one answers multiples of twice the tolerance."""
+    population, query = bernoulli("yes", 0.7, 10, 1), StatisticalQuery(Question("yes == 1"), 0.1)
+    assert BiasedOracle(population, upward).answer((query,))[0] == pytest.approx(0.5)
+    assert BiasedOracle(population, downward).answer((query,))[0] == pytest.approx(0.3)
+    assert BiasedOracle(population, against).answer((query,))[0] == pytest.approx(0.3)
+    assert RoundedOracle(population).answer((query,))[0] == pytest.approx(0.4)
+    assert BiasedOracle(population, lambda expectation: 9.0).answer((query,))[0] == pytest.approx(0.5)  # a bias cannot leave the tolerance
+
+
+def test_an_illegal_answer_is_caught() -> None:
+    """An oracle that is wrong by one per cent more than the tolerance is refused, the same oracle within it is not."""
+    population, query = bernoulli("yes", 0.7, 10, 1), StatisticalQuery(Question("yes == 1"), 0.1)
+    wider = StatisticalQuery(Question("yes == 1"), 0.101)
+
+    class Cheat(BiasedOracle):
+        def answer_one(self, query: StatisticalQuery) -> float:
+            return super().answer_one(wider)
+
+    with pytest.raises(RefusedError, match="further than"):
+        LegalOracle(Cheat(population, upward), population).answer((query,))
+
+
+def test_queries_and_rounds_are_counted() -> None:
+    """Oracles count queries and rounds, so the adaptive learner shows its two rounds and the bent learner its one."""
+    population = MaskedParityPopulation(Concept(8, 77, 1), 1, 0)
+    for learner, counted in ((two_round_learner(8), (9, 2)), (bent_learner(8, 0.02), (9, 1))):
+        oracle = ExactOracle(population)
+        run(learner, oracle)
+        assert (oracle.queries, oracle.rounds) == counted
+
+
+def test_empirical_answers_are_sample_means() -> None:
+    """The empirical oracle answers with the mean over the first n individuals, for two-valued queries and for levels."""
+    population = bernoulli("yes", 0.3, 200_000, 5)
+    first = population.batch(0, 150_000)["yes"].mean()
+    (answer,) = EmpiricalOracle(population, 150_000).answer((StatisticalQuery(Question("yes == 1"), 0.1),))
+    assert answer == pytest.approx(2 * first - 1, abs=1e-12)
+    (level,) = EmpiricalOracle(population, 150_000).answer((StatisticalQuery(Bounded("yes", 0, 2), 0.1),))
+    assert level == pytest.approx(first - 1, abs=1e-5)
+    with pytest.raises(InputError, match="n = 0"):
+        EmpiricalOracle(population, 0)
+
+
+def _values(oracle: VersionSpaceOracle, query: StatisticalQuery) -> list[Fraction]:
+    values, scale = oracle.expectations(query)
+    return [Fraction(int(value), scale) for value in values]
+
+
+def test_version_space_answers_are_legal_for_every_survivor() -> None:
+    """Every answer is within its tolerance, in exact arithmetic from the definition, of the expectation under every surviving concept."""
+    concepts = monotone_conjunctions(5)
+    for potential in ("count", "pairs"):
+        oracle = VersionSpaceOracle(concepts, 0.1, "count" if potential == "count" else "pairs")
+        questions = [f"x{j} == 1 and y == 1" for j in range(5)] + [f"x{j} == 0 and y == 1" for j in range(5)]
+        oracle.answer(tuple(StatisticalQuery(Question(text), 0.17) for text in questions))
+        for query, answer in oracle.log:
+            for concept in oracle.alive:
+                expectation = Fraction(int(query.numerators(concepts.labelled(int(concept))).sum()), len(concepts.points))
+                assert abs(answer - expectation) <= Fraction(query.tolerance)
+
+
+def test_version_space_keeps_the_best_window() -> None:
+    """For one query the window kept has the most survivors ("count") or the most pairs at distance 2 alpha ("pairs") of all legal answers."""
+    generator = np.random.default_rng(3)
+    for _ in range(20):
+        concepts = sign_matrix(generator.choice([-1, 1], (12, 9)), generator.integers(1, 5, 9))
+        query = StatisticalQuery(Question("point < 6 and y == 1"), 0.15)
+        count, pairs = VersionSpaceOracle(concepts, 0.2, "count"), VersionSpaceOracle(concepts, 0.2, "pairs")
+        values = _values(count, query)
+        far = [(c, e) for c, e in combinations(range(12), 2) if concepts.weights[concepts.row(c) != concepts.row(e)].sum() >= 0.4 * concepts.total]
+        windows = [{c for c in range(12) if 0 <= values[c] - left <= 2 * Fraction(query.tolerance)} for left in values]
+        count.answer((query,))
+        pairs.answer((query,))
+        assert len(count.alive) == max(map(len, windows))
+        kept = set(pairs.alive.tolist())
+        assert sum({c, e} <= kept for c, e in far) == max(sum({c, e} <= window for c, e in far) for window in windows)
+
+
+def test_parities_survive_every_list_of_queries() -> None:
+    """After q queries of tolerance tau at least 2^d - q / tau^2 parities survive, by Parseval, and no output is good for two of them."""
+    oracle = VersionSpaceOracle(parities(8), 0.2, "count")
+    for seed in range(20):
+        texts = " or ".join(f"x{j} == {seed >> j % 5 & 1}" for j in np.random.default_rng(seed).permutation(8)[:3])
+        oracle.answer((StatisticalQuery(Question(f"({texts}) and y == 1"), 0.3),))
+    assert len(oracle.alive) >= 256 - 20 / 0.3**2
+    assert oracle.certificate() is not None
+
+
+def test_the_version_space_beats_the_bent_learner_at_d_4_and_loses_to_two_rounds() -> None:
+    """The adaptive adversary over masked parity holds out against the bent learner at tau = 2^(-8/3) and not against the two-round learner."""
+    for learner, beaten in ((bent_learner(4, 2 ** (-8 / 3)), True), (two_round_learner(4), False)):
+        oracle = VersionSpaceOracle(masked_parity(4), 0.25)
+        learner_says: Algorithm[StatisticalQuery, float, Concept] = learner
+        said = run(learner_says, oracle)
+        assert (oracle.certificate() is not None) == beaten
+        if not beaten:
+            assert oracle.alive.tolist() == [2 * said.r + said.a]
+
+
+@pytest.mark.parametrize("query", [*MASKED, Question("i == 2 and y == 1"), Question("y == 1 and b == 0 or x < 5"), Bounded("y", -2, 5)], ids=str)
+def test_spectra_are_the_definition(query: Query) -> None:
+    """One Walsh-Hadamard transform gives every concept's expectation of any query, exactly, and says for which r a can be hidden."""
+    everything = masked_parity(4)
+    asked = StatisticalQuery(query, 0.06)
+    whole = spectrum(asked, 4)
+    for r in range(16):
+        means = [Fraction(int(asked.numerators(everything.labelled(2 * r + a)).sum()), len(everything.points) * asked.span) for a in (0, 1)]
+        assert [Fraction(int(whole.centre[r] + (1 - 2 * a) * whole.half[r]), whole.scale) for a in (0, 1)] == means
+        assert bool(whole.hidden[r]) == (abs(means[0] - means[1]) <= 2 * Fraction(asked.tolerance))
+        for a in (0, 1):
+            answer = Fraction(int(whole.answers(a)[r]), whole.scale)
+            assert abs(answer - means[a]) <= Fraction(asked.tolerance)
+        if whole.hidden[r]:
+            assert whole.answers(0)[r] == whole.answers(1)[r]
+
+
+def test_hidden_masks_get_the_same_answers() -> None:
+    """For a hidden r the midpoint oracle's answers to the bent learner are the same for both masks; once a is revealed they are not."""
+    for tolerance, hidden in ((2 ** (-8 / 3), True), (0.1, False)):
+        learner = bent_learner(4, tolerance)
+        oracles = [MidpointOracle(4, 9, a) for a in (0, 1)]
+        answers = [oracle.answer(learner.queries) for oracle in oracles]
+        assert (answers[0] == answers[1]) == hidden
+        assert [oracle.hidden for oracle in oracles] == [hidden, hidden]
+        assert (oracles[0].certificate() is not None) == hidden
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_learners_win_inside_their_tolerances_under_every_known_distribution_oracle(name: str) -> None:
+    """Bent, coset, parity, random-function and two-round learners are exact under exact, rounded and biased oracles for tolerances they can stand."""
+    learners: list[Algorithm[StatisticalQuery, float, Concept]] = [
+        bent_learner(8, 2 ** (-16 / 3)),
+        bent_learner(7, 2 ** (-14 / 3)),
+        coset_learner(6, 0.08, 4),
+        parity_learner(5, 0.09),
+        random_learner(6, 0.03, 64, 3),
+        two_round_learner(8),
+    ]
+    for d, learner in zip((8, 7, 6, 5, 6, 8), learners, strict=True):
+        for r, a in ((0, 0), (2**d - 1, 1), (37 % 2**d, 0), (22 % 2**d, 1)):
+            population = MaskedParityPopulation(Concept(d, r, a), 1, 0)
+            assert run(learner, LegalOracle(HONEST[name](population), population)) == population.concept
+
+
+def test_the_biased_oracle_defeats_the_bent_learner_at_d_4() -> None:
+    """At d = 4 and tau = 2^(-8/3) the oracle that leans against the sign makes the bent learner wrong about every concept."""
+    learner = bent_learner(4, 2 ** (-8 / 3))
+    for r in range(16):
+        population = MaskedParityPopulation(Concept(4, r, r & 1), 1, 0)
+        assert run(learner, LegalOracle(BiasedOracle(population, against), population)).error(population.concept) >= 0.25
+
+
+def test_the_null_oracle_says_nothing_it_need_not() -> None:
+    """Leaning towards random labels, the oracle answers the null exactly wherever the target is within tau of it, and stays legal elsewhere."""
+    everything = masked_parity(4)
+    null = everything.unlabelled_population(1, 0)
+    for index in (0, 9, 30):
+        population = everything.population(index, 1, 0)
+        learner = bent_learner(4, 2 ** (-8 / 3))
+        assert LegalOracle(NullOracle(population, null), population).answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
+        wins = run(two_round_learner(4), LegalOracle(NullOracle(population, null), population))
+        assert (wins.r, wins.a) == (index >> 1, index & 1)
+
+
+def test_the_model_is_the_type() -> None:
+    """The bent learner is non-adaptive and the two-round learner adaptive, as SQ and as local algorithms."""
+    clients = enough_clients(1.0, 0.1)
+    assert_type(bent_learner(4, 0.1), Nonadaptive[StatisticalQuery, float, Concept])
+    assert_type(two_round_learner(4), Adaptive[StatisticalQuery, float, Concept])
+    assert_type(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Nonadaptive[LocalQuery, Tally, Concept])
+    assert_type(local_from_sq(two_round_learner(4), 1.0, clients), Adaptive[LocalQuery, Tally, Concept])
+    assert isinstance(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Nonadaptive)
+
+
+def test_learners_run_on_samples_and_locally() -> None:
+    """The same learners run on an empirical oracle and, through local_from_sq, on randomized reports; failure probability below 1e-6 by Hoeffding."""
+    population = MaskedParityPopulation(Concept(4, 11, 1), 1_500_000, 8)
+    for learner in (bent_learner(4, 0.11), two_round_learner(4)):
+        assert run(learner, EmpiricalOracle(population, 6_000)) == population.concept
+    clients = enough_clients(1.0, 1e-7)
+    noise = KeyedNoise(4)
+    assert run(local_from_sq(bent_learner(4, 0.11), 1.0, clients), PopulationOracle(population, noise, 1, 1.0)) == population.concept
+    assert run(local_from_sq(two_round_learner(4), 1.0, clients), PopulationOracle(population, noise, 1, 1.0)) == population.concept
+
+
+def test_classes_are_what_their_names_say() -> None:
+    """Named classes have the right sizes, distinct concepts and labels by their definitions; unknown ones are refused."""
+    sizes = {"parities": 16, "monotone-conjunctions": 16, "signed-conjunctions": 81, "thresholds": 16, "stumps": 8, "points": 16, "masked-parity": 32}
+    for name, size in sizes.items():
+        concepts = build_class(name, {"d": 4})
+        assert concepts.size == size == len(np.unique(concepts.labels, axis=0))
+    assert build_class("juntas", {"d": 6, "k": 3}).size == 4524
+    conjunction = build_class("signed-conjunctions", {"d": 3}).labelled(1 + 2 * 9)  # x0 and not x2
+    assert ((conjunction["y"] == 1) == ((conjunction["x0"] == 1) & (conjunction["x2"] == 0))).all()
+    concept = masked_parity(3).labelled(2 * 5 + 1)
+    population = MaskedParityPopulation(Concept(3, 5, 1), 4000, 2).batch(0, 4000)
+    known = {(x, i, b): y for x, i, b, y in zip(*(concept[name].tolist() for name in ("x", "i", "b", "y")), strict=True)}
+    assert all(known[x, i, b] == y for x, i, b, y in zip(*(population[name].tolist() for name in ("x", "i", "b", "y")), strict=True))
+    for name, params in (("nothing", {"d": 3}), ("parities", {}), ("parities", {"d": 99}), ("juntas", {"d": 3, "k": 4})):
+        with pytest.raises(InputError):
+            build_class(name, params)
+    with pytest.raises(InputError, match="sign matrix"):
+        sign_matrix(np.array([[1, 0], [1, 1]]))
+
+
+def test_adversaries_refuse_what_they_cannot_play() -> None:
+    """Errors out of range, classes too large for pairs, and domains too large to enumerate are refused."""
+    with pytest.raises(InputError, match="alpha"):
+        VersionSpaceOracle(parities(3), 0.0)
+    with pytest.raises(InputError, match="count"):
+        VersionSpaceOracle(parities(13), 0.1)
+    with pytest.raises(InputError, match="enumerated"):
+        MidpointOracle(21, 0, 0).answer((StatisticalQuery(MaskedBit(21, 0), 0.1),))
+    with pytest.raises(InputError, match="no column"):
+        VersionSpaceOracle(parities(3), 0.1).answer((StatisticalQuery(Question("age > 3"), 0.1),))
+    assert len(label(parities(2).points, np.ones(4, dtype=np.int8))) == 4

@@ -1,0 +1,299 @@
+"""The protocols: results beside the truth, parameters refused, laws that agree with the clients drawn, and the same answer however the work is cut."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.bounds.masked_parity import masked_parity_clients
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.masked_parity.concept import Concept
+from local_dp.masked_parity.population import MaskedParityPopulation
+from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
+from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.populations.table import Rows
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.mean import Mean
+from local_dp.protocols.registry import PROTOCOLS, find_protocol
+from local_dp.protocols.statistical_queries import StatisticalQueries
+from local_dp.protocols.survey import Survey
+from local_dp.queries.base import Query
+from local_dp.records import Records
+from local_dp.tallies import Tally
+
+ALPHA = 1e-6
+ALL: list[Protocol[Any]] = [
+    *(kind() for kind in PROTOCOLS.values()),
+    Survey(p=0.9),
+    Frequency(k=40),
+    Frequency(labels=("red", "green", "blue"), column="colour"),
+    Mean(low=-10.0, high=30.0, p=0.001),
+    StatisticalQueries(t=1),
+    MaskedParityLearner(d=11, r=1234, a=1),
+]
+
+
+def by_client(protocol: Protocol[Any], epsilon: float, clients: int, seed: int) -> tuple[Any, Population, PopulationOracle]:
+    """One run of a protocol in the population tier: its result, the population and the oracle."""
+    population = protocol.synthetic(clients, seed)
+    oracle = PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
+    return run(protocol.algorithm(epsilon, clients), oracle), population, oracle
+
+
+@pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
+def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: Protocol[Any]) -> None:
+    """With the default number of clients, the result is within its tolerance or exact: at most 12 of 60 runs fail (each fails with probability 1/20: 1e-5)."""
+    clients, failures = protocol.clients(1.0), 0
+    tolerance = getattr(protocol, "tolerance", 0.1 if isinstance(protocol, StatisticalQueries) else 0.0)
+    if isinstance(protocol, Mean):
+        tolerance *= protocol.bounded.high - protocol.bounded.low
+    for seed in range(60):
+        population = protocol.synthetic(clients, seed)
+        result = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0))
+        failures += protocol.true_error(result, population) > tolerance
+    assert failures <= 12
+    assert stats.binom.sf(12, 60, 0.05) < 2e-5
+
+
+@pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
+def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: Protocol[Any]) -> None:
+    """A run asks every client once, spends exactly epsilon, and describes its result as plain data."""
+    clients = 3000
+    result, population, oracle = by_client(protocol, 1.0, clients, 5)
+    assert sum(summary.n for summary in oracle.rounds) == clients
+    assert oracle.ledger.max_spent == 1.0
+    assert (len(oracle.rounds) > 1) == (protocol.model() == "LI")
+    assert isinstance(protocol.algorithm(1.0, clients), Adaptive if protocol.model() == "LI" else Nonadaptive)
+    assert protocol.true_error(result, population) >= 0
+    assert protocol.describe(result)
+    assert str(protocol.describe(result)) == str(protocol.describe(by_client(protocol, 1.0, clients, 5)[0]))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7])
+@pytest.mark.parametrize("chunk", [64, 1000, 1 << 16])
+def test_results_do_not_depend_on_chunks_or_threads(workers: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tallies are equal whatever the chunk size and the number of threads; digests whatever the number of threads."""
+    tallies: dict[str, list[Any]] = {}
+    digests: dict[str, list[Any]] = {}
+    for cores, size in ((1, 1 << 16), (workers, chunk), (1, chunk)):
+        monkeypatch.setattr("local_dp.oracles.local.population.CHUNK", size)
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        for protocol in (Survey(), Frequency(k=40), MaskedParityLearner(d=5), StatisticalQueries()):
+            result, _, oracle = by_client(protocol, 1.0, 9999, 6)
+            tallies.setdefault(protocol.name, []).append(str(protocol.describe(result)))
+            digests.setdefault(protocol.name, []).append([summary.digest for summary in oracle.rounds])
+    for name, results in tallies.items():
+        assert len(set(results)) == 1, name
+        assert digests[name][1] == digests[name][2], name
+
+
+@pytest.mark.parametrize(("name", "settings"), [
+    ("survey", {"p": "0"}), ("survey", {"p": "1.5"}), ("survey", {"p": "nan"}), ("survey", {"p": "x"}), ("survey", {"tolerance": "0"}),
+    ("survey", {"question": "yes =="}), ("survey", {"colour": "red"}), ("frequency", {"k": "1"}), ("frequency", {"k": "4097"}), ("frequency", {"k": "2.5"}),
+    ("frequency", {"labels": "a"}), ("frequency", {"labels": "a;a"}), ("frequency", {"tolerance": "-1"}), ("mean", {"low": "1", "high": "0"}),
+    ("mean", {"low": "nan"}), ("mean", {"high": "inf"}), ("mean", {"low": "-1e308", "high": "1e308"}), ("mean", {"p": "0"}), ("sq", {"t": "0"}),
+    ("sq", {"t": "11"}), ("sq", {"tolerances": "0.1;0.2"}), ("sq", {"tolerances": "x"}), ("sq", {"tolerances": "0"}), ("sq", {"queries": "a >"}),
+    ("masked-parity", {"d": "0"}), ("masked-parity", {"d": "65"}), ("masked-parity", {"d": "4", "r": "16"}), ("masked-parity", {"r": "-1"}),
+    ("masked-parity", {"a": "2"}), ("masked-parity", {"d": "four"}),
+])  # fmt: skip
+def test_bad_parameters_are_one_line_input_errors(name: str, settings: dict[str, str]) -> None:
+    """A parameter out of its domain is refused with one line when the protocol is made, or at the latest when its algorithm is."""
+    with pytest.raises(InputError) as error:
+        find_protocol(name).from_settings(settings).algorithm(1.0, 100)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", list(PROTOCOLS))
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf"), 25.0])
+def test_a_bad_epsilon_is_an_input_error(name: str, epsilon: float) -> None:
+    """No protocol runs at an epsilon that is not a positive number of at most 24."""
+    with pytest.raises(InputError, match="epsilon"):
+        run(find_protocol(name)().algorithm(epsilon, 1000), AggregateOracle(find_protocol(name)().synthetic(1000, 1), np.random.default_rng(1), 1.0))
+
+
+def test_protocols_on_tables_check_what_they_read() -> None:
+    """A table without the column, or a protocol that takes no table, is an InputError that names what there is."""
+    records = Records({"age": np.array([20.0, 40.0, 60.0]), "city": np.array(["Rome", "Oslo", "Rome"])})
+    for protocol in (Survey(question="x > 1"), Frequency(column="x"), Mean(column="x", low=0.0, high=1.0), StatisticalQueries(queries=("x > 1",))):
+        with pytest.raises(InputError, match="no column 'x'; there are age, city"):
+            protocol.for_table(records)
+    for wrong in (MaskedParityLearner(), Mean(column="age"), Mean(column="city", low=0.0, high=1.0), StatisticalQueries(), Survey(question="city > 1")):
+        with pytest.raises(InputError):
+            wrong.for_table(records)
+    assert Frequency(column="city").for_table(records).labels == ("Oslo", "Rome")
+    mean = Mean(column="age", low=0.0, high=100.0).for_table(records)
+    estimate = run(mean.algorithm(20.0, 3), PopulationOracle(Rows(records), KeyedNoise(1), 1, 20.0))
+    assert mean.true_error(estimate, Rows(records)) == pytest.approx(abs(float(estimate.value) - 40), abs=1e-3)  # the lattice rounds by 100 / 2^17
+
+
+@pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
+def test_laws_agree_with_the_clients_drawn(protocol: Protocol[Any]) -> None:
+    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run: chi-square, alpha 1e-6."""
+    n = 200_000
+    population = protocol.synthetic(n, 8)
+    for query in queries_of(protocol, population):
+        law = population.law(query)
+        assert abs(law.sum() - 1) < 1e-12
+        counts = np.bincount(query(population.batch(0, n)).astype(np.int64) - query.domain.low, minlength=query.domain.size)
+        assert fits(counts, law), query
+
+
+def queries_of(protocol: Protocol[Any], population: Population) -> list[Query]:
+    """The queries that a run of the protocol asks."""
+    asked: list[Query] = []
+
+    class Listening:
+        def __init__(self) -> None:
+            self.oracle = AggregateOracle(population, np.random.default_rng(0), 20.0)
+
+        def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+            asked.extend(query.query for query in queries)
+            return self.oracle.answer(queries)
+
+    run(protocol.algorithm(20.0, population.size), Listening())
+    return asked
+
+
+def fits(counts: np.ndarray, law: np.ndarray) -> bool:
+    """Chi-square at ALPHA, entries with fewer than 10 expected merged."""
+    expected = law * counts.sum()
+    rare = expected < 10
+    observed, expected = np.append(counts[~rare], counts[rare].sum()), np.append(expected[~rare], expected[rare].sum())
+    if expected[-1] < 10:  # too few for chi-square even together: by Markov's inequality
+        if observed[-1] > expected[-1] / ALPHA:
+            return False
+        observed, expected = observed[:-1], expected[:-1]
+    return len(observed) < 2 or float(stats.chisquare(observed, expected, sum_check=False).pvalue) > ALPHA
+
+
+def test_a_wrong_law_is_noticed() -> None:
+    """A population whose law forgets the label of r does not fit its clients."""
+    learner = MaskedParityLearner(d=4, r=5, a=1)
+    population = learner.synthetic(100_000, 8)
+    query = MaskedIndex(4)
+    values = query(population.batch(0, population.size)).astype(np.int64)
+    counts = np.bincount(values - query.domain.low, minlength=query.domain.size)
+    assert fits(counts, population.law(query))
+    assert not fits(counts, MaskedParityPopulation(Concept(4, 6, 1), 1, 0).law(query))
+    assert not fits(np.bincount(values[::1] * 0 - query.domain.low, minlength=query.domain.size), population.law(query))
+
+
+@pytest.mark.parametrize("r", [0b0110, 0b0111])
+def test_the_law_of_a_parity_query_with_right_and_wrong_r(r: int) -> None:
+    """The parity query of r gives the sign of a, that of any other r a uniform sign, in law and in the clients drawn."""
+    population = MaskedParityLearner(d=4, r=0b0110, a=1).synthetic(100_000, 2)
+    query = MaskedParity(4, r)
+    counts = np.bincount(query(population.batch(0, 100_000)).astype(np.int64) + 1, minlength=3)
+    assert fits(counts, population.law(query))
+    assert population.law(query).tolist() == ([0.5, 0.5, 0.0] if r == 0b0110 else [0.25, 0.5, 0.25])
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_concept_error_is_exact(d: int) -> None:
+    """Concept.error equals the share of all (x, i, b) on which two concepts differ, for every pair of concepts."""
+
+    def labels(concept: Concept) -> list[int]:
+        odd = [((concept.r & x).bit_count() + concept.a) % 2 if b == 0 else concept.r >> i & 1 for x, i, b in product(range(2**d), range(d), range(2))]
+        return [1 - 2 * bit for bit in odd]
+
+    concepts = [Concept(d, r, a) for r in range(2**d) for a in range(2)]
+    for first, second in product(concepts, concepts):
+        differ = sum(one != other for one, other in zip(labels(first), labels(second), strict=True))
+        assert first.error(second) == pytest.approx(differ / (2**d * d * 2), abs=1e-15)
+
+
+def test_masked_parity_examples_are_labelled_by_their_concept() -> None:
+    """Every synthetic example satisfies y = (-1)^(<r,x> + a) where b = 0 and (-1)^(r_i) where b = 1, for d up to 64."""
+    for d in (1, 5, 33, 64):
+        population = MaskedParityLearner(d=d).synthetic(500, 3)
+        concept, records = population.concept, population.batch(0, 500)
+        for x, i, b, y in zip(*(records[column].tolist() for column in "xiby"), strict=True):
+            assert 0 <= x < 1 << d
+            assert 0 <= i < d
+            assert y == (-1) ** ((x & concept.r).bit_count() + concept.a if b == 0 else concept.r >> i & 1)
+
+
+@pytest.mark.parametrize(("d", "clients"), [(4, 1500), (8, 7000), (16, 33_000)])
+def test_masked_parity_recovers_r_and_a_in_nine_of_ten_trials(d: int, clients: int) -> None:
+    """At epsilon 1, (r, a) is exact in at least 360 of 400 population trials."""
+    learner, exact = MaskedParityLearner(d=d), 0
+    for seed in range(400):
+        result, population, _ = by_client(learner, 1.0, clients, seed)
+        exact += learner.true_error(result, population) == 0
+    assert exact >= 360, f"{exact} of 400"
+
+
+@dataclass(frozen=True)
+class MaskNotAsked(MaskedParityLearner):
+    """The wrong twin: guesses that the mask is 0."""
+
+    def describe(self, result: Concept) -> dict[str, Any]:
+        return super().describe(Concept(result.d, result.r, 0))
+
+    def true_error(self, result: Concept, population: Population) -> float:
+        return super().true_error(Concept(result.d, result.r, 0), population)
+
+
+def test_a_learner_that_guesses_the_mask_fails() -> None:
+    """A learner without the second round's answer is right in about half of the trials, far below 90 %."""
+    learner = MaskNotAsked(d=4)
+    runs = [by_client(learner, 1.0, 1500, seed)[:2] for seed in range(100)]
+    assert sum(learner.true_error(result, population) == 0 for result, population in runs) < 75
+
+
+@pytest.mark.parametrize("d", range(1, 65))
+def test_masked_parity_runs_at_any_d(d: int) -> None:
+    """For every d from 1 to 64, the clients that bounds ask for at failure probability 1e-8 recover a random concept exactly, in law."""
+    learner = MaskedParityLearner(d=d)
+    clients = masked_parity_clients(d, 10.0, 1e-8)
+    population = learner.synthetic(clients, d)
+    result = run(learner.algorithm(10.0, clients), AggregateOracle(population, np.random.default_rng(d), 10.0))
+    assert learner.true_error(result, population) == 0
+
+
+@pytest.mark.parametrize("d", [1, 7, 64])
+def test_masked_parity_runs_over_clients_at_awkward_d(d: int) -> None:
+    """Client by client too, at the smallest, an odd and the largest d."""
+    learner = MaskedParityLearner(d=d)
+    result, population, _ = by_client(learner, 10.0, masked_parity_clients(d, 10.0, 1e-8), 3)
+    assert learner.true_error(result, population) == 0
+
+
+def test_too_few_clients_are_an_input_error() -> None:
+    """One client cannot play two rounds, three cannot answer four queries, none cannot answer anything."""
+    for protocol, clients in ((MaskedParityLearner(), 1), (StatisticalQueries(), 3), (Survey(), 0)):
+        with pytest.raises(InputError):
+            protocol.algorithm(1.0, clients)
+    with pytest.raises(InputError):
+        Survey().synthetic(0, 1)
+
+
+def test_finite_populations_with_negligible_kinds() -> None:
+    """Shares so small that their sums reach 1 in floats make a population all the same."""
+    kinds = Records({"v": np.arange(4)})
+    population = Finite(kinds, [1.0, 1e-30, 1e-30, 1e-30], 1000, 1)
+    assert set(population.batch(0, 1000)["v"].tolist()) == {0}
+    assert Mean(p=1e-4).synthetic(100, 1).batch(0, 100)["value"].max() < 0.1
+
+
+@pytest.mark.parametrize("t", [1, 4, 10])
+def test_statistical_queries_share_clients_in_proportion(t: int) -> None:
+    """Every query of `sq` gets its own clients, all are used, and with the default number each gets exactly what it needs."""
+    protocol = StatisticalQueries(t=t, tolerances=tuple(f"{0.1 + 0.05 * place:.2f}" for place in range(t)))
+    for clients in (protocol.clients(1.0), t, 10 * t + 3):
+        cohorts = [query.cohort for query in protocol.algorithm(1.0, clients).queries]
+        assert [cohort.start for cohort in cohorts] == [0, *(cohort.stop for cohort in cohorts[:-1])]
+        assert cohorts[-1].stop == clients
+        if clients == protocol.clients(1.0):
+            assert all(len(cohort) == needed for cohort, needed in zip(cohorts, protocol._needed(1.0), strict=True))

@@ -1,0 +1,213 @@
+"""Queries: the value of each record, always inside the declared domain, and hostile names or parameters refused with a code."""
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from local_dp.errors import InputError, RefusedError
+from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.base import Query
+from local_dp.queries.numbers import STEPS
+from local_dp.queries.registry import QUERIES
+from local_dp.queries.tables import Bounded, Category, Question
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.records import Records
+
+ODD: st.SearchStrategy[Any] = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**64), 2**64), st.floats(), st.text(max_size=8), st.binary(max_size=4), st.lists(st.integers(), max_size=3),
+    st.tuples(st.text(max_size=2), st.text(max_size=2)), st.dictionaries(st.text(max_size=2), st.integers(), max_size=2),
+)  # fmt: skip
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    name=st.one_of(st.sampled_from(list(RANDOMIZERS)), st.text(max_size=8)),
+    params=st.dictionaries(st.sampled_from(["epsilon", "k", "steps", "word_bits", "x"]), ODD),
+)
+def test_any_randomizer_request_is_built_or_refused(name: str, params: dict[str, Any]) -> None:
+    """Whatever the parameters, the registry builds a randomizer that declares a domain, or refuses with a code."""
+    try:
+        randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **params})
+    except RefusedError as refused:
+        assert refused.code in ("unknown-randomizer", "bad-parameters")  # noqa: PT017  # some are built, some refused
+        return
+    assert randomizer.domain.size >= 2
+    assert randomizer.params().keys() >= params.keys()
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    name=st.one_of(st.sampled_from(sorted(QUERIES)), st.text(max_size=8)),
+    params=st.dictionaries(st.sampled_from(["text", "column", "labels", "low", "high", "d", "r"]), ODD),
+)
+def test_any_query_request_is_built_or_refused(name: str, params: dict[str, Any]) -> None:
+    """Whatever the parameters, a query is built and declares a domain, or is refused with a code."""
+    try:
+        query = QUERIES.build(name, params)
+    except RefusedError as refused:
+        assert refused.code in ("unknown-query", "bad-parameters")  # noqa: PT017
+        return
+    assert query.domain.size >= 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [Question("a > 0"), Category("city", ("Oslo", "Rome")), Bounded("b", -1.0, 2.5), MaskedIndex(5), MaskedParity(64, 2**64 - 1)],
+)
+def test_queries_travel_by_name_and_parameters(query: Query) -> None:
+    """A query is rebuilt equal from its name and parameters."""
+    assert QUERIES.build(query.name, query.params()) == query
+
+
+def test_a_category_is_the_position_of_its_label() -> None:
+    """Labels in any order, numbers as text, the fast path of 0..k-1, and what is in no list counts as the first label."""
+    records = Records({"city": np.array(["Rome", "Oslo", "Bonn"]), "n": np.array([3, 1, 7]), "f": np.array([3.0, 1.5, math.nan]), "i": np.array([0, 2, -1])})
+    assert Category("city", ("Rome", "Bonn", "Oslo"))(records).tolist() == [0, 2, 1]
+    assert Category("city", ("Paris", "Rome"))(records).tolist() == [1, 0, 0]
+    assert Category("n", ("7", "3"))(records).tolist() == [1, 0, 0]
+    assert Category("f", ("0", "3", "1.5"))(records).tolist() == [1, 2, 0]
+    assert Category("i", ("0", "1", "2"))(records).tolist() == [0, 2, 0]
+
+
+def test_a_bounded_number_is_clipped_and_rounded_to_its_lattice() -> None:
+    """Out of bounds counts as the bound, missing as the midpoint, infinity as an end; nothing leaves the domain."""
+    query = Bounded("v", -1.0, 3.0)
+    records = Records({"v": np.array([-5.0, -1.0, 0.0, 3.0, 9.0, math.nan, math.inf, -math.inf])})
+    quarter = STEPS // 4
+    assert query(records).tolist() == [0, 0, quarter, 4 * quarter, 4 * quarter, 2 * quarter, 4 * quarter, 0]
+    assert query.in_units(np.array([0.0, 0.5, 1.0])).tolist() == [-1.0, 1.0, 3.0]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    values=st.lists(st.floats(allow_nan=True), min_size=1, max_size=20),
+    low=st.floats(-1e300, 1e300),
+    width=st.floats(1e-300, 1e300),
+)
+def test_a_bounded_value_always_lies_in_its_domain(values: list[float], low: float, width: float) -> None:
+    """For any bounds and any column, every value is a level."""
+    if not low < low + width:
+        return
+    query = Bounded("v", low, low + width)
+    with np.errstate(over="ignore"):
+        levels = query(Records({"v": np.array(values)}))
+    assert query.domain.clip(levels).tolist() == levels.tolist()
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (-1e308, 1e308)])
+def test_bounds_without_a_finite_range_are_refused(low: float, high: float) -> None:
+    """Bounds are finite, in order, and a finite distance apart."""
+    with pytest.raises(InputError, match="bounds"):
+        Bounded("v", low, high)
+
+
+def test_masked_queries_read_the_label_where_it_tells() -> None:
+    """Round one gives y at symbol i where b = 1, round two y * (-1)^<r,x> where b = 0, else null."""
+    x, i, b, y = (
+        np.array([5, 5, 3], dtype=np.uint64),
+        np.array([2, 0, 1], dtype=np.uint8),
+        np.array([1, 0, 0], dtype=np.uint8),
+        np.array([-1, -1, 1], dtype=np.int8),
+    )
+    records = Records({"x": x, "i": i, "b": b, "y": y})
+    assert MaskedIndex(3)(records).tolist() == [-3, 0, 0]
+    assert MaskedParity(3, 4)(records).tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize("wrong", [np.array(["a"]), np.array([0.5])])
+@pytest.mark.parametrize("column", ["x", "i", "b", "y"])
+def test_masked_queries_refuse_columns_of_another_type(column: str, wrong: np.ndarray) -> None:
+    """A table with a text or fractional column where an example's part should be is an InputError, on the schema alone; other whole types are read."""
+    whole = {name: np.array([1], dtype=dtype) for name, dtype in (("x", "i8"), ("i", "i4"), ("b", "?"), ("y", "u8"))}
+    records = Records({**whole, column: wrong})
+    for query in (MaskedIndex(4), MaskedParity(4, 3)):
+        if column in ("x", "i") and column != ("i" if isinstance(query, MaskedIndex) else "x"):
+            continue
+        for rows in (slice(0, 1), slice(0, 0)):
+            with pytest.raises(InputError, match=f"column '{column}'"):
+                query(records.take(rows))
+        assert np.issubdtype(query(Records(whole)).dtype, np.integer)
+
+
+def test_a_query_and_a_randomizer_must_share_a_domain() -> None:
+    """A local query whose randomizer takes other values is refused when it is written."""
+    with pytest.raises(InputError, match="takes"):
+        LocalQuery(Question("a > 0"), GRR(1.0, k=3), Cohort(0, 1))
+    LocalQuery(Question("a > 0"), BinaryRR(1.0), Cohort(0, 1))
+
+
+ANY_PARAMETERS: dict[str, dict[str, Any]] = {
+    "question": {"text": "x > 1"},
+    "category": {"column": "x", "labels": ("a", "b")},
+    "bounded": {"column": "x", "low": 0.0, "high": 1.0},
+    "masked-index": {"d": 4},
+    "masked-parity": {"d": 4, "r": 3},
+    "masked-bit": {"d": 4, "j": 1},
+    "masked-coset": {"d": 4, "k": 2, "s": 1},
+    "masked-random": {"d": 4, "seed": 1},
+    "masked-indicator": {"d": 4, "j": 1},
+    "masked-disagreement": {"d": 4, "r": 1},
+    "masked-list": {"d": 4, "r": 1, "free": 1},
+    "masked-bent": {"d": 4},
+    "parity-example": {"d": 4},
+    "correlation": {"label": "y", "columns": ("x",)},
+    "signed-label": {"condition": "x > 1", "label": "y"},
+    "product": {"factors": ("x", "y")},
+    "mistake": {"columns": ("x",), "label": "y", "weights": ("1.0",)},
+    "descent": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": ("1.0",), "coordinate": 0},
+    "nearest-centre": {"columns": ("x",), "centres": ("0.0", "1.0"), "centre": 0},
+    "centre-sum": {"columns": ("x",), "centres": ("0.0", "1.0"), "centre": 0},
+}
+
+
+@pytest.mark.parametrize("column", [np.array(["a"]), np.array([0.5]), np.array([1]), np.array([1], dtype=np.uint8)], ids=lambda column: str(column.dtype))
+@pytest.mark.parametrize("name", QUERIES)
+def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndarray) -> None:
+    """On columns of any type a query gives values of its domain or an InputError, and no row decides which: a server may ask a table anything."""
+    query = QUERIES.build(name, ANY_PARAMETERS[name])
+    records = Records(dict.fromkeys("xiby", column))
+    outcomes = []
+    for rows in (0, 1):
+        try:
+            values = query(records.take(slice(0, rows)))
+        except InputError:
+            outcomes.append("refused")
+        else:
+            assert query.domain.clip(values).shape == (rows,)
+            outcomes.append("answered")
+    assert outcomes[0] == outcomes[1]
+
+
+EXTREMES = np.array([0.0, -0.0, 5e-324, 1e-300, 1.0, -1e308, 1.7e308, np.inf, -np.inf, np.nan])
+SHARP: dict[str, dict[str, Any]] = {  # parameters under which finite numbers overflow
+    "bounded": {"column": "x", "low": -1e-300, "high": 1e-300},
+    "product": {"factors": ("x", "y"), "bound": 1e-300},
+    "mistake": {"columns": ("x", "b"), "label": "y", "weights": ("1e300", "-1e300")},
+    "descent": {"loss": "logistic", "columns": ("x", "b"), "label": "y", "weights": ("1e300", "-1e300"), "coordinate": 0, "bound": 1e-300},
+    "nearest-centre": {"columns": ("x", "y"), "centres": ("1e300", "0.0", "-1e300", "1e308"), "centre": 1},
+    "centre-sum": {"columns": ("x", "y"), "centres": ("1e300", "0.0", "-1e300", "1e308"), "centre": 1, "bound": 1e-300},
+}
+
+
+@pytest.mark.parametrize("name", SHARP)
+def test_no_record_makes_a_query_warn(name: str) -> None:
+    """Whatever number a record holds, its value is inside the domain and numpy says nothing: a warning for some records only can be timed."""
+    query = QUERIES.build(name, SHARP[name])
+    pairs = np.array(np.meshgrid(EXTREMES, EXTREMES)).reshape(2, -1)
+    records = Records({"x": pairs[0], "y": pairs[1], "b": pairs[0][::-1].copy()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values = query.values(records)
+        for client in range(len(records)):
+            assert query.values(records.take(slice(client, client + 1)))[0] == values[client]
+    assert query.domain.low <= values.min() <= values.max() <= query.domain.high
+    with pytest.warns(RuntimeWarning):  # the wrong twin: the bare query warns for some of these records
+        query(records)

@@ -1,0 +1,158 @@
+"""Real processes killed in the middle of a round, on real brokers: everybody who lives is counted exactly once."""
+
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from experiments.tiers.execute import execute
+from experiments.tiers.outcome import Outcome
+from experiments.tiers.settings import Randomness, Settings
+from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.protocols.survey import Survey
+from server.remote import RoundProgress, filters
+from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.builders import SEED
+from tests.tiers.test_tiers import run_tier, told
+
+
+def members() -> list[psutil.Process]:
+    """The member processes of the run that this process has started."""
+    helpers = [child for child in psutil.Process().children() if "clients.helper" in child.cmdline()]
+    return [member for helper in helpers for member in helper.children()]
+
+
+def broker_process() -> psutil.Process:
+    """The embedded broker of the run that this process has started."""
+    return next(child for child in psutil.Process().children() if "local_dp.bus.broker" in child.cmdline())
+
+
+def kill(processes: list[psutil.Process]) -> None:
+    """SIGKILL, without a word."""
+    for process in processes:
+        process.kill()
+
+
+def run_with(disturb: Callable[[], None], clients: int, **options: Any) -> Outcome:
+    """A survey that is disturbed once, when its round has just begun."""
+    done = False
+
+    def once(progress: RoundProgress) -> None:
+        nonlocal done
+        if not done:
+            done = True
+            disturb()
+
+    protocol = Survey()
+    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), **options)
+    outcome = execute(settings, once)
+    assert done
+    return outcome
+
+
+def assert_counted_once(outcome: Outcome, clients: int, at_most_lost: int) -> None:
+    """Everybody is answered or missing, only the killed can be missing, and the estimate uses those that came."""
+    counts = outcome.counts
+    assert counts.asked == clients
+    assert counts.answered + counts.missing == clients
+    assert counts.missing <= at_most_lost
+    assert outcome.result.n == outcome.rounds[0].n == counts.answered
+    assert counts.conflicting == 0
+
+
+def test_clients_killed_in_mid_round() -> None:
+    """Ten of sixty client processes stopped at the start of the round and then killed: the fifty others are counted, and the ten are missing."""
+    stopped: list[psutil.Process] = []
+
+    def stop() -> None:
+        stopped.extend(members()[:10])
+        for member in stopped:
+            member.send_signal(signal.SIGSTOP)
+        threading.Timer(1.0, lambda: kill(stopped)).start()
+
+    outcome = run_with(stop, 60, tier="processes", quorum=0.5, deadline=20.0)
+    assert_counted_once(outcome, 60, 10)
+    assert outcome.seconds[0] < 20.0
+
+
+def test_a_host_killed_in_mid_round() -> None:
+    """One of four hosts killed at the start of the round: the clients of the others are counted once."""
+    outcome = run_with(lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, quorum=0.5, deadline=20.0)
+    assert_counted_once(outcome, 4000, 1000)
+
+
+def test_the_embedded_broker_killed_in_mid_round() -> None:
+    """The broker dies and is started again: every client process is still counted, once, and the reports are those of an undisturbed run."""
+    outcome = run_with(lambda: kill([broker_process()]), 60, tier="processes", quorum=1.0, deadline=60.0)
+    assert_counted_once(outcome, 60, 0)
+    assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 60, "population"))
+
+
+@needs_mosquitto
+def test_mosquitto_with_its_default_queue_killed_in_mid_round(tmp_path: Path) -> None:
+    """5,000 logical clients in 25 hosts on a Mosquitto in default configuration that is killed and restarted in mid-round: 5,000 of 5,000."""
+    with mosquitto(tmp_path) as broker:
+        outcome = run_with(broker.restart, 5000, tier="hosts", hosts=25, broker=broker.url, quorum=1.0, deadline=60.0)
+    assert_counted_once(outcome, 5000, 0)
+    assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 5000, "population"))
+
+
+@needs_mosquitto
+def test_a_host_killed_on_mosquitto(tmp_path: Path) -> None:
+    """5,000 logical clients in 25 hosts on a default Mosquitto, two hosts killed at the start of the round."""
+    with mosquitto(tmp_path) as broker:
+        outcome = run_with(lambda: kill(members()[:2]), 5000, tier="hosts", hosts=25, broker=broker.url, quorum=0.5, deadline=20.0)
+    assert_counted_once(outcome, 5000, 400)
+
+
+@needs_mosquitto
+@pytest.mark.parametrize(("tier", "clients"), [("processes", 60), ("hosts", 5000)])
+def test_replies_sent_twice_count_once(tier: Any, clients: int, tmp_path: Path) -> None:
+    """A stranger on the broker repeats every reply it sees: duplicates are counted as such and change nothing."""
+    import asyncio
+
+    with mosquitto(tmp_path) as broker:
+        stop = threading.Event()
+
+        async def repeat() -> None:
+            bus = MqttBus(Address.parse(broker.url), "repeater", [filters("+")[0]])
+            seen = set()
+            async for event in bus.messages(5.0):
+                if stop.is_set():
+                    return
+                payload = getattr(event, "payload", None)
+                if payload is not None and payload not in seen:
+                    seen.add(payload)
+                    await bus.publish(event.topic, payload)  # type: ignore[union-attr]
+
+        async def bounded() -> None:
+            task = asyncio.create_task(repeat())
+            while not stop.is_set():
+                await asyncio.sleep(0.05)
+            task.cancel()
+
+        repeater = threading.Thread(target=lambda: asyncio.run(bounded()))
+        repeater.start()
+        try:
+            protocol = Survey()
+            outcome = run_tier(protocol, clients, tier, broker=broker.url, hosts=25, quorum=1.0)
+        finally:
+            stop.set()
+            repeater.join()
+    assert_counted_once(outcome, clients, 0)
+    assert told(protocol, outcome) == told(protocol, run_tier(protocol, clients, "population"))
+
+
+def test_nothing_is_left_running() -> None:
+    """After a run no child of this process is alive, and no member of the run either."""
+    run_tier(Survey(), 20, "processes")
+    seen: list[psutil.Process] = []
+    run_with(lambda: seen.extend(members()), 20, tier="processes", quorum=1.0)
+    assert len(seen) == 20
+    _, alive = psutil.wait_procs(seen, timeout=0.5)  # the last instant of a process is not ours
+    assert [member for member in alive if member.status() != psutil.STATUS_ZOMBIE] == []
+    assert [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE] == []

@@ -1,0 +1,204 @@
+"""Client and coordinator, joined in memory without a bus."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from local_dp.errors import WireError
+from local_dp.populations.table import Rows
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.grr import GRR
+from local_dp.wire import Ask, Refusal, Reply, Request, encode
+from server.role import Round
+from tests.support.builders import RUN, population_oracle, request, role, survey_query, yes_records
+
+
+def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
+    assert len(answers) == 1
+    assert isinstance(answers[0], Refusal)
+    return answers[0].code
+
+
+def test_roles_agree_with_the_population() -> None:
+    """A request answered by two roles and tallied by the coordinator gives the population's tally and digest, bit for bit."""
+    records = yes_records(1000)
+    query = survey_query(1000)
+    oracle = population_oracle(Rows(records))
+    (expected,) = oracle.answer((query,))
+    round = Round(RUN, 1, (query,), _coin_key(oracle.coin_seed))
+    for start, stop in ((0, 300), (300, 1000)):
+        for answer in role(records.take(slice(start, stop)), start).handle(round.request()):
+            assert isinstance(answer, Reply)
+            round.accept(answer)
+    assert round.outstanding == 0
+    assert np.array_equal(round.tallies()[0].counts, expected.counts)
+    assert round.digest() == oracle.rounds[0].digest
+
+
+def _coin_key(seed: int) -> bytes:
+    from local_dp.noise import stream_key
+
+    return stream_key("coins", seed, 1)
+
+
+def test_the_same_request_gets_the_same_bytes_once_charged() -> None:
+    """A repeated request is answered with identical bytes and charged once, however often it comes."""
+    member, asked = role(yes_records(5)), request(survey_query(5))
+    first = [encode(answer) for answer in member.handle(asked)]
+    for _ in range(1000):
+        assert [encode(answer) for answer in member.handle(asked)] == first
+    assert member.ledger.max_spent == 1.0
+
+
+def test_another_request_under_the_same_round_is_refused() -> None:
+    """Changing the coins, the cohort, the parameters or the randomizer of an answered round gets a refusal, uncharged."""
+    member, asked = role(yes_records(5), budget=10.0), request(survey_query(5))
+    member.handle(asked)
+    changed = [
+        asked.model_copy(update={"coins": bytes(16)}),
+        request(survey_query(4)),
+        request(survey_query(5, randomizer=BinaryRR(0.5))),
+        request(survey_query(5, randomizer=GRR(1.0, k=2))),
+    ]
+    assert [_refusal(member.handle(other)) for other in changed] == ["equivocation"] * 4
+    assert member.ledger.max_spent == 1.0
+
+
+def test_the_budget_is_checked_before_anything_is_sampled() -> None:
+    """A client refuses the round that would exceed its budget, and every later one, without a reply."""
+    member = role(yes_records(5), budget=1.0)
+    half = survey_query(5, randomizer=BinaryRR(0.5))
+    codes = [member.handle(request(half, number=number))[0].kind for number in (1, 2, 3, 4)]
+    assert codes == ["reply", "reply", "refusal", "refusal"]
+    assert member.ledger.max_spent == 1.0
+    assert member.journal.get(RUN, 3) is None
+
+
+def test_a_round_is_charged_whole_or_not_at_all() -> None:
+    """When one cohort of a round is over budget, the clients of the other cohorts are not charged for a reply they do not give."""
+    member = role(yes_records(6), budget=1.0)
+    member.handle(request(survey_query(6, start=3)))
+    assert _refusal(member.handle(request(survey_query(3), survey_query(6, start=3), number=2))) == "budget"
+    assert member.handle(request(survey_query(3), number=3))[0].kind == "reply"
+
+
+def test_new_run_names_do_not_refill_the_budget() -> None:
+    """The lifetime budget holds across runs."""
+    member = role(yes_records(5), budget=1.0)
+    kinds = [member.handle(request(survey_query(5), run=f"run-{index}"))[0].kind for index in range(100)]
+    assert kinds == ["reply"] + ["refusal"] * 99
+
+
+def _asking(**changes: Any) -> Request:
+    asked = request(survey_query(5))
+    return asked.model_copy(update={"asks": (asked.asks[0].model_copy(update=changes),)})
+
+
+REFUSED = {
+    "unknown-randomizer": _asking(randomizer="telepathy"),
+    "unknown-query": _asking(query="telepathy"),
+    "bad-parameters": _asking(randomizer_params={"epsilon": -1.0}),
+    "bad-query": _asking(query_params={"text": "income > 3"}),
+}
+HOSTILE_EPSILONS = [0, -5, 0.0, -0.0, 5e-324, 1e-17, 25.0, 1e9, 2**62, "1", ("1",), ""]
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_what_a_client_cannot_run_it_refuses(code: str) -> None:
+    """An unknown randomizer or query, bad parameters or a column it does not have: a refusal with its code, uncharged."""
+    member = role(yes_records(5))
+    assert _refusal(member.handle(REFUSED[code])) == code
+    assert member.ledger.max_spent == 0
+
+
+@pytest.mark.parametrize("epsilon", HOSTILE_EPSILONS, ids=repr)
+def test_hostile_epsilons_change_nothing(epsilon: Any) -> None:
+    """An epsilon that is not a sensible number is refused, and the ledger does not move."""
+    member = role(yes_records(5), budget=24.0)
+    assert _refusal(member.handle(_asking(randomizer_params={"epsilon": epsilon}))) == "bad-parameters"
+    assert member.ledger.max_spent == 0
+
+
+def test_a_client_runs_only_what_its_own_list_allows() -> None:
+    """A randomizer that is installed but not on the client's list is refused."""
+    member = role(yes_records(5), allowed=frozenset({"grr"}))
+    assert _refusal(member.handle(request(survey_query(5)))) == "not-allowed"
+    assert member.handle(request(survey_query(5, randomizer=GRR(1.0, k=2))))[0].kind == "reply"
+
+
+def test_two_questions_to_one_client_in_a_round_are_refused() -> None:
+    """Overlapping cohorts of one request get a refusal, uncharged."""
+    member = role(yes_records(5), budget=2.0)
+    asked = request(survey_query(3))
+    twice = asked.model_copy(update={"asks": (*asked.asks, *request(survey_query(5, start=2)).asks)})
+    assert _refusal(member.handle(twice)) == "bad-request"
+    assert member.ledger.max_spent == 0
+
+
+def test_refusals_do_not_depend_on_the_record() -> None:
+    """Two records get the same refusal codes and message lengths for the same requests."""
+    requests = [*REFUSED.values(), request(survey_query(1)), request(survey_query(1), number=2)]
+    told = []
+    for value in (0, 1):
+        member = role(yes_records(1, share=value))
+        told.append([(answer.kind, len(encode(answer))) for asked in requests for answer in member.handle(asked)])
+    assert told[0] == told[1]
+
+
+def test_a_report_counts_once() -> None:
+    """Repeated reports are counted as duplicates, differing ones as conflicting, late ones as late; the first one stands."""
+    round = Round(RUN, 1, (survey_query(4),), bytes(16))
+    reply = Reply(run=RUN, round=1, member="m", start=0, width=1, reports=b"\x00\x01")
+    round.accept(reply)
+    round.accept(reply)
+    round.accept(reply.model_copy(update={"reports": b"\x01\x01"}))
+    assert (round.counts.answered, round.counts.duplicate, round.counts.conflicting) == (2, 4, 1)
+    round.close()
+    round.accept(Reply(run=RUN, round=1, member="m", start=2, width=1, reports=b"\x01"))
+    assert (round.counts.answered, round.counts.late, round.counts.missing) == (2, 1, 2)
+    assert round.tallies()[0].counts.tolist() == [[1, 1]]
+
+
+BAD_REPLIES: dict[str, dict[str, Any]] = {
+    "empty": {"reports": b""},
+    "beyond the cohort": {"start": 3, "reports": b"\x00\x00"},
+    "not asked": {"start": 9},
+    "the wrong width": {"width": 2, "reports": b"\x00\x00"},
+    "half a report": {"width": 2},
+    "outside the alphabet": {"reports": b"\x02"},
+}
+
+
+@pytest.mark.parametrize("name", BAD_REPLIES)
+def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
+    """A reply with the wrong clients, width or symbols raises WireError and changes nothing."""
+    round = Round(RUN, 1, (survey_query(4),), bytes(16))
+    data: dict[str, Any] = {"run": RUN, "round": 1, "member": "m", "start": 0, "width": 1, "reports": b"\x00"}
+    with pytest.raises(WireError):
+        round.accept(Reply.model_validate(data | BAD_REPLIES[name]))
+    assert (round.counts.answered, round.outstanding) == (0, 4)
+
+
+def test_refusals_are_counted_unless_answered() -> None:
+    """A member that refuses is not waited for; clients that answered before stay answered."""
+    round = Round(RUN, 1, (survey_query(4),), bytes(16))
+    round.accept(Reply(run=RUN, round=1, member="m", start=0, width=1, reports=b"\x00"))
+    round.refuse(Refusal(run=RUN, round=1, member="m", start=0, stop=3, code="budget", text="spent"))
+    assert round.outstanding == 1
+    round.close()
+    assert (round.counts.answered, round.counts.refused, round.counts.missing) == (1, 2, 1)
+
+
+def test_a_request_names_its_randomizer_as_data() -> None:
+    """The request carries names and parameters; no code, no channel."""
+    assert request(survey_query(9)).asks == (
+        Ask(
+            query="question",
+            query_params={"text": "yes == 1"},
+            randomizer="binary-rr",
+            randomizer_params={"epsilon": 1.0, "word_bits": 32},
+            start=0,
+            stop=9,
+        ),
+    )

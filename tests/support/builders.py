@@ -1,0 +1,91 @@
+"""What several tests build: a small table, requests, and runs over a bus in memory."""
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from clients.journal import MemoryJournal
+from clients.member import HOSTS, client_group, filters, serve
+from clients.role import ClientRole
+from local_dp.bus.memory import MemoryBroker
+from local_dp.interaction import Algorithm, run, run_async
+from local_dp.ledger import Ledger
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.base import Population
+from local_dp.queries.tables import Question
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.wire import Request
+from server import remote
+from server.remote import RemoteOracle
+from server.role import Round
+
+SEED = 20080402
+RUN = "test-run"
+
+
+def yes_records(count: int, share: float = 0.3) -> Records:
+    """A column `yes` of which the first `share` are 1."""
+    return Records({"yes": (np.arange(count) < share * count).astype(np.uint8)})
+
+
+def survey_query(stop: int, start: int = 0, randomizer: Randomizer | None = None) -> LocalQuery:
+    """Whether `yes == 1`, asked of the clients start..stop."""
+    return LocalQuery(Question("yes == 1"), randomizer or BinaryRR(1.0), Cohort(start, stop))
+
+
+def request(*queries: LocalQuery, number: int = 1, run: str = RUN) -> Request:
+    """The request of a round that asks these queries."""
+    return Round(run, number, queries, bytes(range(16))).request()
+
+
+def role(records: Records, start: int = 0, budget: float = 1.0, member: str = "host-0", allowed: frozenset[str] | None = None) -> ClientRole:
+    """A client role with keyed noise."""
+    return ClientRole(member, start, records, KeyedNoise(SEED), Ledger(budget), MemoryJournal(), allowed)
+
+
+def population_oracle(population: Population, budget: float = 1.0) -> PopulationOracle:
+    """The population tier with the tests' seed."""
+    return PopulationOracle(population, KeyedNoise(SEED), SEED, budget)
+
+
+def play_in_memory(
+    algorithm: Algorithm[LocalQuery, Tally, Any],
+    population: Population,
+    members: int,
+    broker: MemoryBroker,
+    deadline: float = 20.0,
+    quorum: float = 1.0,
+    as_processes: bool = False,
+) -> tuple[Any, RemoteOracle]:
+    """A whole run over a bus in memory, the population shared out among `members`."""
+
+    async def play() -> tuple[Any, RemoteOracle]:
+        oracle = RemoteOracle(broker.join(remote.filters(RUN)), RUN, population.size, SEED, 1.0, deadline, quorum)
+        tasks = [asyncio.create_task(oracle.serve(1.0))]
+        ends = [population.size * index // members for index in range(members + 1)]
+        for index, (start, stop) in enumerate(pairwise(ends)):
+            group = client_group(index) if as_processes else HOSTS
+            member = role(population.batch(start, stop), start, member=f"member-{index}")
+            tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, group)), RUN, group)))
+        try:
+            await oracle.ready(5.0)
+            return await run_async(algorithm, oracle), oracle
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    return asyncio.run(play())
+
+
+def in_population(algorithm: Algorithm[LocalQuery, Tally, Any], population: Population) -> tuple[Any, list[str | None]]:
+    """The population tier's result and digests."""
+    oracle = population_oracle(population)
+    return run(algorithm, oracle), [summary.digest for summary in oracle.rounds]

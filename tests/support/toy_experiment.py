@@ -1,0 +1,68 @@
+"""A small experiment for tests of the machinery: randomized response of a fair coin, honest or with a protocol that is wrong."""
+
+import os
+from typing import ClassVar
+
+import numpy as np
+
+from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
+
+
+class Toy(Experiment):
+    """The mean absolute error of randomized response falls as the square root of the number of clients."""
+
+    name: ClassVar[str] = "toy"
+    title: ClassVar[str] = "Asking four times as many people halves the error"
+    claim: ClassVar[str] = "If everybody lies with a known probability, the share of yes can still be estimated, with an error that falls as 1/√n."
+    source: ClassVar[str] = "Warner 1965 & <friends>"
+    bias: ClassVar[float] = 0.0
+
+    def points(self, scale: Scale) -> list[Point]:
+        return [{"n": 4**power * 100} for power in range(5 if scale == "full" else 3)]
+
+    def measure(self, point: Point, seed: int) -> Measurement:
+        if log := os.environ.get("TOY_LOG"):
+            with open(log, "a", encoding="utf-8") as file:
+                file.write(f"{point['n']}\n")
+        drawn = np.random.default_rng([seed, point["n"]]).binomial(point["n"], 0.5, size=400) / point["n"] - 0.5 + self.bias
+        errors = abs(drawn) * 2.16
+        return {"error": errors.mean(), "half": 1.96 * errors.std() / 20}
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        n = [point["n"] for point, _ in measurements]
+        error = [found["error"] for _, found in measurements]
+        low = [found["error"] - found["half"] for _, found in measurements]
+        high = [found["error"] + found["half"] for _, found in measurements]
+        theory = [2.16 * (2 / np.pi) ** 0.5 * 0.5 / count**0.5 for count in n]
+        slope = float(np.polyfit(np.log(n), np.log(error), 1)[0])
+        curves = [
+            Curve("measured, 400 runs each", n, error, "measured", low, high, group="rr"),
+            Curve("theory: C/√(2πn)", n, theory, "theory", group="rr"),
+            Curve("no protocol does better", n, [each / 2 for each in theory], "bound"),
+        ]
+        bars = [Curve("measured", range(len(n)), error, "bars", low, high), Curve("theory", range(len(n)), theory, "bars")]
+        regions = [
+            Region("LNI", "one round", [("coins", "measured at n = 100"), ("stumps", "10 of 10 runs")]),
+            Region("LI", "several rounds", [("masked parity", "5,756 clients")]),
+            Region("CI", "a trusted curator", [("parity", "103 clients")]),
+        ]
+        return Finding(
+            checks=[Check("The slope is −1/2 <within 0.1>", abs(slope + 0.5) < 0.1, f"slope {slope:.3f} & nothing else")],
+            tables=[Table("Error <against> n", ("n", "error", "comment"), [(count, each, "<b>bold</b>, $5") for count, each in zip(n, error, strict=True)])],
+            figures=[
+                Figure("error", "Error against n, for $5 & <more>", "number of clients n", "mean absolute error", curves, log_x=True, log_y=True),
+                Figure("bars", "The same as bars", "clients", "mean absolute error", bars, x_ticks=tuple(map(str, n))),
+                Regions("regions", "Where each problem lies", regions),
+            ],
+            notes=["A note with <script>alert(1)</script>."],
+        )
+
+
+class WrongToy(Toy):
+    """The same with a server that forgets to remove the bias."""
+
+    name: ClassVar[str] = "wrong-toy"
+    bias: ClassVar[float] = 0.2
+
+
+EXPERIMENT = Toy()

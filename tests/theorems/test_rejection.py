@@ -1,0 +1,206 @@
+"""The rejection step in exact arithmetic: every random extremal channel, every way to err by the tolerance, and twins that must violate the bound."""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pytest
+
+from experiments.claims.extremal import Accept, Channel, Law, Tree, draw_laws, extremal_channel, mixture, random_law, signs, within_draw_bound
+from local_dp.bounds.simulations import conditional_draw_distance, draw_distance
+from local_dp.theorems.rejection import acceptance, accepted_law, mean_ratio, query_value, total_variation, truncated_law
+
+GROWTHS = [Fraction(11, 10), Fraction(3, 2), Fraction(19, 7), Fraction(5), Fraction(20)]
+
+
+def _cases(growth: Fraction, number: int) -> Iterator[tuple[Channel, Law]]:
+    generator = np.random.default_rng([number, growth.numerator])
+    for _ in range(number):
+        values, reports = int(generator.integers(2, 7)), int(generator.integers(2, 6))
+        yield extremal_channel(growth, values, reports, generator), random_law(values, generator)
+
+
+def _taus(growth: Fraction) -> list[Fraction]:
+    """Tolerances with tau' = 1/10, 1/2, 1 and 3, none above 9/10."""
+    return [min(Fraction(9, 10), share * 2 / (growth**2 - 1)) for share in (Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(3))]
+
+
+def _violations(growth: Fraction, number: int, accept: Accept = acceptance) -> int:
+    """How many of the exact cases are farther from R(z) than the bound."""
+    return sum(
+        not within_draw_bound(total_variation(law, mixture(shares, channel)), growth, tau)
+        for channel, shares in _cases(growth, number)
+        for tau in _taus(growth)
+        for law in draw_laws(channel, shares, growth, tau, accept)
+    )
+
+
+def test_extremal_channels_are_channels() -> None:
+    """Every row sums to one, every column holds two numbers of ratio E at most, and some channel uses the whole ratio."""
+    for growth in GROWTHS:
+        ratios = []
+        for channel, _ in _cases(growth, 8):
+            assert all(sum(row, Fraction(0)) == 1 for row in channel)
+            ratios += [max(column) / min(column) for column in zip(*channel, strict=True)]
+        assert set(ratios) == {Fraction(1), growth}
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+def test_every_sign_pattern_is_within_the_bound(growth: Fraction) -> None:
+    """|Z| <= 6, |W| <= 5, 30 channels, 4 tolerances, all sign patterns of +-tau: total variation within the bound in every case, in Fractions."""
+    assert _violations(growth, 30) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("growth", GROWTHS)
+def test_every_sign_pattern_of_many_channels(growth: Fraction) -> None:
+    """The same for 400 channels."""
+    assert _violations(growth, 400) == 0
+
+
+@pytest.mark.parametrize("growth", GROWTHS[2:])
+def test_a_wrong_acceptance_constant_violates_the_bound(growth: Fraction) -> None:
+    """The twin that accepts twice as readily, so that likely reports are cut off at 1, is outside the bound."""
+    assert _violations(growth, 10, lambda ratio, ceiling: acceptance(2 * ratio, ceiling)) > 0
+
+
+@pytest.mark.parametrize("growth", GROWTHS[2:])
+def test_accepting_everything_violates_the_bound(growth: Fraction) -> None:
+    """The twin that ignores the answers and outputs R(u0) is outside the bound."""
+    assert _violations(growth, 10, lambda ratio, ceiling: ratio / ratio) > 0
+
+
+def test_exact_answers_give_the_exact_law() -> None:
+    """With tau = 0 the accepted candidate has the law of R(z), as equal Fractions."""
+    for growth in GROWTHS:
+        for channel, shares in _cases(growth, 10):
+            assert all(law == mixture(shares, channel) for law in draw_laws(channel, shares, growth, Fraction(0), acceptance))
+
+
+def test_query_fills_its_range() -> None:
+    """The centred query is -1 and 1 at the extreme ratios 1/E and E, and `mean_ratio` undoes it; the paper's query has half that length."""
+    for growth in GROWTHS:
+        assert query_value(1 / growth, growth) == Fraction(-1)
+        assert query_value(growth, growth) == Fraction(1)
+        for ratio in (1 / growth, Fraction(1), growth):
+            assert mean_ratio(query_value(ratio, growth), growth) == ratio
+        printed = [(ratio - 1) / (growth - 1 / growth) for ratio in (1 / growth, growth)]
+        assert printed[1] - printed[0] == 1
+
+
+@pytest.mark.parametrize("growth", GROWTHS)
+def test_the_printed_query_is_within_its_bound(growth: Fraction) -> None:
+    """The paper's uncentred query with acceptance clipped to [0, 1] only: within the bound, of a tolerance half as large."""
+    worst = 0.0
+    for channel, shares in _cases(growth, 10):
+        q, p = channel[0], mixture(shares, channel)
+        for tau in _taus(growth):
+            half = tau / 2
+            for pattern in signs(len(q)):
+                answers = [(own / base - 1) / (growth - 1 / growth) + s * half for own, base, s in zip(p, q, pattern, strict=True)]
+                ratios = [1 + answer * (growth - 1 / growth) for answer in answers]
+                law = accepted_law(q, [min(Fraction(1), max(Fraction(0), ratio / growth)) for ratio in ratios])
+                distance = total_variation(law, p)
+                assert within_draw_bound(distance, growth, tau)
+                worst = max(worst, float(distance) / draw_distance(math.log(growth), float(half), centred=False))
+    assert 0.3 < worst <= 1
+
+
+def test_clipping_is_needed() -> None:
+    """There are channels and answers within the tolerance whose estimated acceptance probability leaves [0, 1] before it is clipped."""
+    growth, below, above = Fraction(3, 2), 0, 0
+    for channel, shares in _cases(growth, 30):
+        q, p = channel[0], mixture(shares, channel)
+        for own, base in zip(p, q, strict=True):
+            for s in (-1, 1):
+                ratio = (growth + 1 / growth + (query_value(own / base, growth) + s * Fraction(9, 10)) * (growth - 1 / growth)) / 2
+                above += ratio / growth > 1
+                below += ratio < 1 / growth
+    assert above > 0
+    assert below > 0
+
+
+def _tally_law(law: Law, draws: int) -> list[Fraction]:
+    """The law of the tally of independent draws, by enumeration of the multisets."""
+    probabilities = []
+    for multiset in combinations_with_replacement(range(len(law)), draws):
+        ways = math.factorial(draws) // math.prod(math.factorial(multiset.count(w)) for w in range(len(law)))
+        probabilities.append(ways * math.prod((law[w] for w in multiset), start=Fraction(1)))
+    return probabilities
+
+
+def test_several_clients_add_up() -> None:
+    """The tally of t = 2, 3, 4 clients is within t times the bound, for every sign pattern, by enumeration."""
+    for growth in (Fraction(3, 2), Fraction(19, 7)):
+        tau = Fraction(1, 2) * 2 / (growth**2 - 1)
+        for channel, shares in _cases(growth, 4):
+            truth = mixture(shares, channel)
+            for t in (2, 3, 4):
+                real = _tally_law(truth, t)
+                for law in draw_laws(channel, shares, growth, tau, acceptance):
+                    distance = total_variation(_tally_law(law, t), real)
+                    assert float(distance) <= t * draw_distance(math.log(growth), float(tau)) + 1e-12
+
+
+def test_truncation_by_enumeration() -> None:
+    """The closed form of at most K trials is the sum over all trial sequences, and within the miss probability of the unlimited law."""
+    q = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
+    accept = [Fraction(1, 4), Fraction(1), Fraction(2, 3)]
+    rejected = [a * (1 - b) for a, b in zip(q, accept, strict=True)]
+    for trials in (1, 2, 4):
+        law = [Fraction(0)] * 3
+        for length in range(1, trials + 1):
+            for earlier in product(range(3), repeat=length - 1):
+                before = math.prod((rejected[w] for w in earlier), start=Fraction(1))
+                for w in range(3):
+                    law[w] += before * (q[w] if length == trials else q[w] * accept[w])
+        assert truncated_law(q, accept, trials) == law
+        assert total_variation(law, accepted_law(q, accept)) <= (1 - sum(a * b for a, b in zip(q, accept, strict=True))) ** trials
+
+
+def _tree(growths: tuple[Fraction, Fraction], seed: int) -> Tree:
+    generator = np.random.default_rng(seed)
+    second = [extremal_channel(growths[1], 4, 3, generator) for _ in range(2)]
+    return Tree(extremal_channel(growths[0], 4, 2, generator), second, random_law(4, generator), growths)
+
+
+@pytest.mark.parametrize("growths", [(Fraction(3, 2), Fraction(2)), (Fraction(19, 7), Fraction(19, 7)), (Fraction(2), Fraction(9))])
+def test_two_replies_of_one_client(growths: tuple[Fraction, Fraction]) -> None:
+    """Depth-2 trees, all 256 sign patterns: the transcript law is exact at tau = 0 and within the sum of both bounds at tau' = 1/10, 1/2, 95/100."""
+    both = growths[0] * growths[1]
+    for seed in range(3):
+        tree = _tree(growths, seed)
+        truth = tree.law()
+        assert sum(truth) == 1
+        assert next(tree.simulated(Fraction(0), acceptance)) == truth
+        for share in (Fraction(1, 10), Fraction(1, 2), Fraction(95, 100)):
+            tau = share * 2 / (both**2 - 1)
+            bound = draw_distance(math.log(growths[0]), float(tau)) + conditional_draw_distance(math.log(both), float(tau))
+            assert all(float(total_variation(law, truth)) <= bound for law in tree.simulated(tau, acceptance))
+
+
+def test_two_replies_with_wrong_constants() -> None:
+    """The twin that accepts twice as readily, and the twin that draws the second reply without regard to the first, are off even for exact answers."""
+    growths = (Fraction(19, 7), Fraction(19, 7))
+    tree = _tree(growths, 0)
+    truth = tree.law()
+    assert next(tree.simulated(Fraction(0), lambda ratio, ceiling: acceptance(2 * ratio, ceiling))) != truth
+    independent = [a * b for a, second in zip(mixture(tree.shares, tree.first), tree.second, strict=True) for b in mixture(tree.shares, second)]
+    assert independent != truth
+
+
+def test_the_ceiling_is_never_exceeded() -> None:
+    """No answers within the tolerance push a conditional acceptance probability above 1: the constant E_k (1 + tau')/(1 - tau') leaves nothing to clip."""
+    seen: list[Fraction] = []
+
+    def watched(ratio: Fraction, ceiling: Fraction) -> Fraction:
+        seen.append(ratio / ceiling)
+        return acceptance(ratio, ceiling)
+
+    for seed in range(3):
+        tree = _tree((Fraction(3, 2), Fraction(2)), seed)
+        for _ in tree.simulated(Fraction(9, 10) * 2 / 8, watched):
+            pass
+    assert max(seen) <= 1

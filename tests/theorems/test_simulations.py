@@ -1,0 +1,367 @@
+"""The simulations between local and SQ algorithms, run: laws, query counts, budgets, types and refusals."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from experiments.claims.local_to_sq import Counting, fixed_trials, two_questions, two_questions_law
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.bounds.simulations import density_error, draw_distance, enough_trials, relative_error
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import Adaptive, Nonadaptive, Play, run
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.real import RealQuery
+from local_dp.populations.finite import Finite, bernoulli
+from local_dp.queries.tables import Bounded, Category, Question
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.theorems.likelihood import Joint, Observed, likelihood_query
+from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
+from local_dp.theorems.rejection import mean_ratio, total_variation
+from local_dp.theorems.sq_from_local import sq_from_local
+from local_dp.theorems.sq_from_local_by_table import sq_from_local_by_table
+from tests.typing import theorems as typing_theorems
+
+X, Y = Question("x == 1"), Question("y == 1")
+WORLD = Finite(Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}), [0.4, 0.1, 0.1, 0.4], 10**6, seed=3)
+COLOURS = Finite(Records({"c": np.array(["a", "b", "c", "d", "e"])}), [0.1, 0.2, 0.05, 0.4, 0.25], 10**6, seed=4)
+COLOUR = Category("c", ("a", "b", "c", "d", "e"))
+NUMBERS = Finite(Records({"v": np.array([0.0, 0.2, 0.5, 1.0])}), [0.1, 0.3, 0.4, 0.2], 10**6, seed=5)
+
+
+def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
+    return answers
+
+
+def _two_steps(first: float, second: float) -> Adaptive[StatisticalQuery, float, tuple[float, float]]:
+    """x, then y."""
+
+    def play() -> Play[StatisticalQuery, float, tuple[float, float]]:
+        (x,) = yield (StatisticalQuery(X, first),)
+        (y,) = yield (StatisticalQuery(Y, second),)
+        return x, y
+
+    return Adaptive(play)
+
+
+class Biased:
+    """Legal answers that are off by the whole tolerance, with the given signs in turn."""
+
+    def __init__(self, population: Finite, signs: tuple[int, ...]) -> None:
+        self.oracle = ExactOracle(population)
+        self.signs = signs
+        self.asked = 0
+
+    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+        exact = self.oracle.answer(queries)
+        signs = [self.signs[(self.asked + place) % len(self.signs)] for place in range(len(queries))]
+        self.asked += len(queries)
+        return tuple(value + sign * query.tolerance for value, sign, query in zip(exact, signs, queries, strict=True))
+
+
+# local from SQ
+
+
+def test_fresh_clients_are_accurate() -> None:
+    """With the exact count for beta/t, 2 queries are all within their tolerances in at least 95 % of 2,000 runs (less 4 standard errors)."""
+    queries = (StatisticalQuery(X, 0.2), StatisticalQuery(Y, 0.3))
+    algorithm = local_from_sq(Nonadaptive(queries, _same), 1.0, tight_clients(1.0, 0.025))
+    good = 0
+    for trial in range(2000):
+        answers = run(algorithm, AggregateOracle(WORLD, np.random.default_rng([7, trial]), 1.0))
+        good += all(abs(answer) <= query.tolerance for answer, query in zip(answers, queries, strict=True))
+    assert good / 2000 >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / 2000)
+    assert sum(len(query.cohort) for query in algorithm.queries) < 0.7 * sum(map(enough_clients(1.0, 0.025), queries))
+
+
+def test_too_few_clients_are_not_accurate() -> None:
+    """The twin with half the clients fails more often than beta: the count is not slack."""
+    algorithm = local_from_sq(Nonadaptive((StatisticalQuery(X, 0.2),), _same), 1.0, lambda query: tight_clients(1.0, 0.05)(query) // 2)
+    bad = sum(abs(run(algorithm, AggregateOracle(WORLD, np.random.default_rng([8, trial]), 1.0))[0]) > 0.2 for trial in range(1000))
+    assert bad / 1000 > 0.05 + 4 * math.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_every_way_spends_epsilon_at_most() -> None:
+    """Fresh clients, one random query and split budgets all charge no client more than epsilon, and split budgets all of it."""
+    queries = tuple(StatisticalQuery(query, 0.3) for query in (X, Y, X))
+    algorithm = Nonadaptive(queries, _same)
+    ways: tuple[Nonadaptive[LocalQuery, Tally, tuple[float, ...]] | Adaptive[LocalQuery, Tally, tuple[float, ...]], ...] = (
+        local_from_sq(algorithm, 0.7, lambda query: 500),
+        one_random_query(algorithm, 0.7, 1500, seed=1),
+        split_budget(algorithm, 0.7, 1500, 3),
+    )
+    for way in ways:
+        oracle = PopulationOracle(WORLD, KeyedNoise(1), 1, 0.7)
+        answers = run(way, oracle)
+        assert oracle.ledger.max_spent <= 0.7
+        assert all(abs(answer) < 0.9 for answer in answers)
+    assert oracle.ledger.max_spent == pytest.approx(0.7, abs=1e-8)
+    assert len(oracle.rounds) == 3
+
+
+def test_adaptive_algorithms_keep_their_rounds() -> None:
+    """An adaptive SQ algorithm runs in as many local rounds as it has, fresh or with a split budget, and its answers are near the truth."""
+    for way in (local_from_sq(_two_steps(0.1, 0.2), 1.0, tight_clients(1.0, 1e-6)), split_budget(_two_steps(0.1, 0.2), 1.0, 100_000, 2)):
+        oracle = PopulationOracle(WORLD, KeyedNoise(2), 1, 1.0)
+        x, y = run(way, oracle)
+        assert abs(x) <= 0.1
+        assert abs(y) <= 0.2
+        assert len(oracle.rounds) == 2
+
+
+def test_real_functions_are_asked_locally() -> None:
+    """A real function of a category is rounded to a lattice, asked by the one-bit mean, and answered within 5 standard errors of its mean."""
+    values = (-1.0, 0.3, 1.0, -0.25, 0.5)
+    algorithm = local_from_sq(Nonadaptive((RealQuery(COLOUR, 0.1, values),), _same), 1.0, lambda query: 400_000)
+    (answer,) = run(algorithm, PopulationOracle(COLOURS, KeyedNoise(3), 1, 1.0))
+    assert abs(answer - float(COLOURS.shares @ np.array(values))) < 5 * math.sqrt(4.6827 / 400_000)
+
+
+def test_whole_numbers_of_a_real_function() -> None:
+    """The whole numbers that sums of a real function are made of average to its expectation within their rounding of 2^-31."""
+    query = RealQuery(COLOUR, 0.1, (-1.0, 0.3, 1.0, -0.25, 0.5))
+    records = COLOURS.kinds.take(np.repeat(np.arange(5), [2, 4, 1, 8, 5]))
+    mean = int(query.numerators(records).sum()) / (query.span * len(records))
+    assert mean == pytest.approx(query.expectation(COLOURS.law(COLOUR)), abs=2.0**-31)
+
+
+# SQ from local
+
+
+@pytest.mark.parametrize(
+    ("query", "randomizer", "population"),
+    [
+        (X, BinaryRR(1.0), WORLD),
+        (COLOUR, GRR(2.0, k=5), COLOURS),
+        (COLOUR, Hadamard(0.5, k=5), COLOURS),
+        (Bounded("v", 0.0, 1.0), OneBitMean(1.0), NUMBERS),
+    ],
+)
+def test_likelihood_queries_recover_the_law(query: Question | Category | Bounded, randomizer: Randomizer, population: Finite) -> None:
+    """The exact answers about every report of every shipped kind of randomizer give Pr[report] to 1e-12, and legal ones give it within sinh(eps) tau q."""
+    law, tau, growth = population.law(query), 0.05, math.exp(randomizer.epsilon)
+    for cell in range(randomizer.cells):
+        channel = randomizer.channel(cell).astype(np.float64) / randomizer.total
+        for report in range(randomizer.alphabet):
+            asked = likelihood_query((Observed(query, randomizer, cell, report),), tau)
+            exact = asked.expectation(law)
+            q, p = channel[0, report], float(law @ channel[:, report])
+            assert q * mean_ratio(exact, growth) == pytest.approx(p, abs=1e-12)
+            for sign in (-1, 1):
+                off = abs(q * mean_ratio(exact + sign * tau, growth) - p)
+                assert off <= q * density_error(randomizer.epsilon, tau) + 1e-12
+                assert off <= p * relative_error(randomizer.epsilon, tau) + 1e-12
+
+
+def test_joint_likelihood_of_several_replies() -> None:
+    """Replies to two different queries, one of them asked twice, give the probability of all three reports together."""
+    replies = (Observed(X, BinaryRR(0.5), 0, 1), Observed(Y, GRR(1.0, k=2), 0, 0), Observed(X, BinaryRR(0.25), 0, 1))
+    asked = likelihood_query(replies, 0.01)
+    assert asked.query == Joint((X, Y))
+    mean = mean_ratio(asked.expectation(WORLD.law(asked.query)), math.exp(1.75))
+    channels = [reply.randomizer.channel()[:, reply.report].astype(np.float64) / reply.randomizer.total for reply in replies]
+    truth = sum(share * channels[0][x] * channels[1][y] * channels[2][x] for (x, y), share in zip(product((0, 1), repeat=2), (0.4, 0.1, 0.1, 0.4), strict=True))
+    assert mean * channels[0][0] * channels[1][0] * channels[2][0] == pytest.approx(truth, rel=1e-12)
+
+
+def test_query_count_is_geometric() -> None:
+    """One reply of each of 3,000 clients: how many need j queries follows the geometric law of ratio 1 - e^-eps (chi-square beyond 1e-6 fails)."""
+    n, epsilon = 3000, 1.0
+
+    def play() -> Play[LocalQuery, Tally, int]:
+        (tally,) = yield (LocalQuery(X, BinaryRR(epsilon), Cohort(0, n)),)
+        return tally.n
+
+    class Sizes(Counting):
+        sizes: ClassVar[list[int]] = []
+
+        def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+            self.sizes.append(len(queries))
+            return super().answer(queries)
+
+    assert run(sq_from_local(Adaptive(play), 0.01, 200, 5), Sizes(WORLD)) == n
+    sizes = np.array([*Sizes.sizes, 0])
+    needed = sizes[:-1] - sizes[1:]
+    accept = math.exp(-epsilon)
+    cut = 10
+    seen = np.append(needed[:cut], needed[cut:].sum())
+    expected = n * np.append(accept * (1 - accept) ** np.arange(cut), (1 - accept) ** cut)
+    assert float(((seen - expected) ** 2 / expected).sum()) < stats.chi2.isf(1e-6, cut)
+    assert sizes.sum() <= n * math.exp(epsilon) + 6 * math.sqrt(n * (1 - accept)) / accept
+
+
+def test_dependent_replies_follow_their_law() -> None:
+    """Two dependent replies of each of 1,500 simulated clients: within the distance that chance exceeds once in 10^6; two independent ones are far outside."""
+    epsilon, n = 1.5, 1500
+    tolerance = 0.01 / relative_error(2 * epsilon, 1.0)
+    limit = math.sqrt((4 * math.log(2) + math.log(1e6)) / (2 * n))
+    distances = []
+    for same in (True, False):
+        counts = run(sq_from_local(two_questions(epsilon, n, same=same), tolerance, 400, 6), ExactOracle(WORLD))
+        distances.append(total_variation([count / n for count in counts], two_questions_law(epsilon)))
+    assert distances[0] <= limit < distances[1]
+
+
+def test_simulated_and_real_clients_agree() -> None:
+    """The law that the simulation is held to is the one that real clients have: 50,000 of them under the population oracle."""
+    n, epsilon = 50_000, 1.5
+    law = two_questions_law(epsilon)
+    randomizer = BinaryRR(epsilon)
+    noise, records = KeyedNoise(9), WORLD.batch(0, n)
+    words = [noise.words(round, 0, n, 32) for round in (1, 2)]
+    first = randomizer.respond(records["x"].astype(np.uint8), words[0], np.zeros(1, dtype=np.uint8))
+    second = randomizer.respond(np.where(first == 1, records["x"], records["y"]).astype(np.uint8), words[1], np.zeros(1, dtype=np.uint8))
+    counts = np.bincount(2 * first.astype(np.int64) + second, minlength=4)
+    assert total_variation([float(count) / n for count in counts], law) <= math.sqrt((4 * math.log(2) + math.log(1e6)) / (2 * n))
+
+
+def test_nonadaptive_simulation_asks_everything_first() -> None:
+    """The non-interactive simulation has trials x draws queries before any answer, the same for one seed, and keeps the last candidate after a miss."""
+    algorithm = sq_from_local(fixed_trials(1.0, 50), 0.05, 7, 11)
+    again = sq_from_local(fixed_trials(1.0, 50), 0.05, 7, 11)
+    assert len(algorithm.queries) == 350
+    assert algorithm.queries == again.queries
+    answers = ExactOracle(WORLD).answer(algorithm.queries)
+    assert algorithm.decode(answers) == algorithm.decode(answers) == again.decode(answers)
+    assert sq_from_local(fixed_trials(1.0, 50), 0.05, 7, 12).queries != algorithm.queries
+
+
+def test_table_of_all_reports() -> None:
+    """Without rejection: one query for randomized response, five for 5-ary one, however many clients; the tallies have the law of real ones."""
+    survey: Nonadaptive[LocalQuery, Tally, Floats] = Nonadaptive(
+        (LocalQuery(COLOUR, GRR(1.0, k=5), Cohort(0, 10**6)),), lambda tallies: GRR(1.0, k=5).estimate(tallies[0]).value
+    )
+    simulated = sq_from_local_by_table(survey, 0.001, 13)
+    assert len(simulated.queries) == 5
+    oracle = Biased(COLOURS, (1, -1, -1, 1, 1))
+    shift = 2 * draw_distance(1.0, 0.001) * 5  # (E + k - 1)/(E - 1) < 5 turns a distance of laws into one of estimates
+    assert np.abs(run(simulated, oracle) - COLOURS.shares).max() < shift + 5 * math.sqrt((math.e + 5 - 2) / 10**6) / (math.e - 1)
+    assert len(sq_from_local_by_table(fixed_trials(1.0, 10**9), 0.01, 1).queries) == 1
+    ones = run(sq_from_local_by_table(fixed_trials(1.0, 10**8), 0.01, 1), ExactOracle(WORLD))
+    assert abs(ones / 10**8 - 0.5) < 5 * 0.5 / 10**4
+
+
+def test_public_coins_are_drawn_by_the_simulation() -> None:
+    """A randomizer with public-coin cells is simulated cell by cell: rejection and table both decode the frequencies of the population."""
+    n, randomizer = 1500, Hadamard(1.0, k=5)
+
+    def decode(tallies: tuple[Tally, ...]) -> Floats:
+        return randomizer.estimate(tallies[0]).value
+
+    survey: Nonadaptive[LocalQuery, Tally, Floats] = Nonadaptive((LocalQuery(COLOUR, randomizer, Cohort(0, n)),), decode)
+    for simulated in (sq_from_local(survey, 0.01, 20, 2), sq_from_local_by_table(survey, 0.01, 2)):
+        assert np.abs(run(simulated, ExactOracle(COLOURS)) - COLOURS.shares).max() < 5 * math.sqrt(4.6827 / n)
+
+
+def test_there_and_back_again() -> None:
+    """NASQ -> LNI -> NASQ and LNI -> NASQ -> LNI run, and end within 5 standard errors of where they began."""
+    statistical = Nonadaptive((StatisticalQuery(X, 0.1), StatisticalQuery(Y, 0.1)), _same)
+    back = sq_from_local_by_table(local_from_sq(statistical, 1.0, lambda query: 100_000), 0.001, 3)
+    error = 2 * draw_distance(1.0, 0.001) * math.sqrt(4.6827) + 5 * math.sqrt(4.6827 / 100_000)
+    x, y = run(back, ExactOracle(WORLD))
+    assert max(abs(x), abs(y)) < error
+    ones = run(
+        local_from_sq(sq_from_local_by_table(fixed_trials(1.0, 100_000), 0.05, 3), 1.0, lambda query: 200_000), PopulationOracle(WORLD, KeyedNoise(4), 1, 1.0)
+    )
+    assert abs(ones / 100_000 - 0.5) < 5 * 0.5 / math.sqrt(100_000) + 5 * math.sinh(1.0) * math.sqrt(4.6827 / 200_000)
+
+
+@dataclass(frozen=True)
+class Opaque(BinaryRR):
+    """A randomizer that can be run and whose probabilities nobody knows."""
+
+    name: ClassVar[str] = "opaque"
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Leaky(BinaryRR):
+    """A randomizer that claims less than it spends."""
+
+    name: ClassVar[str] = "leaky"
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return np.where(reports == values, np.uint64(9), np.uint64(1))
+
+
+def _one(randomizer: Randomizer) -> Nonadaptive[LocalQuery, Tally, int]:
+    return Nonadaptive((LocalQuery(X, randomizer, Cohort(0, 2)),), lambda tallies: tallies[0].n)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "says"),
+    [
+        (lambda: sq_from_local(_one(Opaque(1.0)), 0.1, 4, 1), InputError, "has no density"),
+        (lambda: sq_from_local_by_table(_one(Opaque(1.0)), 0.1, 1), InputError, "has no density"),
+        (lambda: sq_from_local(_one(Leaky(1.0)), 0.1, 4, 1), RefusedError, "density varies by more"),
+        (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.0, 4, 1), InputError, "tolerance"),
+        (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.1, 0, 1), InputError, "trials"),
+        (lambda: run(sq_from_local(two_questions(2.0, 3), 0.5, 50, 1), ExactOracle(WORLD)), InputError, "too coarse"),
+        (lambda: Joint((Bounded("v", 0.0, 1.0), Bounded("v", 0.0, 2.0))), InputError, "joint values"),
+        (lambda: run(split_budget(_two_steps(0.1, 0.1), 1.0, 10, 1), PopulationOracle(WORLD, KeyedNoise(1), 1, 1.0)), InputError, "asks more"),
+        (lambda: one_random_query(Nonadaptive((StatisticalQuery(X, 0.1),) * 50, _same), 1.0, 3, 1), InputError, "nobody"),
+        (lambda: RealQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"),
+        (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
+    ],
+)
+def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str) -> None:
+    """Each impossible wish is refused in one line that names what is wrong."""
+    with pytest.raises(error, match=says) as caught:
+        wrong()
+    assert "\n" not in str(caught.value)
+
+
+# types
+
+
+def test_theorems_as_types() -> None:
+    """The typing file, which mypy checks, also runs: the values are what the types say."""
+    local: Nonadaptive[LocalQuery, Tally, str] = Nonadaptive((LocalQuery(X, BinaryRR(1.0), Cohort(0, 3)),), lambda tallies: "done")
+    statistical: Nonadaptive[StatisticalQuery, float, str] = Nonadaptive((StatisticalQuery(X, 0.3),), lambda answers: "done")
+
+    def local_play() -> Play[LocalQuery, Tally, str]:
+        yield local.queries
+        return "done"
+
+    def statistical_play() -> Play[StatisticalQuery, float, str]:
+        yield statistical.queries
+        return "done"
+
+    assert all(isinstance(algorithm, Nonadaptive) for algorithm in typing_theorems.lni_equals_nasq(local, statistical))
+    adaptive = typing_theorems.li_equals_sq(Adaptive(local_play), Adaptive(statistical_play))
+    assert all(isinstance(algorithm, Adaptive) for algorithm in adaptive)
+    assert all(isinstance(algorithm, Adaptive) for algorithm in typing_theorems.not_claimed(Adaptive(local_play), Adaptive(statistical_play)))
+    assert run(adaptive[0], ExactOracle(WORLD)) == "done"
+
+
+def test_bernoulli_share_by_both_simulations() -> None:
+    """A survey of a share of 30 %: real clients, rejection and table end within 5 standard errors of each other's truth."""
+    population = bernoulli("x", 0.3, 1500, seed=1)
+    survey: Nonadaptive[LocalQuery, Tally, float] = Nonadaptive(
+        (LocalQuery(X, BinaryRR(1.0), Cohort(0, 1500)),), lambda tallies: float(BinaryRR(1.0).estimate(tallies[0]).value)
+    )
+    trials = enough_trials(1.0, 1500, 0.01, 0.05)
+    results = (
+        run(survey, PopulationOracle(population, KeyedNoise(1), 1, 1.0)),
+        run(sq_from_local(survey, 0.001, trials, 1), ExactOracle(population)),
+        run(sq_from_local_by_table(survey, 0.001, 1), ExactOracle(population)),
+    )
+    assert all(abs(result - 0.3) < 5 * math.sqrt(4.6827 / 4 / 1500) for result in results)

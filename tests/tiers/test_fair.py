@@ -1,0 +1,27 @@
+"""A real table: the 6,366 rows of the extramarital-affairs data that ship inside statsmodels."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import outcome_of
+
+
+@pytest.fixture(scope="module")
+def fair(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The table as CSV, exported by the documented command."""
+    path = tmp_path_factory.mktemp("fair") / "fair.csv"
+    subprocess.run([sys.executable, "-m", "experiments.cli", "export", "fair", str(path)], check=True, cwd=Path(__file__).parents[2])
+    return str(path)
+
+
+@pytest.mark.parametrize(("tier", "clients"), [("processes", 300), ("hosts", 6366), ("population", 6366)])
+def test_the_true_share_lies_within_four_standard_errors(fair: str, tier: str, clients: int) -> None:
+    """`affairs > 0` at epsilon 1: every client is counted, and the true share, .3225, lies within 4 standard errors of the estimate."""
+    arguments = ["survey", "--records", fair, "--question", "affairs > 0", "--epsilon", "1", "--tier", tier, "--seed", "1978"]
+    data = outcome_of(*arguments, *(["--clients", str(clients)] if clients < 6366 else []))
+    assert data["clients"]["asked"] == data["clients"]["answered"] == clients
+    assert abs(data["result"]["estimate"] - 2053 / 6366) <= 4 * data["result"]["standard_error"]
+    assert data["result"]["true_error"] == pytest.approx(abs(data["result"]["estimate"] - 2053 / 6366))

@@ -1,0 +1,79 @@
+"""One seed, the same reports: processes, hosts and population, on the embedded broker and on Mosquitto."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.tiers.execute import execute
+from experiments.tiers.outcome import Outcome
+from experiments.tiers.settings import Randomness, Settings, Tier
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.registry import PROTOCOLS
+from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.builders import SEED
+
+
+def run_tier(protocol: Protocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
+    """A run with the tests' seed."""
+    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, **options)
+    return execute(settings, lambda progress: None)
+
+
+def told(protocol: Protocol[Any], outcome: Outcome) -> tuple[Any, list[str | None]]:
+    """What must be identical: the result and the digests of all reports."""
+    return protocol.describe(outcome.result), [summary.digest for summary in outcome.rounds]
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_tiers_agree_bit_for_bit(name: str) -> None:
+    """Every protocol gives identical reports and results from client processes, from one or three hosts, and from the population tier."""
+    protocol = PROTOCOLS[name]()
+    expected = told(protocol, run_tier(protocol, 40, "population"))
+    assert None not in expected[1]
+    others: tuple[tuple[Tier, int], ...] = (("processes", 1), ("hosts", 1), ("hosts", 3))
+    for tier, hosts in others:
+        outcome = run_tier(protocol, 40, tier, hosts=hosts, quorum=1.0)
+        assert told(protocol, outcome) == expected, (tier, hosts)
+        assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (40, 40, 0)
+
+
+@needs_mosquitto
+@pytest.mark.parametrize("name", ["survey", "frequency", "mean", "sq", "masked-parity"])
+def test_the_broker_makes_no_difference(name: str, tmp_path: Path) -> None:
+    """On Mosquitto the reports and results are those of the population tier, from processes and from hosts."""
+    protocol = PROTOCOLS[name]()
+    expected = told(protocol, run_tier(protocol, 40, "population"))
+    with mosquitto(tmp_path) as broker:
+        tiers: tuple[Tier, ...] = ("processes", "hosts")
+        for tier in tiers:
+            assert told(protocol, run_tier(protocol, 40, tier, broker=broker.url, quorum=1.0)) == expected
+
+
+def test_another_seed_gives_other_reports() -> None:
+    """The digest is able to tell runs apart."""
+    protocol = PROTOCOLS["survey"]()
+    digests = set()
+    for seed in (1, 2):
+        settings = Settings(protocol, protocol.synthetic(40, SEED), 1.0, Randomness(seed, False), tier="population")
+        digests.add(execute(settings, lambda progress: None).rounds[0].digest)
+    assert len(digests) == 2
+
+
+def test_private_runs_differ_every_time() -> None:
+    """In private mode two runs over the same records give different reports."""
+    protocol = PROTOCOLS["survey"]()
+    digests = set()
+    for _ in range(2):
+        settings = Settings(protocol, protocol.synthetic(200, SEED), 1.0, Randomness(SEED, True), tier="hosts")
+        digests.add(execute(settings, lambda progress: None).rounds[0].digest)
+    assert len(digests) == 2
+
+
+def test_masked_parity_is_learned_over_hosts() -> None:
+    """7,243 clients in two hosts on the embedded broker recover (r, a) exactly at d = 8, epsilon 1."""
+    protocol = PROTOCOLS["masked-parity"].from_settings({"d": "8"})
+    population = protocol.synthetic(protocol.clients(1.0), SEED)
+    outcome = execute(Settings(protocol, population, 1.0, Randomness(SEED, False)), lambda progress: None)
+    assert protocol.true_error(outcome.result, population) == 0
+    assert outcome.max_epsilon_spent == 1.0
