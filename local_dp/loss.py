@@ -1,9 +1,15 @@
-"""Privacy loss in whole nano-nats, and e^epsilon as a fraction on the private side of it."""
+"""Privacy losses as data, in whole numbers: epsilon in nano-nats, delta in units of 1e-18; and e^epsilon as a fraction on the private side of it.
+
+Adding losses is basic composition (KLNRS Claim 2.1), and the type of the sum says which privacy an algorithm has: pure and pure is pure, anything else
+approximate.
+"""
 
 import math
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
+from typing import TypeAlias, overload
 
 from local_dp.errors import InputError
 
@@ -25,6 +31,59 @@ def split_epsilon(epsilon: float, parts: int) -> float:
     if parts < 1:
         raise InputError(f"cannot split a budget into {parts} parts; give 1 or more")
     return nano_epsilon(epsilon) // parts / NANO
+
+
+ATTO = 10**18
+
+
+@dataclass(frozen=True)
+class Pure:
+    """Pure privacy: Pr[A(z) in S] <= e^epsilon Pr[A(z') in S] for all neighbours z, z' and all S, epsilon = `nano` / 1e9 nats (KLNRS Definition 2.1)."""
+
+    nano: int
+
+    @property
+    def epsilon(self) -> float:
+        """In nats."""
+        return self.nano / NANO
+
+    @property
+    def delta(self) -> float:
+        """Nothing."""
+        return 0.0
+
+    @overload
+    def __add__(self, other: "Pure") -> "Pure": ...
+    @overload
+    def __add__(self, other: "Approximate") -> "Approximate": ...
+    def __add__(self, other: "Pure | Approximate") -> "Pure | Approximate":
+        if isinstance(other, Approximate):
+            return other + self
+        return Pure(self.nano + other.nano)
+
+
+@dataclass(frozen=True)
+class Approximate:
+    """Approximate privacy: Pr[A(z) in S] <= e^epsilon Pr[A(z') in S] + delta, with epsilon = `nano` / 1e9 nats and delta = `atto` / 1e18."""
+
+    nano: int
+    atto: int
+
+    @property
+    def epsilon(self) -> float:
+        """In nats."""
+        return self.nano / NANO
+
+    @property
+    def delta(self) -> float:
+        """The additive part."""
+        return self.atto / ATTO
+
+    def __add__(self, other: "Pure | Approximate") -> "Approximate":
+        return Approximate(self.nano + other.nano, self.atto + (other.atto if isinstance(other, Approximate) else 0))
+
+
+Loss: TypeAlias = Pure | Approximate
 
 
 _PRIVATE_SIDE = 1 - Fraction(1, 10**50)
