@@ -56,11 +56,8 @@ class Mean(Protocol[Estimate]):
         randomizer = OneBitMean(epsilon, steps=STEPS)
         bounded = self.bounded
 
-        def decode(answers: tuple[Tally, ...]) -> Estimate:
-            share = randomizer.estimate(answers[0])
-            return Estimate(bounded.in_units(share.value), (bounded.high - bounded.low) * share.standard_error, share.n)
-
-        return Nonadaptive((LocalQuery(bounded, randomizer, Cohort(0, clients)),), decode)
+        query = LocalQuery(bounded, randomizer, Cohort(0, clients))
+        return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]).on_scale(bounded.low, bounded.high))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Binomial(100, p) / 100, stretched to the bounds."""

@@ -114,5 +114,4 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
 
 def _signed(query: LocalQuery, tally: Tally) -> Estimate:
     """The answer on the +1/-1 scale."""
-    share = query.randomizer.estimate(tally)
-    return Estimate(2 * share.value - 1, 2 * share.standard_error, share.n)
+    return query.randomizer.estimate(tally).on_scale(-1.0, 1.0)

@@ -67,4 +67,4 @@ class Survey(Protocol[Estimate]):
 
 def _share(estimate: Estimate) -> Estimate:
     """The share of ones, from an oracle that estimates it alone or beside the share of zeros."""
-    return estimate if estimate.value.ndim == 0 else Estimate(estimate.value[1], estimate.standard_error[1], estimate.n)
+    return estimate if estimate.value.ndim == 0 else estimate.at(1)
