@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from local_dp.arrays import Floats
 from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
@@ -75,7 +76,10 @@ class Mean(Protocol[Estimate]):
     def describe(self, result: Estimate) -> Result:
         return {"column": self.column, "low": self.bounded.low, "high": self.bounded.high, **describe_estimate(result)}
 
-    def true_error(self, result: Estimate, population: Population) -> float:
+    def truth(self, population: Population) -> Floats:
+        """The mean of the distribution that the clients are drawn from, clipped to the bounds, shape ()."""
         law = population.law(self.bounded)
-        truth = self.bounded.in_units(np.asarray(law @ np.arange(len(law)) / STEPS))
-        return abs(float(result.value) - float(truth))
+        return self.bounded.in_units(np.asarray(law @ np.arange(len(law)) / STEPS))
+
+    def true_error(self, result: Estimate, population: Population) -> float:
+        return abs(float(result.value) - float(self.truth(population)))

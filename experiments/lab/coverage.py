@@ -1,0 +1,140 @@
+"""How often a stated interval holds the truth: by repetition for any estimate, and exactly where the reports that count are binomial."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from experiments.lab.intervals import wilson
+from local_dp.arrays import Bools, Counts, Floats
+from local_dp.tallies import Z95, Estimate, score_interval
+
+BAND = (0.94, 0.96)  # where the coverage of a 95 % interval is called right
+FAR = 5.0  # standard errors between a measured coverage and the exact one, which a right program passes once in 2 million
+SHARES = 501  # of the truths between which the exact worst case is looked for
+Runs: TypeAlias = Iterable[tuple[Sequence[Estimate], int]]  # the estimates of a run, and how many runs gave the same
+Draw: TypeAlias = Callable[[np.random.Generator, int], Runs]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is repeated: `draw(generator, R)` makes R runs with n clients; `truth` is what the coordinates of a run's estimates, in order, are about."""
+
+    name: str
+    what: str
+    epsilon: float
+    n: int
+    truth: Floats
+    draw: Draw
+    tier: str = "aggregate"
+    binomial: bool = True  # whether each coordinate is linear in how many of its clients sent some report, so that its coverage is known exactly
+    default: bool = False  # whether n is the protocol's own number of clients
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """In how many of `repetitions` runs each coordinate's interval held the truth, lay below it, lay above it; and the exact coverage, where it is known."""
+
+    case: Case
+    repetitions: int
+    held: Counts
+    below: Counts
+    above: Counts
+    exact: Floats | None
+
+    @property
+    def worst(self) -> int:
+        """How often the truth was held at the coordinate whose coverage is furthest from 95 %."""
+        return int(self.held[np.argmax(np.abs(self.held / self.repetitions - 0.95))])
+
+    @property
+    def exact_worst(self) -> float | None:
+        """The exact coverage that is furthest from 95 %."""
+        return None if self.exact is None else float(self.exact[np.argmax(np.abs(self.exact - 0.95))])
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every coordinate was covered as often as the exact law says, or as the band allows, up to the noise of the repetitions."""
+        low, high = score_interval(self.held / self.repetitions, (0.0, 1.0), self.repetitions, FAR)
+        least, most = BAND if self.exact is None else (self.exact, self.exact)
+        return bool(np.all((low <= most) & (least <= high)))
+
+    @property
+    def inside(self) -> bool:
+        """Whether the coverage of every coordinate lies in the band: the exact one where it is known, else the measured one."""
+        rate = self.exact_worst if self.exact is not None else self.worst / self.repetitions
+        return rate is not None and self.agrees and BAND[0] <= rate <= BAND[1]
+
+    def describe(self) -> dict[str, Any]:
+        """The result as plain data; the interval is that of the worst coordinate, as if it had been chosen beforehand."""
+        case, runs = self.case, self.repetitions
+        return {
+            "name": case.name, "what": case.what, "epsilon": case.epsilon, "n": case.n, "tier": case.tier, "default": case.default,
+            "repetitions": runs, "coordinates": len(self.held), "coverage": float(self.held.mean()) / runs,
+            "missed_below": float(self.below.mean()) / runs, "missed_above": float(self.above.mean()) / runs,
+            "worst": self.worst / runs, "worst_interval": wilson(self.worst, runs), "worst_exact": self.exact_worst,
+            "agrees": self.agrees, "inside": self.inside,
+        }  # fmt: skip
+
+
+def measure(case: Case, repetitions: int, generator: np.random.Generator, z: float = Z95) -> Coverage:
+    """Repeats the case. Coordinates that are known without asking, whose interval has no width, are left out."""
+    held, below, above, known = (np.zeros(len(case.truth), dtype=np.int64) for _ in range(4))
+    estimates: Sequence[Estimate] = ()
+    for estimates, times in case.draw(generator, repetitions):
+        pairs = [estimate.interval(z) for estimate in estimates]
+        low, high = (np.concatenate([np.atleast_1d(pair[side]) for pair in pairs]) for side in (0, 1))
+        below += times * (high < case.truth)
+        above += times * (low > case.truth)
+        held += times * ((low <= case.truth) & (case.truth <= high))
+        known += times * (low == high)
+    asked = known < repetitions
+    return Coverage(case, repetitions, held[asked], below[asked], above[asked], _exact(case, estimates, asked))
+
+
+def _exact(case: Case, estimates: Sequence[Estimate], asked: Bools) -> Floats | None:
+    """The exact coverage at the truth: the end that a coordinate's estimate is from, as a share of the way to the other, is the chance of its report."""
+    if not case.binomial:
+        return None
+    parts, place = [], 0
+    for estimate in estimates:
+        assert estimate.ends is not None
+        truth = case.truth[place : place + estimate.value.size]
+        place += estimate.value.size
+        parts.append(binomial_coverage(estimate.n, (truth - estimate.ends[0]) / (estimate.ends[1] - estimate.ends[0])))
+    return np.concatenate(parts)[asked]
+
+
+def binomial_coverage(n: int, chances: Floats) -> Floats:
+    """Pr[Wilson's 95 % interval of a Binomial(n, p) holds p], exactly, for each p in `chances`.
+
+    It is the coverage of every estimate that is linear in how many of n clients sent some report, each with chance p.
+    """
+    count = np.arange(n + 1)
+    low, high = score_interval(count / n, (0.0, 1.0), n)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    covered = np.empty(len(chances))
+    for place, p in enumerate(chances.tolist()):
+        first, last = int(np.searchsorted(high, p)), int(np.searchsorted(low, p, side="right"))  # the counts whose interval holds p
+        some = count[first:last]
+        covered[place] = np.exp(logs[n] - logs[some] - logs[n - some] + some * math.log(p) + (n - some) * math.log1p(-p)).sum()
+    return covered
+
+
+def exact_range(n: int, seen: tuple[float, float]) -> tuple[float, float]:
+    """The least and the largest exact coverage with n clients over truths that make a report seen with chances between `seen`."""
+    covered = binomial_coverage(n, np.linspace(*seen, SHARES))
+    return float(covered.min()), float(covered.max())
+
+
+def holds_from(seen: tuple[float, float], most: int = 3000, step: float = 1.04) -> int:
+    """The least n of a geometric grid from which on, up to `most`, the exact coverage stays in the band for every truth; beyond, it comes closer to 95 %."""
+    n, reached = most, most
+    while n >= 2:
+        low, high = exact_range(n, seen)
+        if low < BAND[0] or high > BAND[1]:
+            break
+        reached, n = n, min(n - 1, math.floor(n / step))
+    return reached
