@@ -58,11 +58,11 @@ def coverage(
 def _show(data: dict[str, Any]) -> None:
     console = Console()
     if data["measured"]:
-        columns = ("intervals of", "", "epsilon", "clients", "tier", "coverage", "worst [95 %]", "exact worst", "")
+        columns = ("intervals of", "epsilon", "clients", "coverage", "worst [95 %]", "exact worst", "")
         console.print(_table(columns, [_measured(row) for row in data["measured"]]))
     if data["exact"]:
-        columns = ("exact, over every share", "reports", "epsilon", "in the band from", "default clients", "coverage there")
-        console.print(_table(columns, [_counts(row) for row in data["exact"]]))
+        heading = ("exact, over every share", "reports", "epsilon", "in the band from", "default clients", "coverage there")
+        console.print(_table(heading, [_counts(row) for row in data["exact"]]))
     if data["success_rates"]:
         rates = [(f"{row['trials']:,}", f"{row['mean']:.4f}", f"{row['least']:.4f}", f"{row['most']:.4f}", _verdict(row)) for row in data["success_rates"]]
         console.print(_table(("success rate of trials", "coverage, exact, rates 0.8 to 0.99", "least", "most", ""), rates))
@@ -72,10 +72,9 @@ def _measured(row: dict[str, Any]) -> tuple[str, ...]:
     low, high = row["worst_interval"]
     exact = "" if row["worst_exact"] is None else f"{row['worst_exact']:.4f}"
     verdict = "at odds with its law" if not row["agrees"] else "agrees" if row["tier"] == "population" else _verdict(row)
-    return (
-        row["name"], row["what"], f"{row['epsilon']:g}", f"{row['n']:,}" + (" (default)" if row["default"] else ""), row["tier"], f"{row['coverage']:.4f}",
-        f"{row['worst']:.4f} [{low:.4f}, {high:.4f}]", exact, verdict,
-    )  # fmt: skip
+    clients = f"{row['n']:,}" + (" default" if row["default"] else " simulated" if row["tier"] == "population" else "")
+    worst = f"{row['worst']:.4f} [{low:.4f}, {high:.4f}]"
+    return f"{row['name']}, {row['what']}", f"{row['epsilon']:g}", clients, f"{row['coverage']:.4f}", worst, exact, verdict
 
 
 def _counts(row: dict[str, Any]) -> tuple[str, ...]:

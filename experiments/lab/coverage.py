@@ -13,7 +13,8 @@ from local_dp.tallies import Z95, Estimate, score_interval
 
 BAND = (0.94, 0.96)  # where the coverage of a 95 % interval is called right
 FAR = 5.0  # standard errors between a measured coverage and the exact one, which a right program passes once in 2 million
-SHARES = 501  # of the truths between which the exact worst case is looked for
+BLOCK = 1 << 20  # numbers that are computed at a time
+JUMPS, NEXT = 10_000, 1e-9  # of the coverage as the truth moves: how many are looked at, and how near
 Runs: TypeAlias = Iterable[tuple[Sequence[Estimate], int]]  # the estimates of a run, and how many runs gave the same
 Draw: TypeAlias = Callable[[np.random.Generator, int], Runs]
 
@@ -112,26 +113,39 @@ def binomial_coverage(n: int, chances: Floats) -> Floats:
 
     It is the coverage of every estimate that is linear in how many of n clients sent some report, each with chance p.
     """
-    count = np.arange(n + 1)
-    low, high = score_interval(count / n, (0.0, 1.0), n)
+    low, high = score_interval(np.arange(n + 1) / n, (0.0, 1.0), n)
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    covered = np.empty(len(chances))
-    for place, p in enumerate(chances.tolist()):
-        first, last = int(np.searchsorted(high, p)), int(np.searchsorted(low, p, side="right"))  # the counts whose interval holds p
-        some = count[first:last]
-        covered[place] = np.exp(logs[n] - logs[some] - logs[n - some] + some * math.log(p) + (n - some) * math.log1p(-p)).sum()
-    return covered
+    first, last = np.searchsorted(high, chances), np.searchsorted(low, chances, side="right")  # the counts whose interval holds p
+    width = int((last - first).max(initial=1))
+    parts = []
+    for some in np.array_split(np.arange(len(chances)), 1 + len(chances) * width // BLOCK):
+        p, count = chances[some, None], first[some, None] + np.arange(width)
+        count, held = np.minimum(count, n), count < last[some, None]
+        mass = np.exp(logs[n] - logs[count] - logs[n - count] + count * np.log(p) + (n - count) * np.log1p(-p))
+        parts.append(np.where(held, mass, 0.0).sum(axis=1))
+    return np.concatenate(parts)
 
 
 def exact_range(n: int, seen: tuple[float, float]) -> tuple[float, float]:
-    """The least and the largest exact coverage with n clients over truths that make a report seen with chances between `seen`."""
-    covered = binomial_coverage(n, np.linspace(*seen, SHARES))
+    """The least and the largest exact coverage with n clients, over all truths, which make a report seen with chances between `seen`.
+
+    The coverage jumps at the ends of the intervals and is smooth between, so it is looked at on both sides of every jump (of 10,000, where n has more).
+    """
+    ends = np.sort(np.concatenate(score_interval(np.arange(n + 1) / n, (0.0, 1.0), n)))
+    jumps = ends[(seen[0] < ends) & (ends < seen[1])]
+    jumps = jumps[:: 1 + len(jumps) // JUMPS]
+    covered = binomial_coverage(n, np.clip(np.concatenate([jumps - NEXT, jumps + NEXT, seen]), *seen))
     return float(covered.min()), float(covered.max())
 
 
-def holds_from(seen: tuple[float, float], most: int = 3000, step: float = 1.04) -> int:
-    """The least n of a geometric grid from which on, up to `most`, the exact coverage stays in the band for every truth; beyond, it comes closer to 95 %."""
-    n, reached = most, most
+def holds_from(seen: tuple[float, float], step: float = 1.04) -> int:
+    """The least n of a geometric grid from which on the exact coverage stays in the band for every truth.
+
+    The jumps are as high as a count is likely, so what matters is the variance n p (1 - p) at the least favourable chance: the search starts where it is 80,
+    far above the 30 to 35 where the band is first left, and goes down.
+    """
+    n = math.ceil(80 / min(p * (1 - p) for p in seen))
+    reached = n
     while n >= 2:
         low, high = exact_range(n, seen)
         if low < BAND[0] or high > BAND[1]:
