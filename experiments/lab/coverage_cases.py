@@ -22,9 +22,9 @@ from local_dp.protocols.mean import Mean
 from local_dp.protocols.prefix_sums import PrefixSums
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
 from local_dp.tallies import Tally
 
@@ -60,9 +60,7 @@ class Setting:
         default = self.protocol.clients(epsilon)
         for n in (*self.few, default):
             algorithm, population = self.protocol.algorithm(epsilon, n), partial(Finite, self.kinds, self.shares, n)
-            crowds = [
-                Crowd(query.randomizer, [(len(query.cohort), report_law(query.randomizer, population(0).law(query.query)))]) for query in algorithm.queries
-            ]
+            crowds = [Crowd.drawn_from(query, population(0)) for query in algorithm.queries]
             truth = np.atleast_1d(self.protocol.truth(population(0)))
             case = partial(Case, self.name, self.what, epsilon, n, truth, binomial=self.binomial)
             yield case(draw=Drawn(crowds, algorithm.decode), default=n == default)
@@ -128,7 +126,7 @@ def _table(epsilon: float) -> Iterator[Case]:
     """The share of a table whose every row answers: nothing is sampled, and the interval, which allows for sampling, is wider than it need be."""
     n = Survey().clients(epsilon)
     algorithm = Survey().algorithm(epsilon, n)
-    randomizer = algorithm.queries[0].randomizer
+    randomizer = BinaryRR(epsilon)
     for share in SHARES:
         ones = round(share * n)
         groups = [(count, report_law(randomizer, np.eye(2)[value])) for value, count in enumerate((n - ones, ones))]
@@ -148,7 +146,7 @@ CASES: dict[str, Callable[[float], Iterator[Case]]] = {
 
 def least_counts(epsilon: float) -> list[dict[str, Any]]:
     """For each kind of binomial report: from how many clients on the exact coverage keeps to the band for every truth, and its range at the default count."""
-    kinds: list[tuple[str, Randomizer, Estimator]] = [("survey, mean, a query of sq", BinaryRR(epsilon), Survey())]
+    kinds: list[tuple[str, FiniteChannel, Estimator]] = [("survey, mean, a query of sq", BinaryRR(epsilon), Survey())]
     kinds += [(f"frequency, k = {k}", frequency_randomizer(epsilon, k), Frequency(k=k)) for k in (8, 64)]
     found = []
     for what, randomizer, protocol in kinds:

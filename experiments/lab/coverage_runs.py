@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Estimate, Tally
 
 BLOCK = 1 << 22  # counts that are drawn at a time
 NARROW = 16  # a tally of so few counts is likely to be drawn more than once
 
 
-def report_law(randomizer: Randomizer, law: Floats) -> Floats:
+def report_law(randomizer: FiniteChannel, law: Floats) -> Floats:
     """Pr[cell, report] of a client whose value has this law over the domain, flattened."""
     cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)[None, :]
     held = np.flatnonzero(law).tolist()
@@ -33,8 +33,14 @@ def report_law(randomizer: Randomizer, law: Floats) -> Floats:
 class Crowd:
     """Clients who answer one query: groups of so many with so flattened a law of (cell, report)."""
 
-    randomizer: Randomizer
+    randomizer: FiniteChannel
     groups: Sequence[tuple[int, Floats]]
+
+    @classmethod
+    def drawn_from(cls, query: LocalQuery, population: Population) -> Self:
+        """Those whom a query asks, as if drawn from the population's law."""
+        assert isinstance(query.randomizer, FiniteChannel)
+        return cls(query.randomizer, [(len(query.cohort), report_law(query.randomizer, population.law(query.query)))])
 
     @property
     def shape(self) -> tuple[int, int]:
