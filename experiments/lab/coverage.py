@@ -31,6 +31,7 @@ class Case:
     draw: Draw
     tier: str = "aggregate"
     binomial: bool = True  # whether each coordinate is linear in how many of its clients sent some report, so that its coverage is known exactly
+    band: tuple[float, float] = BAND
     default: bool = False  # whether n is the protocol's own number of clients
 
 
@@ -59,14 +60,14 @@ class Coverage:
     def agrees(self) -> bool:
         """Whether every coordinate was covered as often as the exact law says, or as the band allows, up to the noise of the repetitions."""
         low, high = score_interval(self.held / self.repetitions, (0.0, 1.0), self.repetitions, FAR)
-        least, most = BAND if self.exact is None else (self.exact, self.exact)
+        least, most = self.case.band if self.exact is None else (self.exact, self.exact)
         return bool(np.all((low <= most) & (least <= high)))
 
     @property
     def inside(self) -> bool:
         """Whether the coverage of every coordinate lies in the band: the exact one where it is known, else the measured one."""
         rate = self.exact_worst if self.exact is not None else self.worst / self.repetitions
-        return rate is not None and self.agrees and BAND[0] <= rate <= BAND[1]
+        return rate is not None and self.agrees and self.case.band[0] <= rate <= self.case.band[1]
 
     def describe(self) -> dict[str, Any]:
         """The result as plain data; the interval is that of the worst coordinate, as if it had been chosen beforehand."""

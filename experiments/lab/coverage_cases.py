@@ -130,7 +130,8 @@ def _table(epsilon: float) -> Iterator[Case]:
     for share in SHARES:
         ones = round(share * n)
         groups = [(count, report_law(randomizer, np.eye(2)[value])) for value, count in enumerate((n - ones, ones))]
-        yield Case("table", f"share {share:g}", epsilon, n, np.array([ones / n]), Drawn([Crowd(randomizer, groups)], algorithm.decode), binomial=False)
+        draw = Drawn([Crowd(randomizer, groups)], algorithm.decode)
+        yield Case("table", f"share {share:g}", epsilon, n, np.array([ones / n]), draw, binomial=False, band=(BAND[0], 1.0))
 
 
 CASES: dict[str, Callable[[float], Iterator[Case]]] = {
