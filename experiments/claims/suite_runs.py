@@ -26,7 +26,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.curated import CuratedOracle
 from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.oracles.statistical.hostile import BiasedOracle, RoundedOracle, against, downward, upward
+from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
 from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
 from local_dp.populations.finite import Finite
 from local_dp.records import Records
@@ -76,12 +76,25 @@ def _curated(population: Finite, learner: Learner[Any], generator: np.random.Gen
     return CuratedOracle.for_queries(population, draws, EPSILON, learner.queries)
 
 
+def _twin(population: Finite, kept: bool) -> Finite:
+    """The population with every label reversed (every coordinate, where there is no label), and with its own examples beside them if they are `kept`."""
+    columns = population.kinds.columns
+    reversed_names = ("y",) if "y" in columns else tuple(columns)
+    opposite = {name: -values if name in reversed_names else values for name, values in columns.items()}
+    if not kept:
+        return Finite(Records(opposite), population.shares.tolist(), 1, 0)
+    both = {name: np.concatenate([values, opposite[name]]) for name, values in columns.items()}
+    return Finite(Records(both), np.tile(population.shares, 2).tolist(), 1, 0)
+
+
 LEGAL: dict[str, Factory] = {
     "exact": lambda population, learner, generator: ExactOracle(population),
     "rounded": lambda population, learner, generator: RoundedOracle(population),
     "too high": lambda population, learner, generator: BiasedOracle(population, upward),
     "too low": lambda population, learner, generator: BiasedOracle(population, downward),
     "towards 0": lambda population, learner, generator: BiasedOracle(population, against),
+    "null-seeking": lambda population, learner, generator: NullOracle(population, _twin(population, kept=True)),
+    "reversing": lambda population, learner, generator: NullOracle(population, _twin(population, kept=False)),
     "scattered": lambda population, learner, generator: BiasedOracle(population, _scattered(generator)),
 }
 SAMPLED: dict[str, Factory] = {
