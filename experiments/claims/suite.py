@@ -189,9 +189,9 @@ def _breaking(runs: Runs, known: dict[str, Task[Any]]) -> Table:
 
 
 def _local_only() -> Table:
-    learner, alpha = LocalSGD(d=10, gamma=0.2, rounds=5000), 0.1
-    closed = learner.d * response_gain(EPSILON) ** 2 / (alpha * learner.gamma) ** 2
-    row = (learner.name, "LI", learner.rounds, f"{learner.clients(EPSILON, alpha):,}", f"{closed:,.0f}")
+    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
+    closed = learner.d * response_gain(EPSILON) ** 2 / (learner.alpha * learner.gamma) ** 2
+    row = (learner.name, "LI", learner.rounds, f"{learner.clients(EPSILON):,}", f"{closed:,.0f}")
     columns = ("learner", "model", "rounds", "clients for expected error 0.1, by its bound", "d C^2 / (alpha gamma)^2")
     return Table("Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 (measured in the experiment interaction)", columns, [row])
 

@@ -226,11 +226,11 @@ def test_local_sgd_meets_its_bound_on_average() -> None:
 
 def test_local_sgd_client_count() -> None:
     """The number of clients for an expected error makes the bound that error; too few rounds are refused."""
-    learner = LocalSGD(d=10, gamma=0.2, rounds=5000)
-    n = learner.clients(1.0, 0.1)
+    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
+    n = learner.clients(1.0)
     assert learner.expected_error(1.0, n) == pytest.approx(0.1, rel=1e-4)
     with pytest.raises(InputError, match="give more than"):
-        LocalSGD(d=10, gamma=0.2, rounds=100).clients(1.0, 0.1)
+        LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=100).clients(1.0)
 
 
 class Scripted:
