@@ -156,14 +156,17 @@ CHECKED = {"stumps": ({"d": "3", "alpha": "0.3"}, 150), "logistic-regression": (
 def by_client(name: str, seed: int) -> dict[str, Any]:
     """A small point of a learner's local run, client by client and drawn from its law."""
     settings, clients = CHECKED[name]
-    protocol = find_protocol(f"learn-{name}").from_settings(settings)
-    assert isinstance(protocol, Learned)
 
-    def succeeds(lesson: Lesson, population: Population) -> bool:
-        return learned_within_alpha(protocol, lesson, population)
+    def trial() -> Trial:
+        protocol = find_protocol(f"learn-{name}").from_settings(settings)
+        assert isinstance(protocol, Learned)
+        asked = clients // protocol.task.learner.queries * protocol.task.learner.queries
 
-    asked = clients // protocol.task.learner.queries * protocol.task.learner.queries
-    trial = Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON, asked)
+        def succeeds(lesson: Lesson, population: Population) -> bool:
+            return learned_within_alpha(protocol, lesson, population)
+
+        return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON, asked)
+
     return cross_check(trial, seed, users=150, laws=300)
 
 
