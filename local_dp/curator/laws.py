@@ -22,8 +22,8 @@ def hockey_stick(law: Law[R], other: Law[R], growth: Fraction) -> Fraction:
     """The largest Pr[S] - growth Pr'[S] over all sets S of outcomes, exactly: with growth = e^epsilon, the least delta of this pair of databases."""
     total, others = sum(law.values()), sum(other.values())
     here, there = others * growth.denominator, total * growth.numerator
-    excess = sum(max(0, weight * here - other.get(outcome, 0) * there) for outcome, weight in law.items())
-    return Fraction(excess, total * here)
+    excess = sum(more for outcome, weight in law.items() if (more := weight * here - other.get(outcome, 0) * there) > 0)
+    return Fraction(excess, total * here) if excess else Fraction(0)
 
 
 def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:

@@ -6,6 +6,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Words
+from local_dp.checks import check_dimension
 from local_dp.cube import walsh_hadamard
 from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.choosing.exponential import ExponentialMechanism
@@ -82,8 +83,7 @@ class ParityClass:
     d: int
 
     def __post_init__(self) -> None:
-        if type(self.d) is not int or not 1 <= self.d <= MAX_DIMENSION:
-            raise InputError(f"d is {self.d!r}; the class of all parities can be scored for d from 1 to {MAX_DIMENSION}")
+        check_dimension(self.d, MAX_DIMENSION)
 
     @property
     def size(self) -> int:
