@@ -16,7 +16,7 @@ from local_dp.curator.parity import gf2
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon, nano_of_ratio, split_epsilon
-from local_dp.randomizers.base import ceil_fraction
+from local_dp.randomizers.finite import ceil_fraction
 
 _GRID = 1 << WORD_BITS
 _HALF = Fraction(1, 2)
