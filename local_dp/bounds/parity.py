@@ -111,7 +111,7 @@ def parity_sq_success(d: int, queries: int, tolerance: float) -> Fraction:
 def parity_sq_queries(d: int, tolerance: float) -> int:
     """Proven: the least number of queries that find every parity, (2^d - 1) / (ceil(1 / tau^2) - 1) rounded up."""
     told = parities_told(tolerance)
-    return -(((1 - (1 << d))) // told)
+    return -((1 - (1 << d)) // told)
 
 
 def entropy(p: float) -> float:

@@ -22,6 +22,7 @@ from local_dp.oracles.statistical.exact import SQOracle
 from local_dp.populations.concepts import label, parities
 from local_dp.queries.parity import ParityCoset
 
+NAMED = 512  # survivors in a certificate
 ALPHA = 0.25  # two parities differ on half of all points, so an error below 1/4 names the parity
 
 
@@ -72,8 +73,8 @@ class SilentOracle(SQOracle):
         return float(self.log[-1][1])
 
     def certificate(self) -> dict[str, Any] | None:
-        """That all these answers are legal for every parity still alive, of which no output is good for two. None once one is left."""
-        alive = np.flatnonzero(self.alive)
+        """That all these answers are legal for the parities still alive, the first 512 of them, of which no output is good for two. None once one is left."""
+        alive = np.flatnonzero(self.alive)[:NAMED]
         return survivors_certificate("parities", {"d": self.d}, ALPHA, self.log, alive.tolist()) if len(alive) > 1 else None
 
 
