@@ -128,7 +128,7 @@ class Map(Experiment):
         dimensions |= {"parity-halving": (4, 8) if quick else (4, 6, 8, 10)}
         points: list[Point] = [{"class": name, "d": d, "trials": trials} for name, ds in dimensions.items() for d in ds]
         points += [{"class": "parity", "d": d, "trials": 600 if quick else 4000} for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))]
-        points += [{"class": "worst-case", "d": d, "targets": 4 if quick else 10} for d in ((10,) if quick else (8, 12, 16))]
+        points += [{"class": "worst-case", "d": d, "targets": 4 if quick else 10} for d in ((12,) if quick else (12, 14, 16))]
         points += [{"class": "parity-game", "d": d} for d in ((8,) if quick else (8, 10))]
         return [*points, *({"class": "users", "of": name, "d": d, "n": n} for name, (d, n) in USERS.items())]
 
