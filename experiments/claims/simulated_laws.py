@@ -74,11 +74,11 @@ def law_points(scale: Scale) -> list[Point]:
     """Every setting of one reply, and two replies of one individual."""
     draws = 40_000 if scale == "full" else 6000
     points: list[Point] = [{"kind": "law", "setting": place, "draws": draws} for place in range(len(SETTINGS))]
-    epsilons = (0.25, 0.5, 1.0, 1.5, 2.0) if scale == "full" else (0.25, 0.5, 1.0, 2.0)
+    epsilons = (0.25, 0.5, 1.0, 1.5, 2.0) if scale == "full" else (0.25, 1.0, 2.0)
     pairs = [("sq", epsilon, "correlated", "exact") for epsilon in epsilons]
     pairs += [("sq", 0.5, "correlated", "outwards"), ("sq", 0.5, "far", "exact"), ("sq", 0.5, "far", "outwards"), ("clients", 1.0, "correlated", "exact")]
     keys = ("tier", "epsilon", "people", "bias")
-    return [*points, *({"kind": "pair", "draws": draws if pair[0] == "sq" else 2000, **dict(zip(keys, pair, strict=True))} for pair in pairs)]
+    return [*points, *({"kind": "pair", "draws": draws // 2 if pair[0] == "sq" else 2000, **dict(zip(keys, pair, strict=True))} for pair in pairs)]
 
 
 class Counting:
