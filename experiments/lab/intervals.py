@@ -2,8 +2,6 @@
 
 from local_dp.tallies import Z95, score_interval
 
-__all__ = ["Z95", "wilson"]
-
 
 def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
     """Wilson's interval for a success rate, 95 % by default: (low, high)."""

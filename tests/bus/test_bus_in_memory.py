@@ -17,7 +17,7 @@ from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.wire import Gone, encode, topic
 from server import remote
 from server.remote import RemoteOracle
-from tests.support.builders import RUN, SEED, in_population, play_in_memory, survey_query, yes_records
+from tests.support.builders import RUN, SEED, in_population, play_in_memory, small, survey_query, yes_records
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
@@ -27,7 +27,7 @@ def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
 @pytest.mark.parametrize(("name", "members"), [*product(PROTOCOLS, (1, 3)), ("survey", 300), ("masked-parity", 300)])
 def test_every_protocol_gives_the_populations_result(name: str, members: int) -> None:
     """However many members share the clients, results and report digests equal the population tier's bit for bit."""
-    protocol = PROTOCOLS[name]()
+    protocol = small(name)
     population = protocol.synthetic(300, SEED)
     algorithm = protocol.algorithm(1.0, 300)
     result, oracle = play_in_memory(algorithm, population, members, MemoryBroker(), as_processes=members == 300)
