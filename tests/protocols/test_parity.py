@@ -188,7 +188,7 @@ def test_a_point_is_reproducible_and_near_what_is_known() -> None:
     """One quick point of each protocol, twice, gives one result, at most 10 % above the known count up to its interval."""
     assert {point["kind"] for point in local_points("quick")} == {"local"}
     for protocol in (HALVING, ONE_ROUND):
-        point = {"kind": "local", "protocol": protocol, "d": 4, "trials": 400}
+        point = {"kind": "local", "protocol": protocol, "d": 4, "trials": 1000}
         measured = measure_local(point, 2)
         assert measured == measure_local(point, 2)
         assert measured["low"] <= 1.1 * REFERENCE[protocol][4]
