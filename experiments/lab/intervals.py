@@ -2,8 +2,10 @@
 
 import math
 
+Z95 = 1.959963984540054
 
-def wilson(successes: int, trials: int, z: float = 1.959963984540054) -> tuple[float, float]:
+
+def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
     """Wilson's interval for a success rate, 95 % by default: (low, high)."""
     rate, spread = successes / trials, z * z / trials
     centre = (rate + spread / 2) / (1 + spread)

@@ -73,7 +73,7 @@ def quick() -> Measured:
     ("twin", "why"), [("right", ""), ("decodes to 0", "does not reach"), ("twice epsilon", "budget"), ("one short", "asked"), ("leaks", "loss 2.0")]
 )
 def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: str, why: str) -> None:
-    """The shipped one-round protocol is shown; a decoder to 0, twice the epsilon, a client who is never asked and a leaking channel are not, and why is said."""
+    """The shipped protocol is shown; a decoder to 0, twice the epsilon, a client who is never asked and a leaking channel are not, and why is said."""
     kind = PROTOCOLS[ONE_ROUND]
     right, weight = kind.algorithm, one_bit.flip_weight
 
