@@ -16,8 +16,7 @@ from local_dp.protocols.base import Protocol
 
 _WITHIN_95 = 1.9207294  # half the 95 % point of chi-square with one degree of freedom: how far the profile likelihood may fall
 _BITS = 8  # success is taken for the chance that this many threshold decisions are all right: between one decision and the 65 of masked parity at d = 64
-_SLOPE = (1.1, 0.5)  # what is supposed of the line's slope: its mean and its standard deviation, worth some tens of runs; 0.45 for one decision, 1.8 for 65
-_FLATTEST = 0.02
+_SLOPE = (1.1, 0.7)  # what is supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one decision, 1.8 for 65
 _PILOT = (-0.3, -0.15, 0.0, 0.15, 0.3)  # where the search puts runs, in units of the line from the target: successes of .81 to .95
 _HALF_WIDTH = 9.0  # of the fresh sample, in standard errors of its level: wide enough to know the slope, too narrow for a bend to matter
 _WIDEST = 0.33
@@ -159,28 +158,27 @@ class _Line:
 
     def best(self) -> tuple[float, float]:
         """(n where the target is reached, slope), the likeliest: Fisher scoring from the middle of the points."""
-        level, slope, aim = 0.0, _SLOPE[0], _level(self.target)
+        level, log_slope, aim = 0.0, math.log(_SLOPE[0]), _level(self.target)
         for _ in range(_STEPS):
-            score, information = self._scores(aim + level, slope, 0.0)
-            determinant = information[0] * information[2] - information[1] ** 2
-            step = (information[2] * score[0] - information[1] * score[1]) / determinant, (information[0] * score[1] - information[1] * score[0]) / determinant
-            level, slope = level + step[0], max(slope + step[1], _FLATTEST)
+            score, (own, both, other) = self._scores(aim + level, log_slope, 0.0)
+            size = own * other - both**2
+            step = _bounded((other * score[0] - both * score[1]) / size), _bounded((own * score[1] - both * score[0]) / size)
+            level, log_slope = level + step[0], log_slope + step[1]
             if max(map(abs, step)) < 1e-9:
                 break
+        slope = math.exp(log_slope)
         return self._size(min(max(-level / slope, -1.0), 2.0)), slope
 
     def interval(self) -> tuple[float, float, float]:
         """n and its 95 % interval: the places whose profile likelihood is within chi-square's 95 % point of the greatest."""
-        n, slope = self.best()
+        n, _ = self.best()
         place = 2 * (math.sqrt(n / self.centre) - 1)
-        if slope <= _FLATTEST:
-            raise InputError(f"success does not grow with n near n = {n:.0f}; give more trials or another protocol")
         floor = self._profile(place) - _WITHIN_95
         return n, self._size(self._crossing(place, -1.6, floor)), self._size(self._crossing(place, 4.0, floor))
 
     def _crossing(self, inside: float, outside: float, floor: float) -> float:
         if self._profile(outside) > floor:
-            raise InputError(f"the interval around n = {self._size(inside):.0f} has no end; give more trials")
+            raise InputError(f"success hardly grows with n near n = {self._size(inside):.0f}: its interval has no end; give more trials or another protocol")
         while abs(outside - inside) > 1e-6:
             middle = (inside + outside) / 2
             inside, outside = (middle, outside) if self._profile(middle) > floor else (inside, middle)
@@ -191,29 +189,30 @@ class _Line:
 
     def _profile(self, place: float) -> float:
         """The likelihood of a place, maximised over the slope."""
-        slope, aim = _SLOPE[0], _level(self.target)
+        log_slope = math.log(_SLOPE[0])
         for _ in range(_STEPS):
-            score, information = self._scores(aim, slope, place)
-            step = score[1] / information[2]
-            slope = max(slope + step, 0.0)
+            score, information = self._scores(_level(self.target), log_slope, place)
+            step = _bounded(score[1] / information[2])
+            log_slope += step
             if abs(step) < 1e-6:
                 break
-        return self._likelihood(place, slope)
+        return self._likelihood(place, log_slope)
 
-    def _likelihood(self, place: float, slope: float) -> float:
-        aim, total = _level(self.target), -(((slope - _SLOPE[0]) / _SLOPE[1]) ** 2) / 2
+    def _likelihood(self, place: float, log_slope: float) -> float:
+        total = -(((log_slope - math.log(_SLOPE[0])) / _SLOPE[1]) ** 2) / 2
         for x, point in self._placed():
-            right, _ = _success(aim + slope * (x - place))
+            right, _ = _success(_level(self.target) + math.exp(log_slope) * (x - place))
             total += point.successes * math.log(right) + (point.trials - point.successes) * math.log1p(-right)
         return total
 
-    def _scores(self, level: float, slope: float, place: float) -> tuple[tuple[float, float], tuple[float, float, float]]:
-        """The slope of the log likelihood in (level, slope), and its expected curvature: (level, both, slope)."""
-        first, second = 0.0, (_SLOPE[0] - slope) / _SLOPE[1] ** 2
+    def _scores(self, level: float, log_slope: float, place: float) -> tuple[tuple[float, float], tuple[float, float, float]]:
+        """The derivatives of the log likelihood in (level, logarithm of the slope), and its expected curvature: (level, both, slope)."""
+        slope = math.exp(log_slope)
+        first, second = 0.0, (math.log(_SLOPE[0]) - log_slope) / _SLOPE[1] ** 2
         own, both, other = 1e-9, 0.0, 1 / _SLOPE[1] ** 2
         for x, point in self._placed():
-            away = x - place
-            right, density = _success(level + slope * away)
+            away = slope * (x - place)
+            right, density = _success(level + away)
             pull, weight = (point.successes - point.trials * right) * density / (right * (1 - right)), point.trials * density**2 / (right * (1 - right))
             first, second = first + pull, second + pull * away
             own, both, other = own + weight, both + weight * away, other + weight * away**2
@@ -221,3 +220,7 @@ class _Line:
 
     def _placed(self) -> list[tuple[float, Trials]]:
         return [(2 * (math.sqrt(point.n / self.centre) - 1), point) for point in self.points]
+
+
+def _bounded(step: float) -> float:
+    return min(max(step, -1.0), 1.0)
