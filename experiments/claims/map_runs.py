@@ -192,4 +192,4 @@ def measure_users(name: str, d: int, n: int, seed: int) -> Measurement:
         return Finite(drawn_kinds.kinds, drawn_kinds.shares.tolist(), n, drawn)
 
     asked = n // kind.learner(d).queries * kind.learner(d).queries
-    return cross_check(lambda: Trial(kind.local(d, n), people, learned, n, EPSILON, asked), seed, users=USER_RUNS, laws=4 * USER_RUNS)
+    return cross_check(lambda: Trial(kind.local(d, n), people, learned, n, EPSILON, asked == n), seed, users=USER_RUNS, laws=4 * USER_RUNS)
