@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints
 from local_dp.bounds.response import rr_clients_hoeffding
-from local_dp.errors import InputError
+from local_dp.checks import check_positive, check_share
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.base import Query
@@ -41,10 +41,8 @@ class Learner(ABC, Generic[H]):
     slack: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise InputError(f"alpha is {self.alpha}; give a number strictly between 0 and 1")
-        if not self.slack > 0:
-            raise InputError(f"slack is {self.slack}; give a positive number, 1 for the proven tolerance")
+        check_share("alpha", self.alpha)
+        check_positive("slack", self.slack)
 
     @property
     @abstractmethod

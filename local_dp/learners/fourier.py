@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.bounds.response import response_gain
-from local_dp.checks import check_dimension
+from local_dp.checks import check_dimension, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, features, signs, weighted
@@ -56,8 +56,9 @@ class LowDegree(Learner[Polynomial]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_dimension(self.d)
-        if not 0 <= self.degree <= self.d or self.queries > 100_000:
-            raise InputError(f"degree is {self.degree}; give one from 0 to d = {self.d} with at most 100,000 coefficients")
+        check_whole("degree", self.degree, 0, self.d)
+        if self.queries > 100_000:
+            raise InputError(f"degree is {self.degree}; give one with at most 100,000 coefficients at d = {self.d}")
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:

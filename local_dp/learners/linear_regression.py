@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.checks import check_dimension
+from local_dp.checks import check_dimension, check_positive
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, features, weighted
@@ -53,8 +53,9 @@ class LinearRegression(Learner[LinearModel]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_dimension(self.d)
-        if not (0 < self.least_eigenvalue <= 1 and self.radius > 0):
-            raise InputError(f"the least eigenvalue {self.least_eigenvalue} must be in (0, 1] and the radius {self.radius} positive")
+        check_positive("radius", self.radius)
+        if not 0 < self.least_eigenvalue <= 1:
+            raise InputError(f"least_eigenvalue is {self.least_eigenvalue}; give a number above 0 and at most 1")
 
     @property
     def proven(self) -> float:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.checks import check_dimension
+from local_dp.checks import check_whole
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, signs
 from local_dp.oracles.statistical.asked import StatisticalQuery
@@ -57,7 +57,7 @@ class Thresholds(Learner[AtLeast]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_dimension(self.bits, 12)
+        check_whole("bits", self.bits, 1, 12)
 
     @property
     def proven(self) -> float:

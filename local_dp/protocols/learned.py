@@ -68,8 +68,8 @@ class Learned(Protocol[Lesson]):
         return self.task.population(clients, seed)
 
     def describe(self, result: Lesson) -> Result:
-        told = {"rule": str(result.hypothesis), "clients a query": result.clients_per_query, "enough": result.enough_per_query}
-        return {"hypothesis": told, "parameters": asdict(result.hypothesis)}
+        shown = {"rule": str(result.hypothesis), "clients a query": result.clients_per_query, "enough": result.enough_per_query}
+        return {"hypothesis": shown, "parameters": asdict(result.hypothesis)}
 
     def true_error(self, result: Lesson, population: Population) -> float:
         """How far the hypothesis is beyond what the learner's guarantee compares it with, exactly; at most alpha is promised."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.response import response_gain
-from local_dp.checks import check_share
+from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import features
@@ -48,8 +48,7 @@ class LocalSGD(Protocol[Halfspace]):
     def __post_init__(self) -> None:
         check_margin(self.d, self.gamma, self.bound)
         check_share("alpha", self.alpha)
-        if self.rounds < 1:
-            raise InputError(f"rounds is {self.rounds}; give 1 or more")
+        check_whole("rounds", self.rounds, 1, 1_000_000)
 
     @property
     def scale(self) -> float:
