@@ -20,6 +20,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Question
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -29,6 +30,7 @@ from local_dp.theorems.local_from_sq import ClientsFor, local_from_sq, one_rando
 
 Z = 4.0  # a two-sided normal interval that misses with probability 6e-5
 BETA = 0.05
+USERS_MEAN = 0.6
 FEWER = 0.6  # the part of the exact count that must not be enough
 SPENDING = ("fresh clients", "one random query", "split budget")
 Answers: TypeAlias = tuple[float, ...]
@@ -38,9 +40,9 @@ def _answers(answers: Answers) -> Answers:
     return answers
 
 
-def _columns(t: int, clients: int, seed: int) -> Finite:
-    """t yes/no columns, all 1 or all 0 with probability one half: every query has mean 0, the hardest one."""
-    return Finite(Records({f"q{j}": np.array([0, 1], dtype=np.uint8) for j in range(t)}), [0.5, 0.5], clients, seed)
+def _columns(t: int, clients: int, seed: int, mean: float = 0.0) -> Finite:
+    """t yes/no columns, all 1 or all 0: every query has this mean on the +1/-1 scale, of which 0 is the hardest."""
+    return Finite(Records({f"q{j}": np.array([0, 1], dtype=np.uint8) for j in range(t)}), [(1 - mean) / 2, (1 + mean) / 2], clients, seed)
 
 
 def queries(t: int, tau: float) -> Nonadaptive[StatisticalQuery, float, Answers]:
@@ -97,13 +99,15 @@ class SqToLocal(Experiment):
         return {"good": good, "clients": clients}
 
     def _users(self, point: Point, seed: int) -> Measurement:
-        """The same with every client answering, beside its law."""
+        """The same with every client answering, beside its law, and a mean that no decoder finds by doing nothing."""
         t, tau, epsilon = point["t"], point["tau"], point["epsilon"]
-        algorithm = local_from_sq(queries(t, tau), epsilon, self.count(epsilon, BETA / t))
-        clients = sum(len(query.cohort) for query in algorithm.queries)
-        return cross_check(
-            Trial(algorithm, lambda drawn: _columns(t, clients, drawn), lambda answers, people: max(map(abs, answers)) <= tau, clients, epsilon), seed
-        )
+        asked, count = queries(t, tau), self.count(epsilon, BETA / t)
+        algorithm, clients = local_from_sq(asked, epsilon, count), sum(count(query) for query in asked.queries)
+
+        def close(answers: Answers, people: Population) -> bool:
+            return max(abs(answer - USERS_MEAN) for answer in answers) <= tau
+
+        return cross_check(Trial(algorithm, lambda drawn: _columns(t, clients, drawn, USERS_MEAN), close, clients, epsilon), seed)
 
     def _variance(self, point: Point, seed: int) -> Measurement:
         """The sample variance of one unbiased report, at mean 0: shipped randomized response, literal Laplace noise, and that noise clipped."""
