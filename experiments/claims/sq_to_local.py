@@ -105,7 +105,7 @@ class SqToLocal(Experiment):
         algorithm, clients = local_from_sq(asked, epsilon, count), sum(count(query) for query in asked.queries)
 
         def close(answers: Answers, people: Population) -> bool:
-            return max(abs(answer - USERS_MEAN) for answer in answers) <= tau
+            return bool(np.all(np.abs(np.array(answers) - USERS_MEAN) <= tau))
 
         return cross_check(Trial(algorithm, lambda drawn: _columns(t, clients, drawn, USERS_MEAN), close, clients, epsilon), seed)
 

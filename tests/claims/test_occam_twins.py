@@ -6,6 +6,7 @@ import pytest
 from experiments.claims import occam
 from experiments.lab.claim import Measurement, Point
 from local_dp.arrays import Ints
+from local_dp.bounds.curator import occam_examples_printed
 from local_dp.curator.exponential import ExponentialMechanism, _powers
 from local_dp.draws import Draws
 
@@ -47,8 +48,7 @@ def test_a_dropped_sensitivity_factor_is_not_shown(monkeypatch: pytest.MonkeyPat
 
 def test_a_printed_size_that_is_too_small_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenth of the printed size is below the proven one, and its runs fail: the check is a run, not one formula against another."""
-    right = occam.occam_examples_printed
-    monkeypatch.setattr(occam, "occam_examples_printed", lambda *arguments: right(*arguments) // 10)
+    monkeypatch.setattr(occam, "occam_examples_printed", lambda *arguments: occam_examples_printed(*arguments) // 10)
     found = measured(SIZE)
     assert found[0][1]["printed_successes"] < 0.5 * found[0][1]["trials"]
     assert not occam._check_printed(found).shown
