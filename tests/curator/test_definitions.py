@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from experiments.lab.intervals import wilson
+from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, paper_parity_examples, parity_success
 from local_dp.curator import gf2
 from local_dp.curator.exponential import ExponentialMechanism
@@ -81,12 +82,13 @@ def test_definition_3_3_parity(learner: object, epsilon: float) -> None:
         assert n <= 200 * d * math.log2(2 / BETA) ** 2 / (epsilon * ALPHA)  # polynomial in 1/epsilon, d, 1/alpha and log(1/beta)
 
 
-def arbitrary_target(x: np.ndarray) -> np.ndarray:
+def arbitrary_target(x: Ints) -> Ints:
     """No threshold: 1 on the middle third and on the last point of twelve. The best threshold errs on 4 points."""
-    return (((x >= 4) & (x < 8)) | (x == 11)).astype(np.int64)
+    labels: Ints = (((x >= 4) & (x < 8)) | (x == 11)).astype(np.int64)
+    return labels
 
 
-def success(epsilon: float, n: int, weights: np.ndarray, runs: int) -> int:
+def success(epsilon: float, n: int, weights: Floats, runs: int) -> int:
     """How often the private learner comes within ALPHA of the best of 13 thresholds for a target that is none of them."""
     everything = np.arange(12)
     wrong = np.array([[(point >= t) != arbitrary_target(everything)[point] for point in everything] for t in range(13)]) @ weights
@@ -100,7 +102,7 @@ def success(epsilon: float, n: int, weights: np.ndarray, runs: int) -> int:
 
 
 @pytest.mark.parametrize("weights", [np.full(12, 1 / 12), np.array([0.3] + [0.02] * 10 + [0.5])], ids=["uniform", "skewed"])
-def test_definition_3_4_occam(weights: np.ndarray) -> None:
+def test_definition_3_4_occam(weights: Floats) -> None:
     """The exponential mechanism is a private agnostic learner: exactly epsilon-private on all databases, inconsistent ones too, and within alpha of OPT > 0
     with 1 - beta on the proven n, under each distribution (a right learner fails with probability below 1e-4)."""
     epsilon = 0.5
