@@ -14,6 +14,7 @@ from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats, Words
 from local_dp.bounds.laplace import clipped_laplace_variance
 from local_dp.bounds.response import response_gain, rr_failure, split_budget_cost
+from local_dp.errors import RefusedError
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -126,7 +127,10 @@ class SqToLocal(Experiment):
         for trial in range(point["trials"]):
             run_seed = seed * 1_000_003 + trial
             oracle = PopulationOracle(_columns(t, n, run_seed), KeyedNoise(run_seed), run_seed, epsilon)
-            answers = run(spend(point["way"], queries(t, 0.5), epsilon, n, run_seed), oracle)
+            try:
+                answers = run(spend(point["way"], queries(t, 0.5), epsilon, n, run_seed), oracle)
+            except RefusedError as error:
+                return {"refused": str(error)}
             squares.append(sum(answer**2 for answer in answers) / t)
         spread = float(np.std(squares)) / math.sqrt(len(squares))
         return {"mean_square": float(np.mean(squares)), "error": spread, "spent": oracle.ledger.max_spent}
@@ -137,9 +141,10 @@ class SqToLocal(Experiment):
             kinds[point["kind"]].append((point, measured))
         accuracy = sorted((_accuracy_row(point, found) for point, found in kinds["accuracy"]), key=lambda row: (row["epsilon"], row["t"], -row["part"]))
         variance = [_variance_row(point, found) for point, found in kinds["variance"]]
-        spending = [_spending_row(point, found) for point, found in kinds["spending"]]
+        spending = [_spending_row(point, found) for point, found in kinds["spending"] if "refused" not in found]
+        refused = [f"{point['way']} is refused: {found['refused']}" for point, found in kinds["spending"] if "refused" in found]
         users = [cross_check_shown("Two queries with the exact count", found, 1 - BETA) for _, found in kinds["users"]]
-        checks = [*_accuracy_checks(accuracy), *users, *_variance_checks(variance), *_spending_checks(spending)]
+        checks = [*_accuracy_checks(accuracy), *users, *_variance_checks(variance), *_spending_checks(spending, refused)]
         return Finding(checks, _tables(accuracy, variance, spending), _figures(variance, spending))
 
 
@@ -226,9 +231,11 @@ def _spending_row(point: Point, found: Measurement) -> dict[str, Any]:
     return {**point, "cost": found["mean_square"] / unit, "spread": Z * found["error"] / unit, "predicted": predicted, "spent": found["spent"]}
 
 
-def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
+def _spending_checks(rows: list[dict[str, Any]], refused: list[str]) -> list[Check]:
     by = {(row["epsilon"], row["t"], row["way"]): row for row in rows}
-    all_pairs = [(by[epsilon, t, "fresh clients"], row) for (epsilon, t, way), row in by.items() if way == "split budget"]
+    all_pairs = [
+        (by[epsilon, t, "fresh clients"], row) for (epsilon, t, way), row in by.items() if way == "split budget" and (epsilon, t, "fresh clients") in by
+    ]
     private, open_handed = ([pair for pair in all_pairs if (pair[0]["epsilon"] <= 1) == small] for small in (True, False))
 
     def gain(fresh: dict[str, Any], split: dict[str, Any]) -> tuple[float, float]:
@@ -239,8 +246,10 @@ def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
     return [
         Check(
             "Each way to spend the clients costs what is predicted, and nobody spends more than epsilon",
-            agree and all(row["spent"] <= row["epsilon"] for row in rows),
-            "; ".join(f"{row['way']}, epsilon {row['epsilon']:g}, t = {row['t']}: {row['cost']:.2f} of {row['predicted']:.2f}" for row in rows),
+            agree and not refused and all(row["spent"] <= row["epsilon"] for row in rows),
+            "; ".join(
+                [*refused[:1]] + [f"{row['way']}, epsilon {row['epsilon']:g}, t = {row['t']}: {row['cost']:.2f} of {row['predicted']:.2f}" for row in rows]
+            ),
         ),
         Check(
             "Up to epsilon 1, fresh clients beat a split budget by a factor that grows with the number of queries and stays below it",
