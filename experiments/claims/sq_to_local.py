@@ -14,12 +14,14 @@ from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats, Words
 from local_dp.bounds.laplace import clipped_laplace_variance
 from local_dp.bounds.response import response_gain, rr_failure, split_budget_cost
+from local_dp.errors import RefusedError
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Question
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -29,6 +31,7 @@ from local_dp.theorems.local_from_sq import ClientsFor, local_from_sq, one_rando
 
 Z = 4.0  # a two-sided normal interval that misses with probability 6e-5
 BETA = 0.05
+USERS_MEAN = 0.6
 FEWER = 0.6  # the part of the exact count that must not be enough
 SPENDING = ("fresh clients", "one random query", "split budget")
 Answers: TypeAlias = tuple[float, ...]
@@ -38,9 +41,9 @@ def _answers(answers: Answers) -> Answers:
     return answers
 
 
-def _columns(t: int, clients: int, seed: int) -> Finite:
-    """t yes/no columns, all 1 or all 0 with probability one half: every query has mean 0, the hardest one."""
-    return Finite(Records({f"q{j}": np.array([0, 1], dtype=np.uint8) for j in range(t)}), [0.5, 0.5], clients, seed)
+def _columns(t: int, clients: int, seed: int, mean: float = 0.0) -> Finite:
+    """t yes/no columns, all 1 or all 0: every query has this mean on the +1/-1 scale, of which 0 is the hardest."""
+    return Finite(Records({f"q{j}": np.array([0, 1], dtype=np.uint8) for j in range(t)}), [(1 - mean) / 2, (1 + mean) / 2], clients, seed)
 
 
 def queries(t: int, tau: float) -> Nonadaptive[StatisticalQuery, float, Answers]:
@@ -97,15 +100,17 @@ class SqToLocal(Experiment):
         return {"good": good, "clients": clients}
 
     def _users(self, point: Point, seed: int) -> Measurement:
-        """The same with every client answering, beside its law."""
+        """The same with every client answering, beside its law, and a mean that no decoder finds by doing nothing."""
         t, tau, epsilon = point["t"], point["tau"], point["epsilon"]
+        asked, count = queries(t, tau), self.count(epsilon, BETA / t)
+        clients = sum(count(query) for query in asked.queries)
 
-        def trial() -> Trial:
-            algorithm = local_from_sq(queries(t, tau), epsilon, self.count(epsilon, BETA / t))
-            clients = sum(len(query.cohort) for query in algorithm.queries)
-            return Trial(algorithm, lambda drawn: _columns(t, clients, drawn), lambda answers, people: max(map(abs, answers)) <= tau, clients, epsilon)
+        def close(answers: Answers, people: Population) -> bool:
+            return bool(np.all(np.abs(np.array(answers) - USERS_MEAN) <= tau))
 
-        return cross_check(trial, seed)
+        return cross_check(
+            lambda: Trial(local_from_sq(asked, epsilon, count), lambda drawn: _columns(t, clients, drawn, USERS_MEAN), close, clients, epsilon), seed
+        )
 
     def _variance(self, point: Point, seed: int) -> Measurement:
         """The sample variance of one unbiased report, at mean 0: shipped randomized response, literal Laplace noise, and that noise clipped."""
@@ -124,7 +129,10 @@ class SqToLocal(Experiment):
         for trial in range(point["trials"]):
             run_seed = seed * 1_000_003 + trial
             oracle = PopulationOracle(_columns(t, n, run_seed), KeyedNoise(run_seed), run_seed, epsilon)
-            answers = run(spend(point["way"], queries(t, 0.5), epsilon, n, run_seed), oracle)
+            try:
+                answers = run(spend(point["way"], queries(t, 0.5), epsilon, n, run_seed), oracle)
+            except RefusedError as error:
+                return {"refused": str(error)}
             squares.append(sum(answer**2 for answer in answers) / t)
         spread = float(np.std(squares)) / math.sqrt(len(squares))
         return {"mean_square": float(np.mean(squares)), "error": spread, "spent": oracle.ledger.max_spent}
@@ -135,9 +143,10 @@ class SqToLocal(Experiment):
             kinds[point["kind"]].append((point, measured))
         accuracy = sorted((_accuracy_row(point, found) for point, found in kinds["accuracy"]), key=lambda row: (row["epsilon"], row["t"], -row["part"]))
         variance = [_variance_row(point, found) for point, found in kinds["variance"]]
-        spending = [_spending_row(point, found) for point, found in kinds["spending"]]
+        spending = [_spending_row(point, found) for point, found in kinds["spending"] if "refused" not in found]
+        refused = [f"{point['way']} is refused: {found['refused']}" for point, found in kinds["spending"] if "refused" in found]
         users = [cross_check_shown("Two queries with the exact count", found, 1 - BETA) for _, found in kinds["users"]]
-        checks = [*_accuracy_checks(accuracy), *users, *_variance_checks(variance), *_spending_checks(spending)]
+        checks = [*_accuracy_checks(accuracy), *users, *_variance_checks(variance), *_spending_checks(spending, refused)]
         return Finding(checks, _tables(accuracy, variance, spending), _figures(variance, spending))
 
 
@@ -224,9 +233,11 @@ def _spending_row(point: Point, found: Measurement) -> dict[str, Any]:
     return {**point, "cost": found["mean_square"] / unit, "spread": Z * found["error"] / unit, "predicted": predicted, "spent": found["spent"]}
 
 
-def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
+def _spending_checks(rows: list[dict[str, Any]], refused: list[str]) -> list[Check]:
     by = {(row["epsilon"], row["t"], row["way"]): row for row in rows}
-    all_pairs = [(by[epsilon, t, "fresh clients"], row) for (epsilon, t, way), row in by.items() if way == "split budget"]
+    all_pairs = [
+        (by[epsilon, t, "fresh clients"], row) for (epsilon, t, way), row in by.items() if way == "split budget" and (epsilon, t, "fresh clients") in by
+    ]
     private, open_handed = ([pair for pair in all_pairs if (pair[0]["epsilon"] <= 1) == small] for small in (True, False))
 
     def gain(fresh: dict[str, Any], split: dict[str, Any]) -> tuple[float, float]:
@@ -237,8 +248,10 @@ def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
     return [
         Check(
             "Each way to spend the clients costs what is predicted, and nobody spends more than epsilon",
-            agree and all(row["spent"] <= row["epsilon"] for row in rows),
-            "; ".join(f"{row['way']}, epsilon {row['epsilon']:g}, t = {row['t']}: {row['cost']:.2f} of {row['predicted']:.2f}" for row in rows),
+            agree and not refused and all(row["spent"] <= row["epsilon"] for row in rows),
+            "; ".join(
+                [*refused[:1]] + [f"{row['way']}, epsilon {row['epsilon']:g}, t = {row['t']}: {row['cost']:.2f} of {row['predicted']:.2f}" for row in rows]
+            ),
         ),
         Check(
             "Up to epsilon 1, fresh clients beat a split budget by a factor that grows with the number of queries and stays below it",

@@ -16,6 +16,10 @@ from experiments.claims.simulated_laws import divergence
 from experiments.claims.sq_to_local import SqToLocal
 from experiments.lab.claim import Experiment, Figure, Finding, Measurement, Point
 from local_dp.arrays import Floats
+from local_dp.oracles.local.asked import Cohort
+from local_dp.randomizers import one_bit
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.one_bit import flip_weight
 from local_dp.records import Records
 from local_dp.theorems.likelihood import Observed, density, likelihood_query
 from local_dp.theorems.local_from_sq import tight_clients
@@ -162,3 +166,49 @@ def test_chance_is_allowed_for_exactly() -> None:
     for p in (0.1, 0.01, 1e-4):
         beyond = sum(math.comb(100, heads) for heads in range(101) if divergence(heads / 100, 0.5) > math.log(2 / p) / 100)
         assert p / 20 < beyond / 2**100 <= p
+
+
+def _twice_epsilon(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits))
+
+
+def _no_gain(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BinaryRR, "gain", 1.0)
+
+
+def _one_short(patch: pytest.MonkeyPatch) -> None:
+    for module in ("local_dp.protocols.survey", "local_dp.theorems.local_from_sq"):
+        patch.setattr(import_module(module), "Cohort", lambda start, stop: Cohort(start, stop - 1))
+
+
+def _one_asked_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(import_module("local_dp.theorems.local_from_sq"), "Cohort", lambda start, stop: Cohort(max(0, start - 1), stop))
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("randomized-response", _twice_epsilon),
+        ("randomized-response", _no_gain),
+        ("randomized-response", _one_short),
+        ("sq-to-local", _twice_epsilon),
+        ("sq-to-local", _no_gain),
+        ("sq-to-local", _one_short),
+        ("sq-to-local", _one_asked_twice),
+    ],
+)
+def test_a_wrong_shipped_protocol_is_not_shown(name: str, spoil: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports at twice the epsilon, estimates that are not scaled back, and cohorts one short or overlapping each make the run by clients "not shown"."""
+    _measured(name)
+    spoil(monkeypatch)
+    finding = _with_twin(name, EXPERIMENTS[name], lambda point: "users" in (point.get("way"), point.get("kind")))
+    assert finding.verdict == "not shown"
+    assert ["client by client" in check.statement for check in finding.checks if not check.shown] == [True]
+
+
+def test_a_wrong_law_is_not_shown_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the gain the draws from the law leave their level too: the checks do not lean on the run by clients alone."""
+    _measured("randomized-response")
+    _no_gain(monkeypatch)
+    finding = _with_twin("randomized-response", EXPERIMENTS["randomized-response"], lambda point: (point["way"], point["n"]) == ("randomized response", 1000))
+    assert any("predict" in check.statement and not check.shown for check in finding.checks)
