@@ -62,7 +62,6 @@ class Collecting:
         """Counts a member's reports or its refusal. Raises WireError if they do not fit the round."""
         before = self.round.outstanding
         count(self.round, message)
-        self._waves.back(member)
         new = before - self.round.outstanding
         if new:
             self._news = now

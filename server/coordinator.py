@@ -9,7 +9,7 @@ from local_dp.oracles.local.asked import LocalQuery, RoundSummary, charges_of, c
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Refusal, Reply, Roll
 from server.collecting import ASK_AGAIN, Collecting, RoundProgress, Send, count
-from server.members import Members
+from server.members import Member, Members
 from server.role import Round, Turnout
 from server.terms import Terms
 
@@ -108,11 +108,16 @@ class Coordinator:
 
     def _hello(self, group: str, hello: Hello, now: float) -> None:
         member, is_new = self.members.hello(group, hello)
-        member.gone_since = None
+        self._back(member)
         if is_new and self._gathering is not None:
             self._gathering.news = now
+        if is_new and self._collecting is not None:
+            self._collecting.joined(member)
+
+    def _back(self, member: Member) -> None:
+        member.gone_since = None
         if self._collecting is not None:
-            (self._collecting.joined if is_new else self._collecting.back)(member)
+            self._collecting.back(member)
 
     def _gone(self, gone: Gone, now: float) -> None:
         member = self.members.get(gone.member)
@@ -131,7 +136,7 @@ class Coordinator:
             self._collecting.report(member, message, now)
         else:
             count(round, message)
-        member.gone_since = None
+        self._back(member)
 
     def due(self, now: float) -> list[Send]:
         """What to publish now."""
