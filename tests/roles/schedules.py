@@ -117,7 +117,7 @@ class World:
                 self.at(self.chance.random() * 12, lambda puppet=puppet: self._die(puppet))  # type: ignore[misc]
         for _ in range(self.chance.choice((0, 0, 1, 2))):
             self.at(self.chance.random() * 12, self._cut)
-        for _ in range(0 if self.kind else self.chance.choice((0, 0, 3))):
+        for _ in range(0 if self.kind or self.real else self.chance.choice((0, 0, 3))):
             self.at(self.chance.random() * 12, self._forge)
 
     def _die(self, puppet: Puppet) -> None:
@@ -221,7 +221,7 @@ class World:
         if self.kind:
             assert not self.account.owing(), "what was lost is not asked for again"
         if self.real:
-            assert tale.counts.conflicting == 0
+            assert tale.counts.conflicting == 0, "a client role has answered one question twice"
         sizes = [len(query.cohort) for query in queries]
         short = [at for at, size in enumerate(sizes) if tale.answered(at) < max(1, self.coordinator.terms.quorum * size)]
         ended, raised = len(self.coordinator.rounds), None

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from local_dp.errors import InputError, QuorumError, RefusedError
-from local_dp.wire import Gone, Hello, Refusal, Reply, topic
+from local_dp.populations.table import Rows
+from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
 from server import waves
 from server.collecting import Collecting
 from server.coordinator import Coordinator
@@ -16,7 +18,7 @@ from server.terms import Terms
 from server.waves import Waves
 from tests.roles.puppets import reply_of
 from tests.roles.schedules import World
-from tests.support.builders import RUN, SEED, survey_query
+from tests.support.builders import RUN, SEED, population_oracle, role, survey_query, yes_records
 
 
 def _play(seeds: range) -> None:
@@ -201,3 +203,24 @@ def test_a_member_that_goes_and_comes_back() -> None:
     coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20), 2.9)
     assert not coordinator.is_settled(9.9)
     assert coordinator.is_settled(10.0)
+
+
+def test_the_roles_wired_together_are_the_population() -> None:
+    """Coordinator and client roles handed each other's messages, without a bus or a clock, give the population's tallies and digests, round after round."""
+    records = yes_records(90)
+    rounds = [(survey_query(40, 10), survey_query(90, 40)), (survey_query(90),)]
+    members = [role(records.take(slice(start, start + 30)), start, 2.0, f"host-{start}") for start in (0, 30, 60)]
+    coordinator, population = Coordinator(RUN, 90, SEED, 2.0, Terms(quorum=1.0)), population_oracle(Rows(records), 2.0)
+    for member in members:
+        hello = Hello(run=RUN, member=member.member, start=member.start, stop=member.stop)
+        coordinator.receive(topic(RUN, "hello", "hosts", member.member), hello, 0.0)
+    for queries in rounds:
+        coordinator.open(queries, 0.0)
+        for request in [send.message for send in coordinator.due(0.0) if isinstance(send.message, Request)]:
+            for member in members:
+                for answer in member.handle(request):
+                    coordinator.receive(topic(RUN, "rep", "hosts", member.member), answer, 0.0)
+        assert coordinator.is_settled(0.0)
+        tallies, expected = coordinator.close(0.0), population.answer(queries)
+        assert all(np.array_equal(tally.counts, other.counts) for tally, other in zip(tallies, expected, strict=True))
+    assert coordinator.rounds == population.rounds
