@@ -73,11 +73,11 @@ class Collecting:
         """What to publish now; after the bus was `rejoined`, what may have been lost."""
         silent = self._news + ASK_AGAIN <= now
         sends: list[Send] = []
-        if silent and not rejoined and self.members.present < self.members.clients:
+        if silent and self.members.present < self.members.clients:
             sends.append(Send(EVERYBODY, Roll(run=self.round.run)))
         if silent or rejoined:  # while replies flow, what is missing is on its way
             self._news = now
-            sends += [send for wave in self._waves.owing() for send in self._again(wave)]
+            sends += [send for wave in self._waves.asked() for send in self._again(wave)]
         while (wave := self._waves.ask(now)) is not None:
             sends += [Send(wave.group, self.round.request())] if wave.whole else self._again(wave)
         return sends

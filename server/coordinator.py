@@ -26,9 +26,9 @@ class Gathering:
 class Coordinator:
     """Plays the rounds of a run with the clients 0..clients-1.
 
-    Whoever drives it begins with `gather` or `open`, publishes what is `due` at once and at every `wake`, until it `is_settled`, and ends with `gathered` or
-    `close`. `connected` and `receive` tell it what the bus brings; a message that does not fit is counted in `rejected`, never raised. `now` is in seconds,
-    of any clock that does not run backwards.
+    Whoever drives it begins with `gather` or `open`, publishes what is `due` at once and at every `wake` (which events may make earlier) until it `is_settled`,
+    and ends with `gathered` or `close`. `connected` and `receive` tell it what the bus brings; a message that does not fit is counted in `rejected`, never
+    raised. `now` is in seconds, of any clock that does not run backwards.
     """
 
     def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms) -> None:

@@ -1,6 +1,7 @@
 """The LR oracle over a message bus: real clients answer. It holds the bus and the clock, and the coordinator decides."""
 
 import asyncio
+import math
 from collections.abc import Callable
 from contextlib import aclosing
 
@@ -29,6 +30,7 @@ class RemoteOracle:
         self.coordinator = coordinator
         self.on_progress = on_progress
         self._stirred = asyncio.Event()
+        self._until = math.inf  # when the sleep ends that an event may shorten
 
     async def serve(self, patience: float) -> None:
         """Reads the bus until cancelled. Raises BusError if the broker cannot be joined within `patience` seconds."""
@@ -38,7 +40,7 @@ class RemoteOracle:
                     self.coordinator.connected()
                 else:
                     self._deliver(event)
-                if self.coordinator.wake(_now()) <= _now():
+                if self.coordinator.wake(_now()) < self._until:
                     self._stirred.set()
 
     def _deliver(self, delivery: Delivery) -> None:
@@ -72,13 +74,14 @@ class RemoteOracle:
             for send in self.coordinator.due(_now()):
                 await self._publish(send)
             self._show()
-            await self._sleep(self.coordinator.wake(_now()))
+            await self._sleep()
         self._show()
 
-    async def _sleep(self, until: float) -> None:
-        """Until there is something to do: at the time `until`, or before if an event says so."""
+    async def _sleep(self) -> None:
+        """Until there is something to do: when the coordinator wakes, or before if an event makes it wake earlier."""
+        self._until = self.coordinator.wake(_now())
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout_at(self._until):
                 await self._stirred.wait()
         except TimeoutError:
             pass

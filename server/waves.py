@@ -60,20 +60,16 @@ class Waves:
         self._groups.add(wave.group)
         return wave
 
-    def owing(self) -> Iterator[Wave]:
-        """The waves that were asked and not answered in full."""
+    def asked(self) -> Iterator[Wave]:
+        """The waves that were asked so far."""
         return iter(self._asked)
 
     def settled(self, member: Member) -> None:
         """This member has answered or refused for all its clients."""
         self._here.discard(member.name)
-        wave = self._wave_of.pop(member.name, None) or self._waiting.get(member.group)
-        if wave is None or wave.owing.pop(member.name, None) is None or wave.owing:
-            return
-        if wave in self._asked:
-            self._asked.remove(wave)
-        else:
-            del self._waiting[wave.group]
+        wave = self._wave_of.pop(member.name, None) or self._waiting.get(member.group)  # it may have answered what its group was asked before it joined
+        if wave is not None:
+            wave.owing.pop(member.name, None)
 
     def gone(self, member: Member) -> None:
         """This member's connection has broken."""

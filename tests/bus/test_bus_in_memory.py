@@ -61,7 +61,7 @@ def test_the_outstanding_replies_are_limited() -> None:
 
     def ask(waves: Waves, now: float) -> Wave | None:
         wave = original(waves, now)
-        seen.append(sum(len(wave.owing) for wave in waves.owing()))
+        seen.append(sum(len(wave.owing) for wave in waves.asked()))
         return wave
 
     with pytest.MonkeyPatch.context() as patch:

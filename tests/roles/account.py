@@ -1,5 +1,6 @@
 """A naive account of what a coordinator is told: sets and loops over single clients, written from the rules and not from the coordinator."""
 
+import math
 from dataclasses import dataclass, field
 
 from local_dp.oracles.local.asked import Cohort
@@ -107,9 +108,9 @@ class Account:
         """The members that owe a report in the last round."""
         return [name for name, (_, start, stop) in self.known.items() if self.rounds[-1].owed(start, stop)]
 
-    def is_over(self, now: float, grace: float) -> bool:
-        """Whether everybody known has answered, refused or been gone for `grace` seconds, or the time is up."""
-        return now >= self.rounds[-1].end or all(name in self.gone and self.gone[name] + grace <= now for name in self.owing())
+    def over_from(self, grace: float) -> float:
+        """From when on everybody known has answered, refused or been gone for `grace` seconds, or the time is up."""
+        return min(self.rounds[-1].end, max((self.gone.get(name, math.inf) + grace for name in self.owing()), default=-math.inf))
 
     def close(self) -> Tale:
         """No report of the last round counts any more."""

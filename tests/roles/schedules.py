@@ -1,5 +1,6 @@
 """Random schedules for a coordinator under a virtual clock: members that die and return, a network that loses, repeats, delays and forges."""
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,9 +44,9 @@ class World:
     now: float = 0.0
     events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     happened: int = 0
-    pumped: int = 0
+    looked: float = -1.0  # when the coordinator last looked what is due
+    idle: int = 0  # how often it has looked since, at the same instant
     rejoined: bool = False
-    waited: float = 0.0
 
     def __post_init__(self) -> None:
         self.chance = chance = random.Random(self.seed)
@@ -106,6 +107,7 @@ class World:
             self.coordinator.receive(where, message, self.now)
             self.account.hear(where, message, self.now)
             assert self.coordinator.rejected == self.account.rejected, "other messages are rejected than those that do not fit"
+            assert self.coordinator.members.present == sum(stop - start for _, start, stop in self.account.known.values())
 
     # what happens
 
@@ -162,23 +164,21 @@ class World:
             for send in sends:
                 self.publish(send)
             check()
-            self.pumped += 1
-            assert self.pumped <= 50 + self.happened + 5 * self.waited, "the coordinator spins"
+            self.idle = 0 if self.now > self.looked else self.idle + 1
+            self.looked = self.now
+            assert self.idle < 5, "the coordinator spins"
             self._sleep(self.coordinator.wake(self.now))
 
     def _sleep(self, until: float) -> None:
         while self.events and self.events[0][0] <= until:
             moment, _, event = heappop(self.events)
-            self._pass(moment)
+            self.now = max(self.now, moment)
             event()
-            if self.coordinator.wake(self.now) <= self.now:
+            if self.coordinator.wake(self.now) < until:
                 return
         assert until < float("inf"), "the coordinator sleeps for ever"
-        self._pass(until)
-
-    def _pass(self, moment: float) -> None:
-        self.waited += max(0.0, moment - self.now)
-        self.now = max(self.now, moment)
+        self._check_sleep(until)
+        self.now = max(self.now, until)
 
     def play(self) -> None:
         """The whole run; every other seed has a narrow window."""
@@ -216,7 +216,7 @@ class World:
         self.settle(self._check_open)
         tale = self.account.rounds[-1]
         assert self.now <= tale.end + 1e-9, "a round outlives its deadline"
-        assert self.account.is_over(self.now, waves.GRACE), "a round ends while somebody is waited for"
+        assert self.account.over_from(waves.GRACE) <= self.now, "a round ends while somebody is waited for"
         self.account.close()
         if self.kind:
             assert not self.account.owing(), "what was lost is not asked for again"
@@ -248,6 +248,16 @@ class World:
             assert {EVERYBODY, *(self.account.known[name][0] for name in owing)} <= {send.group for send in sends}, "what a reconnection lost is not sent again"
         self.rejoined = False
 
+    def _check_sleep(self, until: float) -> None:
+        """It does not sleep beyond the moment when the round is over, or when somebody who waits can be asked."""
+        tale = self.account.rounds[-1] if self.account.rounds else None
+        if tale is None or tale.closed:
+            return
+        owing = self.account.owing()
+        asked = [tale.asked_at[name] for name in owing if name in tale.asked_at]
+        latest = self.account.over_from(waves.GRACE) if len(asked) == len(owing) else max(asked, default=-math.inf) + waves.STALE
+        assert until <= max(self.now, latest) + 1e-9, "it sleeps too long"
+
     def _check_open(self) -> None:
         """What holds whenever the coordinator has published what is due."""
         owing, tale = self.account.owing(), self.account.rounds[-1]
@@ -255,5 +265,5 @@ class World:
         groups = {self.account.known[name][0] for name in fresh}
         assert len(fresh) <= waves.WINDOW or len(groups) == 1, "more replies are outstanding than the window holds"
         assert fresh or all(name in tale.asked_at for name in owing), "somebody is not asked, and nobody holds it up"
-        if waves.WINDOW >= MOST_CLIENTS:
-            assert self.coordinator.is_settled(self.now) == self.account.is_over(self.now, waves.GRACE), "it waits for nobody, or for too few"
+        if all(name in tale.asked_at for name in owing):
+            assert self.coordinator.is_settled(self.now) == (self.account.over_from(waves.GRACE) <= self.now), "it waits for nobody, or for too few"

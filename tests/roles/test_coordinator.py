@@ -10,7 +10,7 @@ from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.populations.table import Rows
 from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
 from server import waves
-from server.collecting import Collecting
+from server.collecting import ASK_AGAIN, Collecting
 from server.coordinator import Coordinator
 from server.members import Member, Members
 from server.role import Round
@@ -182,7 +182,8 @@ def test_a_thousand_members_wake_it_seldom() -> None:
     for index in range(1000):
         coordinator.receive(topic(RUN, "hello", f"g{index // 250}", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1), 0.0)
     coordinator.open((survey_query(1000),), 0.0)
-    assert len(coordinator.due(0.0)) == 3
+    requests = [send.message for send in coordinator.due(0.0)]
+    assert [getattr(request, "missing", None) for request in requests] == [(), (), ()]
     stirred = 0
     for index in range(1000):
         coordinator.receive(topic(RUN, "rep", f"g{index // 250}", f"m{index}"), reply_of(1, f"m{index}", index, b"\x01"), 0.1)
@@ -224,3 +225,18 @@ def test_the_roles_wired_together_are_the_population() -> None:
         tallies, expected = coordinator.close(0.0), population.answer(queries)
         assert all(np.array_equal(tally.counts, other.counts) for tally, other in zip(tallies, expected, strict=True))
     assert coordinator.rounds == population.rounds
+
+
+def test_a_member_that_joins_late_is_asked_alone() -> None:
+    """Whoever is missing is called while the round is open, and asked as soon as it says hello, without asking its group again."""
+    coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(10.0, 0.5))
+    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=10), 0.0)
+    coordinator.open((survey_query(20),), 0.0)
+    assert [send.message.kind for send in coordinator.due(0.0)] == ["request"]
+    assert coordinator.wake(0.0) == ASK_AGAIN
+    assert [send.message.kind for send in coordinator.due(ASK_AGAIN)] == ["roll", "request"]
+    coordinator.receive(topic(RUN, "hello", "hosts", "late"), Hello(run=RUN, member="late", start=10, stop=20), 1.5)
+    assert coordinator.wake(1.5) == 1.5
+    (send,) = coordinator.due(1.5)
+    assert isinstance(send.message, Request)
+    assert (send.group, send.message.missing) == ("hosts", ((10, 20),))
