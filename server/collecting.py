@@ -92,8 +92,8 @@ class Collecting:
         return self.round.outstanding == 0 or min(self.end, self._waves.idle_from()) <= now
 
     def wake(self, now: float) -> float:
-        """When to look again, if nothing happens before."""
-        return now if self.is_settled(now) else min(self._news + ASK_AGAIN, self.end, self._waves.wake(now))
+        """When to look again, if nothing happens before, while the round is not settled."""
+        return min(self._news + ASK_AGAIN, self.end, self._waves.wake(now))
 
     def progress(self, now: float) -> RoundProgress:
         """How far the round is."""

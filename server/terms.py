@@ -25,7 +25,7 @@ class Terms:
 
     def judge(self, round: Round) -> None:
         """Raises RefusedError or QuorumError unless every cohort of a closed round has its quorum, and says which has not."""
-        short = [part for part in round.parts if _answered(part) < max(1, self.quorum * len(part.query.cohort))]
+        short = [part for part in round.parts if _answered(part) < self.quorum * len(part.query.cohort)]
         if not short:
             return
         refused = next((part for part in short if _refused(part)), None)

@@ -198,6 +198,7 @@ class World:
         except QuorumError:
             assert not self.account.known, "nobody is said to have come, and somebody has"
             return
+        assert self.account.known, "nobody has come, and nobody says so"
         for _ in range(self.chance.randint(1, ROUNDS)):
             self._round()
         while self.events:
@@ -223,7 +224,7 @@ class World:
         if self.real:
             assert tale.counts.conflicting == 0, "a client role has answered one question twice"
         sizes = [len(query.cohort) for query in queries]
-        short = [at for at, size in enumerate(sizes) if tale.answered(at) < max(1, self.coordinator.terms.quorum * size)]
+        short = [at for at, size in enumerate(sizes) if tale.answered(at) < self.coordinator.terms.quorum * size]
         ended, raised = len(self.coordinator.rounds), None
         tallies: tuple[Tally, ...] = ()
         try:

@@ -72,7 +72,7 @@ def _squatters(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _whole_round(terms: Terms, round: Round) -> None:
-    if round.counts.answered < max(1, terms.quorum * round.counts.asked):
+    if round.counts.answered < terms.quorum * round.counts.asked:
         raise (RefusedError("no", "refused") if round.counts.refused else QuorumError("too few"))
 
 
@@ -120,8 +120,8 @@ def test_a_wrong_coordinator_is_caught(name: str, monkeypatch: pytest.MonkeyPatc
         _play(range(1000))
 
 
-def _closed(terms: Terms, *answers: tuple[int, int], refusing: int = 0) -> Coordinator:
-    """A round of two cohorts of ten, answered for these spans; the first `refusing` clients refuse. It is open still."""
+def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0)) -> Coordinator:
+    """A round of two cohorts of ten, answered for these spans; those of `refusing` refuse. It is open still."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, terms)
     where = topic(RUN, "rep", "hosts", "host")
     coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20), 0.0)
@@ -130,7 +130,8 @@ def _closed(terms: Terms, *answers: tuple[int, int], refusing: int = 0) -> Coord
     for start, stop in answers:
         coordinator.receive(where, reply_of(1, "host", start, bytes(stop - start)), 0.5)
     if refusing:
-        coordinator.receive(where, Refusal(run=RUN, round=1, member="host", start=0, stop=refusing, code="budget", text="spent"), 0.5)
+        refusal = Refusal(run=RUN, round=1, member="host", start=refusing.start, stop=refusing.stop, code="budget", text="spent")
+        coordinator.receive(where, refusal, 0.5)
     assert coordinator.rejected == 0
     return coordinator
 
@@ -149,11 +150,15 @@ def test_every_cohort_needs_its_quorum() -> None:
 
 def test_a_cohort_that_refused_says_so() -> None:
     """Where refusals leave a cohort under its quorum, the error is theirs: their code, how many of which clients, and the reason."""
-    coordinator = _closed(Terms(10.0, 0.9), (10, 20), refusing=4)
+    coordinator = _closed(Terms(10.0, 0.9), (10, 20), refusing=range(4))
     with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 from the clients 0 to 9; 1 of 2 cohorts fell short: spent") as refused:
         coordinator.close(10.0)
     assert refused.value.code == "budget"
     assert (coordinator.counts.answered, coordinator.counts.refused, coordinator.counts.missing) == (10, 4, 6)
+    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 from the clients 10 to 19; 2 of 2"):
+        _closed(Terms(10.0, 0.9), refusing=range(10, 14)).close(10.0)  # the cohort before it fell short in silence
+    with pytest.raises(QuorumError, match="3 of 10 replies from the clients 0 to 9"):
+        _closed(Terms(10.0, 0.9), (0, 3), (10, 20), refusing=range(3)).close(10.0)  # who answered and refused has answered
 
 
 @pytest.mark.parametrize(("deadline", "quorum"), [(0.0, 0.5), (86_401.0, 0.5), (float("nan"), 0.5), (1.0, 0.0), (1.0, 1.1), (1.0, float("nan"))])
@@ -240,3 +245,34 @@ def test_a_member_that_joins_late_is_asked_alone() -> None:
     (send,) = coordinator.due(1.5)
     assert isinstance(send.message, Request)
     assert (send.group, send.message.missing) == ("hosts", ((10, 20),))
+
+
+def test_the_wait_for_members() -> None:
+    """The roll is called after each second in which nobody new came; the wait ends when all are present, or in time, and is lost only if nobody came."""
+    coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms())
+    coordinator.gather(3.0, 0.0)
+    assert [coordinator.due(moment) for moment in (0.0, 0.9)] == [[], []]
+    assert [send.message.kind for send in coordinator.due(1.0)] == ["roll"]
+    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1), 1.5)
+    assert coordinator.due(2.0) == []
+    assert coordinator.wake(2.0) == 2.5
+    assert [coordinator.is_settled(moment) for moment in (2.9, 3.0)] == [False, True]
+    coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2), 2.0)
+    assert coordinator.is_settled(2.0)
+    coordinator.gathered()
+    empty = Coordinator(RUN, 2, SEED, 1.0, Terms())
+    empty.gather(3.0, 0.0)
+    with pytest.raises(QuorumError, match="none of the 2 clients joined"):
+        empty.gathered()
+
+
+def test_only_news_postpones_asking_again() -> None:
+    """While new reports come nobody is asked again; a repeated one does not keep the coordinator from asking."""
+    coordinator = _closed(Terms(10.0, 0.5), (0, 5))
+    assert coordinator.wake(0.5) == 0.5 + ASK_AGAIN
+    coordinator.receive(topic(RUN, "rep", "hosts", "host"), reply_of(1, "host", 0, bytes(5)), 1.0)
+    assert coordinator.due(1.4) == []
+    (send,) = coordinator.due(1.5)
+    assert isinstance(send.message, Request)
+    assert send.message.missing == ((5, 20),)
+    assert coordinator.due(1.6) == []

@@ -78,7 +78,7 @@ def play_in_memory(
             member = role(population.batch(start, stop), start, member=f"member-{index}")
             tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, group)), RUN, group)))
         try:
-            await oracle.ready(5.0)
+            await oracle.ready(20.0)
             return await run_async(algorithm, oracle), coordinator
         finally:
             for task in tasks:
