@@ -1,11 +1,12 @@
 """One round while it is open, sans I/O: who is asked when, who is asked again, and when it is over."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from local_dp.wire import EVERYBODY, End, Refusal, Reply, Request, Roll, Span
+from local_dp.loss import NANO
+from local_dp.steps import Steps
+from local_dp.wire import EVERYBODY, End, Refusal, Reply, Request, Roll
 from server.members import Member, Members
-from server.role import Round
+from server.round import Round, joined
 from server.waves import Wave, Waves
 
 ASK_AGAIN = 1.0  # seconds without anything new
@@ -22,7 +23,7 @@ class Send:
 
 @dataclass(frozen=True)
 class RoundProgress:
-    """How far a round is."""
+    """How far a round is: the reports that came of those asked for, the most epsilon that any one client pays, and the time that is left."""
 
     round: int
     answered: int
@@ -39,14 +40,18 @@ class Collecting:
         self.members = members
         self.began = now
         self.end = now + deadline
-        self._cohorts = [part.query.cohort for part in round.parts]
+        self._asks, epsilon = Steps(), Steps()
+        for query in (part.query for part in round.parts):
+            self._asks.add(query.cohort.start, query.cohort.stop, 1)
+            epsilon.add(query.cohort.start, query.cohort.stop, query.randomizer.nano)
+        self._epsilon = epsilon.maximum / NANO
         self._news = now  # when a report last came that was not there before, or the missing ones were asked for
-        members.assign(members, self._cohorts)
+        members.assign(members, self._asks)
         self._waves = Waves(member for member in members if member.owes)
 
     def joined(self, member: Member) -> None:
         """A member that joins during the round is asked as soon as there is room."""
-        self.members.assign([member], self._cohorts)
+        self.members.assign([member], self._asks)
         if member.owes:
             self._waves.add(member)
 
@@ -84,7 +89,7 @@ class Collecting:
 
     def _again(self, wave: Wave) -> list[Send]:
         """The request, addressed to the clients that a group still owes."""
-        spans = _joined(span for member in wave.owing.values() for span in self.round.awaited(member.start, member.stop))
+        spans = joined([span for member in wave.owing.values() for span in self.round.awaited(member.start, member.stop)])
         return [Send(wave.group, self.round.request(tuple(spans[at : at + BATCH]))) for at in range(0, len(spans), BATCH)]
 
     def is_settled(self, now: float) -> bool:
@@ -97,8 +102,7 @@ class Collecting:
 
     def progress(self, now: float) -> RoundProgress:
         """How far the round is."""
-        epsilon = max(part.query.randomizer.epsilon for part in self.round.parts)
-        return RoundProgress(self.round.number, self.round.counts.answered, self.round.counts.asked, epsilon, max(0.0, self.end - now))
+        return RoundProgress(self.round.number, self.round.counts.answered, self.round.counts.asked, self._epsilon, max(0.0, self.end - now))
 
 
 def count(round: Round, message: Reply | Refusal) -> None:
@@ -107,14 +111,3 @@ def count(round: Round, message: Reply | Refusal) -> None:
         round.refuse(message)
     else:
         round.accept(message)
-
-
-def _joined(spans: Iterable[Span]) -> list[Span]:
-    """The spans sorted, neighbours joined."""
-    joined: list[Span] = []
-    for start, stop in sorted(spans):
-        if joined and joined[-1][1] >= start:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], stop))
-        else:
-            joined.append((start, stop))
-    return joined

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 from local_dp.errors import InputError, QuorumError, WireError
-from local_dp.ledger import Ledger
-from local_dp.noise import stream_key
-from local_dp.oracles.local.asked import LocalQuery, RoundSummary, charges_of, check_disjoint, round_summary
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.base import LocalOracle
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Refusal, Reply, Roll
 from server.collecting import ASK_AGAIN, Collecting, RoundProgress, Send, count
 from server.members import Member, Members
-from server.role import Round, Turnout
+from server.round import Round, Turnout
 from server.terms import Terms
 
 
@@ -23,7 +22,7 @@ class Gathering:
     news: float
 
 
-class Coordinator:
+class Coordinator(LocalOracle):
     """Plays the rounds of a run with the clients 0..clients-1.
 
     Whoever drives it begins with `gather` or `open`, publishes what is `due` at once and at every `wake` (which events may make earlier) until it `is_settled`,
@@ -32,13 +31,11 @@ class Coordinator:
     """
 
     def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms) -> None:
-        self.run = run
+        super().__init__(budget, run)
         self.coin_seed = coin_seed
-        self.ledger = Ledger(budget)  # what the clients' own ledgers will say: an honest server does not ask for more
         self.terms = terms
         self.members = Members(clients)
         self.rejected = 0
-        self.rounds: list[RoundSummary] = []
         self.seconds: list[float] = []
         self._history: dict[int, Round] = {}
         self._gathering: Gathering | None = None
@@ -63,13 +60,11 @@ class Coordinator:
 
     def open(self, queries: tuple[LocalQuery, ...], now: float) -> None:
         """Begins a round. Raises InputError or RefusedError("budget") if it may not be asked."""
-        check_disjoint(queries)
         highest = max(query.cohort.stop for query in queries)
         if highest > self.members.clients:
             raise InputError(f"the round asks client {highest - 1}, but there are {self.members.clients} clients")
-        self.ledger.charge_all(self.run, charges_of(queries))
-        number = len(self._history) + 1
-        round = Round(self.run, number, queries, stream_key("coins", self.coin_seed, number))
+        number = self.begin(queries)
+        round = Round(self.run, number, queries, self.coin_seed)
         self._history[number] = round
         self._collecting = Collecting(round, self.members, self.terms.deadline, now)
 
@@ -80,7 +75,7 @@ class Coordinator:
         round.close()
         self.terms.judge(round)
         self.seconds.append(now - began)
-        self.rounds.append(round_summary(tuple(part.query for part in round.parts), round.counts.answered, round.digest()))
+        self.finish(tuple(part.query for part in round.parts), round.counts.answered, round.digest())
         return round.tallies()
 
     def progress(self, now: float) -> RoundProgress | None:

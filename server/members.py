@@ -1,13 +1,11 @@
 """Who takes part: the client processes and hosts that have said hello, each with clients of its own that nobody else may speak for."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from local_dp.errors import WireError
-from local_dp.oracles.local.asked import Cohort
+from local_dp.steps import Steps
 from local_dp.wire import Hello
 
 
@@ -61,12 +59,7 @@ class Members:
             raise WireError(f"member {name} speaks for the clients {start}..{stop}, which are not its own")
         return member
 
-    def assign(self, members: Iterable[Member], cohorts: Sequence[Cohort]) -> None:
-        """Notes what each of these members owes in a round with these cohorts: a report for each client in each of them."""
-        chosen = list(members)
-        starts, stops = np.array([(member.start, member.stop) for member in chosen], dtype=np.int64).reshape(-1, 2).T
-        owed = np.zeros(len(chosen), dtype=np.int64)
-        for cohort in cohorts:
-            owed += np.maximum(0, np.minimum(stops, cohort.stop) - np.maximum(starts, cohort.start))
-        for member, count in zip(chosen, owed.tolist(), strict=True):
-            member.owes = count
+    def assign(self, members: Iterable[Member], asks: Steps) -> None:
+        """Notes what each of these members owes in a round that asks each client as many things as `asks` says."""
+        for member in members:
+            member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))

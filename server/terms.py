@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from local_dp.errors import InputError, QuorumError, RefusedError
-from local_dp.oracles.local.asked import Cohort
-from server.role import Part, Round
+from server.round import Part, Round
 
 
 @dataclass(frozen=True)
@@ -25,17 +24,18 @@ class Terms:
 
     def judge(self, round: Round) -> None:
         """Raises RefusedError or QuorumError unless every cohort of a closed round has its quorum, and says which has not."""
-        short = [part for part in round.parts if _answered(part) < self.quorum * len(part.query.cohort)]
+        parts = round.parts
+        short = [ask for ask, part in enumerate(parts) if _answered(part) < self.quorum * len(part.query.cohort)]
         if not short:
             return
-        refused = next((part for part in short if _refused(part)), None)
-        part = refused or short[0]
-        asked, others = len(part.query.cohort), f"; {len(short)} of {len(round.parts)} cohorts fell short" if len(round.parts) > 1 else ""
+        refused = next((ask for ask in short if _refused(parts[ask])), None)
+        ask = short[0] if refused is None else refused
+        asked, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
         if refused is not None:
             code, text = next(iter(round.refusals.items()))
-            raise RefusedError(code, f"{_refused(part)} of {asked} clients refused round {round.number}{_among(part.query.cohort, round)}{others}: {text}")
+            raise RefusedError(code, f"{_refused(parts[ask])} of {asked} clients refused round {round.number}{_which(ask, round)}{others}: {text}")
         raise QuorumError(
-            f"round {round.number} closed with {_answered(part)} of {asked} replies{_among(part.query.cohort, round)}, "
+            f"round {round.number} closed with {_answered(parts[ask])} of {asked} replies{_which(ask, round)}, "
             f"below the quorum of {self.quorum:g}{others}; give it a longer --deadline or a lower --quorum"
         )
 
@@ -48,6 +48,9 @@ def _refused(part: Part) -> int:
     return int((part.refused & ~part.answered).sum())
 
 
-def _among(cohort: Cohort, round: Round) -> str:
+def _which(ask: int, round: Round) -> str:
     """Which cohort is meant, where there are several."""
-    return f" from the clients {cohort.start} to {cohort.stop - 1}" if len(round.parts) > 1 else ""
+    if len(round.parts) == 1:
+        return ""
+    cohort = round.parts[ask].query.cohort
+    return f" to ask {ask} from the clients {cohort.start} to {cohort.stop - 1}"

@@ -25,7 +25,7 @@ from local_dp.tallies import Tally
 from server.collecting import RoundProgress
 from server.coordinator import Coordinator
 from server.remote import RemoteOracle, filters
-from server.role import Turnout
+from server.round import Turnout
 
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
@@ -55,7 +55,7 @@ def _in_memory(algorithm: LocalAlgorithm, settings: Settings) -> Outcome:
     result = run(algorithm, timed)
     seconds = [end - start for start, end in zip(times[::2], times[1::2], strict=True)]
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
-    return Outcome(result, oracle.rounds, seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
+    return Outcome(result, oracle.interaction, oracle.rounds, seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
 
 
 async def _over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
@@ -116,7 +116,8 @@ async def serve_run(
         finally:
             await oracle.end()
         wall = time.perf_counter() - started
-        return Outcome(result, coordinator.rounds, coordinator.seconds, coordinator.counts, coordinator.rejected, coordinator.ledger.max_spent, wall)
+        c = coordinator
+        return Outcome(result, c.interaction, c.rounds, c.seconds, c.counts, c.rejected, c.ledger.max_spent, wall)
 
     playing = asyncio.create_task(play())
     tasks = {playing, *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches))}

@@ -87,7 +87,7 @@ def _positions(concept: Concept, listed: int) -> dict[int, float]:
 
 def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
     apart = concept.r ^ query.r
-    inside = [at for at, place in enumerate(places_of(query.free)) if apart >> place & 1]
+    inside = [bit for bit, place in enumerate(places_of(query.free)) if apart >> place & 1]
     found = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
     law = _positions(concept, query.listed)
     for symbol in range(query.listed):

@@ -109,7 +109,7 @@ class MaskedList(_Parity):
     def __call__(self, records: Records) -> Ints:
         x = records.words("x")
         symbol = np.zeros(len(records), dtype=np.uint64)
-        for at, place in enumerate(places_of(self.free)):
+        for bit, place in enumerate(places_of(self.free)):
             symbol |= (x >> np.uint64(place) & np.uint64(1)) << np.uint64(at)
         return _signed(records, symbol, self.differs(records), self.listed)
 

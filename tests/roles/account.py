@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from local_dp.oracles.local.asked import Cohort
 from local_dp.wire import AnyMessage, Gone, Hello, Refusal, Reply, Request
-from server.role import Turnout
+from server.round import Turnout
 
 Asked = tuple[int, int]  # (cohort, client)
 
@@ -81,13 +81,13 @@ class Account:
             self.rejected += 1
             return
         tale = self.rounds[message.round - 1]
-        asked = tale.asked(message.start, stop)
         if isinstance(message, Refusal):
-            tale.refused |= set() if tale.closed else set(asked)
-        elif len(asked) != len(message.reports) or len({cohort for cohort, _ in asked}) != 1:
-            self.rejected += 1
-            return
+            tale.refused |= set() if tale.closed else set(tale.asked(message.start, stop))
         else:
+            asked = [(message.ask, client) for client in range(message.start, stop)]
+            if not asked or not set(asked) <= set(tale.asked(message.start, stop)):
+                self.rejected += 1
+                return
             for one, report in zip(asked, message.reports, strict=True):
                 _count(tale, one, report)
         self.gone.pop(name, None)

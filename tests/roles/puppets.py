@@ -29,26 +29,26 @@ class Puppet:
             assert isinstance(received, Request)
             return [("rep", decode(encode(answer))) for answer in self.role.handle(received)]
         self.asked += 1
-        spans = [(max(ask.start, self.start), min(ask.stop, self.stop)) for ask in message.asks]
-        spans = [(start, stop) for start, stop in spans if start < stop and _wanted(message, start, stop)]
+        spans = [(place, max(ask.start, self.start), min(ask.stop, self.stop)) for place, ask in enumerate(message.asks)]
+        spans = [(place, start, stop) for place, start, stop in spans if start < stop and _wanted(message, start, stop)]
         if self.habit == "mute" or not spans:
             return []
         if self.habit == "refuses":
             return [("rep", Refusal(run=RUN, round=message.round, member=self.name, start=self.start, stop=self.stop, code="budget", text="spent"))]
-        return [("rep", self._reply(message.round, start, stop)) for whole in spans for start, stop in _halves(*whole)]
+        return [("rep", self._reply(message.round, place, start, stop)) for place, *whole in spans for start, stop in _halves(*whole)]
 
     def hello(self) -> Hello:
         """Its presence."""
         return Hello(run=RUN, member=self.name, start=self.start, stop=self.stop)
 
-    def _reply(self, round: int, start: int, stop: int) -> Reply:
+    def _reply(self, round: int, ask: int, start: int, stop: int) -> Reply:
         twist = self.asked if self.habit == "fickle" else 0
-        return reply_of(round, self.name, start, bytes((client * 5 + round + twist) % 2 for client in range(start, stop)))
+        return reply_of(round, self.name, start, bytes((client * 5 + ask + round + twist) % 2 for client in range(start, stop)), ask)
 
 
-def reply_of(round: int, member: str, start: int, reports: bytes) -> Reply:
+def reply_of(round: int, member: str, start: int, reports: bytes, ask: int = 0) -> Reply:
     """A member's reports of one byte each."""
-    return Reply(run=RUN, round=round, member=member, start=start, width=1, reports=reports)
+    return Reply(run=RUN, round=round, member=member, ask=ask, start=start, width=1, reports=reports)
 
 
 def _wanted(request: Request, start: int, stop: int) -> bool:

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.journal import MemoryJournal
+from clients.journal import MemoryStore
 from clients.role import ClientRole
 from local_dp.errors import QuorumError, RefusedError
-from local_dp.ledger import Ledger
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.tallies import Tally
@@ -27,8 +26,9 @@ from tests.roles.account import Account
 from tests.roles.puppets import Puppet, reply_of
 from tests.support.builders import RUN, SEED, survey_query, yes_records
 
-EPSILON = 1.0
 ROUNDS = 3
+ASKS = 5
+BUDGET = float(ROUNDS * ASKS)
 MOST_CLIENTS = 60
 RECORDS = yes_records(MOST_CLIENTS)
 QUERY = survey_query(1)
@@ -56,7 +56,7 @@ class World:
         self.delay = chance.choice((0.01, 0.3, 0.3 if self.kind else 3.0))
         self.clients = chance.randint(1, MOST_CLIENTS)
         terms = Terms(KIND_DEADLINE if self.kind else chance.choice((0.5, 4.0, 15.0)), chance.choice((0.01, 0.5, 0.9, 1.0)))
-        self.coordinator = Coordinator(RUN, self.clients, SEED, ROUNDS * EPSILON, terms)
+        self.coordinator = Coordinator(RUN, self.clients, SEED, BUDGET, terms)
         self.account = Account(RUN, self.clients)
         self.online = True
         self.puppets = [self._puppet(index, start, stop) for index, (start, stop) in enumerate(self._shares())]
@@ -69,7 +69,7 @@ class World:
         habit = "answers" if self.kind else self.chance.choice(("answers",) * 6 + ("refuses", "mute", "fickle"))
         name, role = f"m{index}", None
         if self.real:
-            role = ClientRole(name, start, RECORDS.take(slice(start, stop)), KeyedNoise(SEED), Ledger(ROUNDS * EPSILON), MemoryJournal())
+            role = ClientRole(name, start, RECORDS.take(slice(start, stop)), KeyedNoise(SEED), MemoryStore(BUDGET))
             habit = "answers"
         return Puppet(name, f"g{index // 2 if self.seed // 2 % 2 else index // 5}", start, stop, habit, role)
 
@@ -206,8 +206,12 @@ class World:
         assert self.coordinator.counts == self.account.counts, "a closed round has changed by more than late and repeated reports"
 
     def _queries(self) -> tuple[LocalQuery, ...]:
-        edges = sorted({self.chance.randint(0, self.clients) for _ in range(self.chance.randint(2, 5))} | {0})
+        edges = sorted({self.chance.randint(0, self.clients) for _ in range(self.chance.randint(2, ASKS))} | {0})
         spans = [span for span in pairwise(edges) if self.chance.random() < 0.8] or [(0, self.clients)]
+        if self.chance.random() < 0.3:  # somebody is asked several things
+            spans = [
+                (min(pair), max(pair) + 1) for pair in self.chance.choices([(a, b) for a in range(self.clients) for b in (0, a, self.clients - 1)], k=ASKS)
+            ]
         return tuple(survey_query(stop, start, QUERY.randomizer) for start, stop in spans)
 
     def _round(self) -> None:

@@ -13,7 +13,7 @@ from server import waves
 from server.collecting import ASK_AGAIN, Collecting
 from server.coordinator import Coordinator
 from server.members import Member, Members
-from server.role import Round
+from server.round import Round
 from server.terms import Terms
 from server.waves import Waves
 from tests.roles.puppets import reply_of
@@ -128,7 +128,7 @@ def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0))
     coordinator.open((survey_query(10), survey_query(20, 10)), 0.0)
     coordinator.due(0.0)
     for start, stop in answers:
-        coordinator.receive(where, reply_of(1, "host", start, bytes(stop - start)), 0.5)
+        coordinator.receive(where, reply_of(1, "host", start, bytes(stop - start), start // 10), 0.5)
     if refusing:
         refusal = Refusal(run=RUN, round=1, member="host", start=refusing.start, stop=refusing.stop, code="budget", text="spent")
         coordinator.receive(where, refusal, 0.5)
@@ -139,7 +139,7 @@ def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0))
 def test_every_cohort_needs_its_quorum() -> None:
     """A cohort without a reply is never an estimate, however many others answered: the error names the cohort and its counts."""
     coordinator = _closed(Terms(10.0, 0.5), (0, 10))
-    with pytest.raises(QuorumError, match=r"0 of 10 replies from the clients 10 to 19, below the quorum of 0\.5; 1 of 2 cohorts"):
+    with pytest.raises(QuorumError, match=r"0 of 10 replies to ask 1 from the clients 10 to 19, below the quorum of 0\.5; 1 of 2 cohorts"):
         coordinator.close(10.0)
     assert (coordinator.counts.answered, coordinator.counts.missing, coordinator.rounds, coordinator.seconds) == (10, 10, [], [])
     with pytest.raises(QuorumError, match="from the clients 10 to 19"):
@@ -151,13 +151,13 @@ def test_every_cohort_needs_its_quorum() -> None:
 def test_a_cohort_that_refused_says_so() -> None:
     """Where refusals leave a cohort under its quorum, the error is theirs: their code, how many of which clients, and the reason."""
     coordinator = _closed(Terms(10.0, 0.9), (10, 20), refusing=range(4))
-    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 from the clients 0 to 9; 1 of 2 cohorts fell short: spent") as refused:
+    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 to ask 0 from the clients 0 to 9; 1 of 2 cohorts fell short: spent") as refused:
         coordinator.close(10.0)
     assert refused.value.code == "budget"
     assert (coordinator.counts.answered, coordinator.counts.refused, coordinator.counts.missing) == (10, 4, 6)
-    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 from the clients 10 to 19; 2 of 2"):
+    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 to ask 1 from the clients 10 to 19; 2 of 2"):
         _closed(Terms(10.0, 0.9), refusing=range(10, 14)).close(10.0)  # the cohort before it fell short in silence
-    with pytest.raises(QuorumError, match="3 of 10 replies from the clients 0 to 9"):
+    with pytest.raises(QuorumError, match="3 of 10 replies to ask 0 from the clients 0 to 9"):
         _closed(Terms(10.0, 0.9), (0, 3), (10, 20), refusing=range(3)).close(10.0)  # who answered and refused has answered
 
 
