@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments.claims.laplace import clipped, laplace_reports
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats, Words
 from local_dp.bounds.laplace import clipped_laplace_variance
@@ -55,8 +56,8 @@ class SqToLocal(Experiment):
     title: ClassVar[str] = "Any algorithm that only needs averages can learn from private reports"
     claim: ClassVar[str] = (
         "An algorithm that only asks for averages over the population (statistical queries) runs on randomized answers: enough clients answer each query, and "
-        "all averages are within the tolerance tau except with probability beta. The exact number of clients is known, and it is tight. Randomized "
-        "response needs about half the clients that Laplace noise does; fresh clients for every query beat splitting everybody's privacy budget."
+        "all averages are within the tolerance tau except with probability beta. The exact number of clients is known, and it is tight. Up to epsilon 1 "
+        "randomized response needs about half the clients that Laplace noise does; fresh clients for every query beat splitting everybody's privacy budget."
     )
     source: ClassVar[str] = "KLNRS 2008, Claim 4.1, Lemmas 4.2 and 4.3, Theorem 4.8; limits 1"
     count: Callable[[float, float], ClientsFor] = tight_clients
@@ -68,6 +69,7 @@ class SqToLocal(Experiment):
             for epsilon, tau, t in (*(((0.25, 0.1, 1), (2.0, 0.1, 1), (1.0, 0.2, 8)) if full else ()), (0.5, 0.1, 1), (1.0, 0.1, 1), (1.0, 0.2, 4))
             for part in (1.0, FEWER)
         ]
+        points += [{"kind": "users", "epsilon": 1.0, "tau": 0.2, "t": 2}]
         points += [{"kind": "variance", "epsilon": epsilon, "n": 1 << (22 if full else 20)} for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)]
         points += [
             {"kind": "spending", "way": way, "epsilon": epsilon, "t": t, "clients": 2000, "trials": (6000 if full else 1600) // t}
@@ -77,8 +79,8 @@ class SqToLocal(Experiment):
         return points
 
     def measure(self, point: Point, seed: int) -> Measurement:
-        measured: Measurement = {"accuracy": self._accuracy, "variance": self._variance, "spending": self._spending}[point["kind"]](point, seed)
-        return measured
+        kinds = {"accuracy": self._accuracy, "users": self._users, "variance": self._variance, "spending": self._spending}
+        return kinds[point["kind"]](point, seed)
 
     def _accuracy(self, point: Point, seed: int) -> Measurement:
         """How many runs have all t answers within tau, with `part` of the clients the count asks for."""
@@ -93,6 +95,17 @@ class SqToLocal(Experiment):
             answers = run(algorithm, AggregateOracle(population, generator, epsilon))
             good += max(map(abs, answers)) <= tau
         return {"good": good, "clients": clients}
+
+    def _users(self, point: Point, seed: int) -> Measurement:
+        """The same with every client answering, beside its law."""
+        t, tau, epsilon = point["t"], point["tau"], point["epsilon"]
+
+        def trial() -> Trial:
+            algorithm = local_from_sq(queries(t, tau), epsilon, self.count(epsilon, BETA / t))
+            clients = sum(len(query.cohort) for query in algorithm.queries)
+            return Trial(algorithm, lambda drawn: _columns(t, clients, drawn), lambda answers, people: max(map(abs, answers)) <= tau, clients, epsilon)
+
+        return cross_check(trial, seed)
 
     def _variance(self, point: Point, seed: int) -> Measurement:
         """The sample variance of one unbiased report, at mean 0: shipped randomized response, literal Laplace noise, and that noise clipped."""
@@ -117,13 +130,14 @@ class SqToLocal(Experiment):
         return {"mean_square": float(np.mean(squares)), "error": spread, "spent": oracle.ledger.max_spent}
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        kinds: dict[str, list[tuple[Point, Measurement]]] = {kind: [] for kind in ("accuracy", "variance", "spending")}
+        kinds: dict[str, list[tuple[Point, Measurement]]] = {kind: [] for kind in ("accuracy", "users", "variance", "spending")}
         for point, measured in measurements:
             kinds[point["kind"]].append((point, measured))
         accuracy = sorted((_accuracy_row(point, found) for point, found in kinds["accuracy"]), key=lambda row: (row["epsilon"], row["t"], -row["part"]))
         variance = [_variance_row(point, found) for point, found in kinds["variance"]]
         spending = [_spending_row(point, found) for point, found in kinds["spending"]]
-        checks = [*_accuracy_checks(accuracy), *_variance_checks(variance), *_spending_checks(spending)]
+        users = [cross_check_shown("Two queries with the exact count", found, 1 - BETA) for _, found in kinds["users"]]
+        checks = [*_accuracy_checks(accuracy), *users, *_variance_checks(variance), *_spending_checks(spending)]
         return Finding(checks, _tables(accuracy, variance, spending), _figures(variance, spending))
 
 
@@ -190,12 +204,12 @@ def _variance_row(point: Point, found: Measurement) -> dict[str, Any]:
 def _variance_checks(rows: list[dict[str, Any]]) -> list[Check]:
     return [
         Check(
-            "Laplace noise needs more clients than randomized response by the predicted ratio (1.922 at epsilon 1)",
+            "Laplace noise needs more clients than randomized response by the predicted ratio",
             bool(rows) and all(row["low"] <= row["predicted"] <= row["high"] for row in rows),
             "; ".join(f"epsilon {row['epsilon']:g}: {row['ratio']:.4f} +- {row['high'] - row['ratio']:.4f}, predicted {row['predicted']:.4f}" for row in rows),
         ),
         Check(
-            "A server that clips the Laplace reports wins part of that back (variance 5.857 at epsilon 1), never all of it",
+            "A server that clips the Laplace reports wins the predicted part of that back, never all of it",
             bool(rows) and all(abs(row["cut"] - row["cut predicted"]) <= row["cut spread"] and row["coin"] < row["cut"] < row["noise"] for row in rows),
             "; ".join(f"epsilon {row['epsilon']:g}: {row['cut']:.4f} +- {row['cut spread']:.4f}, predicted {row['cut predicted']:.4f}" for row in rows),
         ),
@@ -227,8 +241,8 @@ def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
             "; ".join(f"{row['way']}, epsilon {row['epsilon']:g}, t = {row['t']}: {row['cost']:.2f} of {row['predicted']:.2f}" for row in rows),
         ),
         Check(
-            "Up to epsilon 1, fresh clients beat a split budget, by about the number of queries",
-            bool(private) and all(saved > spread for saved, spread in (gain(*pair) for pair in private)),
+            "Up to epsilon 1, fresh clients beat a split budget by a factor that grows with the number of queries and stays below it",
+            bool(private) and all(saved > spread for saved, spread in (gain(*pair) for pair in private)) and _grows(private),
             "; ".join(f"epsilon {fresh['epsilon']:g}, t = {fresh['t']}: {split['cost'] / fresh['cost']:.2f} times" for fresh, split in private),
         ),
         Check(
@@ -237,6 +251,17 @@ def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
             "; ".join(f"epsilon {fresh['epsilon']:g}, t = {fresh['t']}: {split['cost'] / fresh['cost']:.2f} times" for fresh, split in open_handed),
         ),
     ]
+
+
+def _grows(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
+    """Whether the factor by which the second costs more grows with t at every epsilon, and is below t, intervals allowed for."""
+    for epsilon in {fresh["epsilon"] for fresh, _ in pairs}:
+        here = sorted((fresh["t"], fresh, split) for fresh, split in pairs if fresh["epsilon"] == epsilon)
+        factors = [split["cost"] / fresh["cost"] for _, fresh, split in here]
+        least = [(split["cost"] - split["spread"]) / (fresh["cost"] + fresh["spread"]) for _, fresh, split in here]
+        if factors != sorted(factors) or any(factor >= t for factor, (t, _, _) in zip(least, here, strict=True)):
+            return False
+    return True
 
 
 def _tables(accuracy: list[dict[str, Any]], variance: list[dict[str, Any]], spending: list[dict[str, Any]]) -> list[Table]:

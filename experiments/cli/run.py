@@ -60,8 +60,8 @@ def run(
 
 def check_plot(plot: Path, protocol: str) -> None:
     """Raises InputError before the run if its figure could not be drawn after it."""
-    if protocol.startswith(("masked-parity", "parity")):
-        raise InputError(f"{protocol} learns a concept: there is no estimate to draw; leave out --plot")
+    if protocol.startswith(("masked-parity", "parity", "learn-", "local-sgd")):
+        raise InputError(f"{protocol} learns a hypothesis: there is no estimate to draw; leave out --plot")
     if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"--plot is {str(plot)!r}; give a file that ends in .png, .svg or .pdf")
     if not plot.parent.is_dir():

@@ -116,8 +116,16 @@ async def serve_run(
         finally:
             await oracle.end()
         wall = time.perf_counter() - started
-        c = coordinator
-        return Outcome(result, c.interaction, c.rounds, c.seconds, c.counts, c.rejected, c.ledger.max_spent, wall)
+        return Outcome(
+            result,
+            coordinator.interaction,
+            coordinator.rounds,
+            coordinator.seconds,
+            coordinator.counts,
+            coordinator.rejected,
+            coordinator.ledger.max_spent,
+            wall,
+        )
 
     playing = asyncio.create_task(play())
     tasks = {playing, *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches))}

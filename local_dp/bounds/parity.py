@@ -1,6 +1,7 @@
 """Client counts and lower bounds for parity (limits 4). Normal approximations unless a line says "proven"; epsilon in nats."""
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -89,6 +90,28 @@ def _at_most(k: int, n: int, p: Floats) -> Floats:
         return np.array([normal_tail(float(z)) for z in np.clip((n * p - k - 0.5) / deviation, -8, 8)])
     terms: Floats = np.array([math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1)])
     return np.asarray(terms.sum(axis=0), dtype=np.float64)
+
+
+def parities_told(tolerance: float) -> int:
+    """The most parities that one statistical query of this tolerance can tell from random labels: ceil(1 / tau^2) - 1, exactly.
+
+    Proven: the expectations under the parities differ from the one under random labels by Walsh coefficients, whose squares sum to at most 1 (Parseval).
+    """
+    return math.ceil(1 / Fraction(tolerance) ** 2) - 1
+
+
+def parity_sq_success(d: int, queries: int, tolerance: float) -> Fraction:
+    """Proven: q queries of tolerance tau find a uniform r with probability at most (q (ceil(1 / tau^2) - 1) + 1) / 2^d, adaptive or not (limits 4.2).
+
+    So q / tau^2 > p 2^d - 1. At q = 2^(d/3) and tau = 2^(-d/3), the values of Blum et al. 1994 (KLNRS Corollary 4.6), it is below 1.
+    """
+    return min(Fraction(1), Fraction(queries * parities_told(tolerance) + 1, 1 << d))
+
+
+def parity_sq_queries(d: int, tolerance: float) -> int:
+    """Proven: the least number of queries that find every parity, (2^d - 1) / (ceil(1 / tau^2) - 1) rounded up."""
+    told = parities_told(tolerance)
+    return -((1 - (1 << d)) // told)
 
 
 def entropy(p: float) -> float:

@@ -1,6 +1,7 @@
 """What every statistical-query learner offers: its algorithm, and the tolerance, queries and rounds that its guarantee needs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar, get_origin, get_type_hints
 
@@ -101,3 +102,9 @@ def share(answer: float) -> float:
 def features(d: int) -> tuple[str, ...]:
     """The feature columns x0, x1, ..., x{d-1}."""
     return tuple(f"x{place}" for place in range(d))
+
+
+def weighted(weights: Sequence[float], names: Sequence[str]) -> str:
+    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1."""
+    terms = [f"{'-' if weight < 0 else '+'} {abs(weight):.4g} {name}".rstrip() for weight, name in zip(weights, names, strict=True)]
+    return " ".join(terms).removeprefix("+ ")

@@ -12,7 +12,7 @@ from local_dp.bounds.response import response_gain
 from local_dp.checks import check_dimension
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, features, signs
+from local_dp.learners.base import Learner, features, signs, weighted
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.examples import Correlation
 from local_dp.records import Records
@@ -24,6 +24,10 @@ class Polynomial:
 
     sets: tuple[tuple[int, ...], ...]
     coefficients: tuple[float, ...]
+
+    def __str__(self) -> str:
+        names = [f"(-1)^({' + '.join(f'x{place}' for place in members)})" if members else "" for members in self.sets]
+        return f"{weighted(self.coefficients, names)} > 0"
 
     def predict(self, records: Records) -> Ints:
         """The label of each record, shape (n,)."""

@@ -21,6 +21,9 @@ class Centres:
 
     points: tuple[tuple[float, ...], ...]
 
+    def __str__(self) -> str:
+        return "; ".join(f"({', '.join(f'{value:.4g}' for value in point)})" for point in self.points)
+
     def predict(self, records: Records) -> Ints:
         """The nearest centre of each record, shape (n,)."""
         return nearest(matrix(records, features(len(self.points[0]))), np.array(self.points))

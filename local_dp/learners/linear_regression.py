@@ -11,7 +11,7 @@ from local_dp.arrays import Floats
 from local_dp.checks import check_dimension
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, features
+from local_dp.learners.base import Learner, features, weighted
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.examples import Product
 from local_dp.queries.numbers import matrix
@@ -23,6 +23,9 @@ class LinearModel:
     """Predicts <weights, x>."""
 
     weights: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return f"y = {weighted(self.weights, features(len(self.weights)))}"
 
     def predict(self, records: Records) -> Floats:
         """The prediction for each record, shape (n,)."""

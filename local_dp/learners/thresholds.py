@@ -20,6 +20,9 @@ class AtLeast:
 
     threshold: int
 
+    def __str__(self) -> str:
+        return f"x >= {self.threshold}"
+
     def predict(self, records: Records) -> Ints:
         """The label of each record, shape (n,)."""
         return signs(records["x"] >= self.threshold)

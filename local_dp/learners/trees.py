@@ -25,6 +25,9 @@ class Tree:
 
     leaves: tuple[tuple[Path, int], ...]
 
+    def __str__(self) -> str:
+        return "; ".join(f"{AllOf(path)}: {label:+d}" for path, label in self.leaves)
+
     def predict(self, records: Records) -> Ints:
         """The tree's label of each record, shape (n,)."""
         labels = np.full(len(records), -1, dtype=np.int8)

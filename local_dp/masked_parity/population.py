@@ -91,7 +91,7 @@ def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
     found = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
     law = _positions(concept, query.listed)
     for symbol in range(query.listed):
-        odd = (concept.a + sum(symbol >> at & 1 for at in inside)) % 2
+        odd = (concept.a + sum(symbol >> bit & 1 for bit in inside)) % 2
         minus = float(odd) if found else 0.5
         law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
     return law

@@ -110,7 +110,7 @@ class MaskedList(_Parity):
         x = records.words("x")
         symbol = np.zeros(len(records), dtype=np.uint64)
         for bit, place in enumerate(places_of(self.free)):
-            symbol |= (x >> np.uint64(place) & np.uint64(1)) << np.uint64(at)
+            symbol |= (x >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
         return _signed(records, symbol, self.differs(records), self.listed)
 
 

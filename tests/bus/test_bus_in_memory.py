@@ -22,7 +22,7 @@ from server.coordinator import Coordinator
 from server.remote import RemoteOracle, filters
 from server.terms import Terms
 from server.waves import Wave, Waves
-from tests.support.builders import RUN, SEED, in_population, play_in_memory, role, survey_query, yes_records
+from tests.support.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
@@ -32,7 +32,7 @@ def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
 @pytest.mark.parametrize(("name", "members"), [*product(PROTOCOLS, (1, 3)), ("survey", 300), ("masked-parity", 300)])
 def test_every_protocol_gives_the_populations_result(name: str, members: int) -> None:
     """However many members share the clients, results and report digests equal the population tier's bit for bit."""
-    protocol = PROTOCOLS[name]()
+    protocol = small(name)
     population = protocol.synthetic(300, SEED)
     algorithm = protocol.algorithm(1.0, 300)
     result, oracle = play_in_memory(algorithm, population, members, MemoryBroker(), as_processes=members == 300)

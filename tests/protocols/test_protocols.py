@@ -24,22 +24,26 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.learned import Learned
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
+from local_dp.protocols.sgd import LocalSGD
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
 from local_dp.queries.base import Query
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from tests.support.builders import small
 
 ALPHA = 1e-6
 ALL: list[Protocol[Any]] = [
-    *(kind() for kind in PROTOCOLS.values()),
+    *map(small, PROTOCOLS),
     Survey(p=0.9),
     Frequency(k=40),
     Frequency(labels=("red", "green", "blue"), column="colour"),
     Mean(low=-10.0, high=30.0, p=0.001),
     StatisticalQueries(t=1),
+    LocalSGD(d=2, gamma=0.9, rounds=40),
     MaskedParityLearner(d=11, r=1234, a=1),
 ]
 
@@ -55,7 +59,7 @@ def by_client(protocol: Protocol[Any], epsilon: float, clients: int, seed: int) 
 def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: Protocol[Any]) -> None:
     """With the default number of clients, the result is within its tolerance or exact: at most 12 of 60 runs fail (each fails with probability 1/20: 1e-5)."""
     clients, failures = protocol.clients(1.0), 0
-    tolerance = getattr(protocol, "tolerance", 0.1 if isinstance(protocol, StatisticalQueries) else 0.0)
+    tolerance = getattr(protocol, "tolerance", getattr(protocol, "alpha", 0.1 if isinstance(protocol, StatisticalQueries) else 0.0))
     if isinstance(protocol, Mean):
         tolerance *= protocol.bounded.high - protocol.bounded.low
     for seed in range(60):
@@ -68,12 +72,13 @@ def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: P
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: Protocol[Any]) -> None:
-    """A run asks every client once, spends exactly epsilon, and describes its result as plain data."""
+    """A run asks every client once (a learner that gives each query equal cohorts may leave some over), spends exactly epsilon, and describes its result."""
     clients = 3000
     result, population, oracle = by_client(protocol, 1.0, clients, 5)
-    assert sum(summary.n for summary in oracle.rounds) == clients
+    asked = sum(summary.n for summary in oracle.rounds)
+    assert asked == clients or (isinstance(protocol, Learned) and asked <= clients)
     assert oracle.ledger.max_spent == 1.0
-    assert (len(oracle.rounds) > 1) == (protocol.model() == "LI")
+    assert len(oracle.rounds) == 1 or protocol.model() == "LI"
     assert isinstance(protocol.algorithm(1.0, clients), Adaptive if protocol.model() == "LI" else Nonadaptive)
     assert protocol.true_error(result, population) >= 0
     assert protocol.describe(result)

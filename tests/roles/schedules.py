@@ -209,9 +209,8 @@ class World:
         edges = sorted({self.chance.randint(0, self.clients) for _ in range(self.chance.randint(2, ASKS))} | {0})
         spans = [span for span in pairwise(edges) if self.chance.random() < 0.8] or [(0, self.clients)]
         if self.chance.random() < 0.3:  # somebody is asked several things
-            spans = [
-                (min(pair), max(pair) + 1) for pair in self.chance.choices([(a, b) for a in range(self.clients) for b in (0, a, self.clients - 1)], k=ASKS)
-            ]
+            ends = [sorted((self.chance.randrange(self.clients), self.chance.randrange(self.clients))) for _ in range(ASKS)]
+            spans = [(first, last + 1) for first, last in ends]
         return tuple(survey_query(stop, start, QUERY.randomizer) for start, stop in spans)
 
     def _round(self) -> None:

@@ -15,6 +15,8 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -30,6 +32,24 @@ from server.terms import Terms
 SEED = 20080402
 RUN = "test-run"
 PATIENT = Terms(deadline=20.0, quorum=1.0)
+SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own
+    "learn-conjunctions": {"d": "3"},
+    "learn-thresholds": {"bits": "3", "alpha": "0.3"},
+    "learn-naive-bayes": {"d": "3"},
+    "learn-low-degree": {"d": "3"},
+    "learn-linear-regression": {"d": "2"},
+    "learn-decision-lists": {"d": "2"},
+    "learn-perceptron": {"d": "2", "gamma": "0.9"},
+    "learn-trees": {"d": "3", "depth": "2"},
+    "learn-k-means": {"rounds_asked": "3"},
+    "learn-logistic-regression": {"d": "2", "alpha": "0.4"},
+    "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5"},
+}
+
+
+def small(name: str) -> Protocol[Any]:
+    """The protocol at a size that 20 clients can play."""
+    return PROTOCOLS[name].from_settings(SMALL.get(name, {}))
 
 
 def yes_records(count: int, share: float = 0.3) -> Records:

@@ -112,15 +112,15 @@ def _independent(values: Words, unused: Bools) -> tuple[list[int], list[int]]:
 def _reduce_block(system: Words, chosen: list[int], places: list[int], block: int) -> None:
     """Makes the chosen rows the identity on their pivot places."""
     word, shift = divmod(8 * block, 64)
-    for bit, place in enumerate(places):
+    for at, place in enumerate(places):
         bit = np.uint64(shift + place)
         for other in range(len(chosen)):
-            if other != bit and (system[chosen[other], word] >> bit) & np.uint64(1):
-                system[chosen[other]] ^= system[chosen[bit]]
+            if other != at and (system[chosen[other], word] >> bit) & np.uint64(1):
+                system[chosen[other]] ^= system[chosen[at]]
 
 
 def _combinations(pivot_rows: Words, places: list[int]) -> Words:
-    """For each byte, the sum of the pivot rows bit whose places it has a one, shape (256, words)."""
+    """For each byte, the sum of the pivot rows at whose places it has a one, shape (256, words)."""
     table = np.zeros((256, pivot_rows.shape[1]), dtype=pivot_rows.dtype)
     for row, place in zip(pivot_rows, places, strict=True):
         table[(_BYTES >> np.uint8(place)) & np.uint8(1) == 1] ^= row
