@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from local_dp.oracles.statistical.watched import LegalOracle
+from local_dp.oracles.statistical.legal import legal
 
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
 from local_dp.errors import InputError
@@ -45,7 +45,7 @@ def test_the_adversary_is_legal_and_tells_few(asked: list[tuple[ParityCoset, flo
     """Every answer is legal for the target, no query reveals more parities than Parseval allows, and the certificate of the survivors verifies."""
     queries = tuple(StatisticalQuery(query, tolerance) for query, tolerance in asked)
     oracle = SilentOracle(6, target)
-    answers = LegalOracle(oracle, parities(6).population(target, 1, 0)).answer(queries)
+    answers = legal(oracle, parities(6).population(target, 1, 0)).answer(queries)
     assert oracle.alive[target]
     for query in queries:
         assert int(told(query, 6).revealed.sum()) <= parities_told(query.tolerance) < 1 / query.tolerance**2
