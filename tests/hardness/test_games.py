@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from local_dp.oracles.statistical.legal import legal
 
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
 from local_dp.errors import InputError
@@ -15,6 +14,7 @@ from local_dp.hardness.games import SilentOracle, all_parities, bent_cosets, exa
 from local_dp.interaction import run
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.legal import legal
 from local_dp.populations.concepts import parities
 from local_dp.queries.examples import Correlation
 from local_dp.queries.parity import ParityCoset
