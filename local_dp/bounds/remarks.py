@@ -18,8 +18,9 @@ def vc_examples(dimension: int, points: int, epsilon: float, alpha: float, beta:
     """Enough records for a curator to learn any class of that VC dimension over `points` points, agnostically, except with probability beta.
 
     The exponential mechanism over one hypothesis for each labelling: `occam_examples` of at most `growth`, so about
-    2 (dimension ln points + ln(1/beta)) max(1 / (eps alpha), 1 / alpha^2). Without privacy the factor ln points is not needed; a purely private learner of thresholds, say, cannot lose it (recalled:
-    Feldman, Xiao 2014). Source: KLNRS 2008, remark after Theorem 3.7, by counting in place of Blum, Ligett, Roth 2008.
+    2 (dimension ln points + ln(1/beta)) max(1 / (eps alpha), 1 / alpha^2). Without privacy the factor ln points is not needed; a purely private learner,
+    of thresholds for one, cannot lose it (recalled: Feldman, Xiao 2014). Source: KLNRS 2008, remark after Theorem 3.7, by counting in place of Blum,
+    Ligett, Roth 2008.
     """
     return occam_examples(growth(dimension, points), epsilon, alpha, beta)
 
