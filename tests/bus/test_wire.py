@@ -9,7 +9,7 @@ from tests.support.builders import request, survey_query
 
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),
-    Reply(run="r", round=1, member="client-7", start=7, width=1, reports=b"\x01"),
+    Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01"),
     Refusal(run="r", round=2, member="host-0", start=0, stop=5, code="budget", text="spent"),
     Hello(run="r", member="host-0", start=0, stop=5),
     Gone(run="r", member="host-0"),
@@ -26,9 +26,9 @@ def test_messages_survive_the_wire(message: AnyMessage) -> None:
 
 def test_golden_bytes() -> None:
     """The form of a message on the wire does not change by accident: other machines may run another version."""
-    reply = Reply(run="r", round=1, member="client-7", start=7, width=1, reports=b"\x01")
+    reply = Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01")
     assert encode(reply).hex() == (
-        "87a372756ea172a46b696e64a57265706c79a5726f756e6401a66d656d626572a8636c69656e742d37a5737461727407a5776964746801a77265706f727473c40101"
+        "88a372756ea172a46b696e64a57265706c79a5726f756e6401a66d656d626572a8636c69656e742d37a361736b00a5737461727407a5776964746801a77265706f727473c40101"
     )
     assert encode(Hello(run="r", member="host-0", start=0, stop=5)).hex() == (
         "85a372756ea172a46b696e64a568656c6c6fa66d656d626572a6686f73742d30a5737461727400a473746f7005"
@@ -36,7 +36,7 @@ def test_golden_bytes() -> None:
 
 
 def _reply(**changes: object) -> bytes:
-    data = {"run": "r", "kind": "reply", "round": 1, "member": "c", "start": 7, "width": 1, "reports": b"\x01"} | changes
+    data = {"run": "r", "kind": "reply", "round": 1, "member": "c", "ask": 0, "start": 7, "width": 1, "reports": b"\x01"} | changes
     packed: bytes = msgpack.packb(data, use_bin_type=True)
     return packed
 
@@ -54,7 +54,9 @@ HOSTILE = {
     "text for a number": _reply(round="1"),
     "a negative client": _reply(start=-1),
     "a client beyond 2^48": _reply(start=1 << 48),
-    "width three": _reply(width=3),
+    "no width": _reply(width=0),
+    "width 4097": _reply(width=4097),
+    "ask 4096": _reply(ask=4096),
     "text for bytes": _reply(reports="x"),
     "an unknown field": _reply(note="x"),
     "an unknown kind": _reply(kind="order"),
