@@ -11,7 +11,7 @@ from local_dp.bounds.masked_parity import masked_parity_one_round_bound
 from local_dp.bounds.parity import parity_interactive_bound
 from local_dp.bounds.response import response_gain
 from local_dp.cube import character
-from local_dp.curator import gf2
+from local_dp.curator.parity import gf2
 from local_dp.interaction import Nonadaptive, run
 from local_dp.masked_parity.concept import Concept
 from local_dp.masked_parity.midpoint import MidpointOracle

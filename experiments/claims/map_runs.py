@@ -9,8 +9,8 @@ import numpy as np
 from experiments.lab.claim import Measurement
 from local_dp.bounds.curator import parity_examples
 from local_dp.bounds.masked_parity import success_bound
-from local_dp.curator import gf2
-from local_dp.curator.parity import amplified_learner, draw_examples
+from local_dp.curator.parity import gf2
+from local_dp.curator.parity.learner import amplified_learner, draw_examples
 from local_dp.draws import Draws
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import Nonadaptive, run
@@ -123,6 +123,6 @@ def measure_parity(d: int, trials: int, seed: int) -> Measurement:
     for trial in range(trials):
         rng = np.random.default_rng([seed, 300, d, trial])
         r = gf2.pack(rng.integers(0, 2, d, dtype=np.uint8))
-        found = learner.learn(draw_examples(d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62)))))
-        wins += found is not None and bool(np.array_equal(found, r))
+        found = learner.release(draw_examples(d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62)))))
+        wins += found == gf2.mask(r)
     return {"n": n, "wins": wins}

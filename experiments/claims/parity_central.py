@@ -2,17 +2,27 @@
 
 import math
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 
 from experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
 from experiments.lab.intervals import wilson
 from local_dp.bounds.curator import exponential_parity_examples, packing_parity_examples, paper_parity_examples, parity_examples, plain_parity_examples
-from local_dp.curator import gf2
-from local_dp.curator.exponential import log_probabilities
-from local_dp.curator.occam import OccamLearner, ParityClass
-from local_dp.curator.parity import ParityLearner, amplified_learner, draw_examples, exact_learner, paper_amplified, paper_learner, two_runs
-from local_dp.curator.parity_exact import enumerate_loss
+from local_dp.curator.choosing.exponential import log_probabilities
+from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
+from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.parity import gf2
+from local_dp.curator.parity.learner import (
+    Examples,
+    ParityLearner,
+    amplified_learner,
+    draw_examples,
+    exact_learner,
+    paper_amplified,
+    paper_learner,
+    two_runs,
+)
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 
@@ -63,8 +73,9 @@ def measure_central(point: Point, seed: int) -> Measurement:
     name, d, epsilon = point["learner"], point["d"], point["epsilon"]
     if point["kind"] == "privacy":
         learner = AUDITED[name](epsilon)
-        loss = enumerate_loss(learner, point["n"], d)
-        return {"loss": loss.epsilon, "charged": learner.epsilon, "databases": loss.databases}
+        small = SmallDatabases(list(product(range(1 << d), (0, 1))), point["n"], lambda pairs: Examples.of(d, pairs))
+        loss = epsilon_of(max(small.worst_ratios(learner).values()))
+        return {"loss": loss, "charged": learner.epsilon, "databases": len(small.universe) ** small.n}
     if name == MECHANISM:
         return _measure_mechanism(d, epsilon, point["trials"], seed)
     learner = LEARNERS[name](epsilon)
@@ -78,8 +89,7 @@ def _finds(learner: ParityLearner, d: int, n: int, seeds: list[int]) -> bool:
     generator = np.random.default_rng(seeds)
     r = gf2.pack(generator.integers(0, 2, d).astype(np.uint8))
     examples = draw_examples(d, r, n, generator)
-    answer = learner.learn(examples, Draws(KeyedNoise(int(generator.integers(1 << 63)))))
-    return answer is not None and bool(np.array_equal(answer, r))
+    return learner.release(examples, Draws(KeyedNoise(int(generator.integers(1 << 63))))) == gf2.mask(r)
 
 
 def _measure_mechanism(d: int, epsilon: float, trials: int, seed: int) -> Measurement:
@@ -99,7 +109,7 @@ def _measure_mechanism(d: int, epsilon: float, trials: int, seed: int) -> Measur
         generator = np.random.default_rng([seed, d, trial, 1])
         r, x = int(generator.integers(1 << d)), generator.integers(0, 1 << d, high)
         y = (np.bitwise_count(x & r) & 1).astype(np.int64)
-        right += OccamLearner(ParityClass(d), epsilon).learn(x, y, Draws(KeyedNoise(int(generator.integers(1 << 63))))) == r
+        right += OccamLearner(ParityClass(d), epsilon).release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63))))) == r
     return {"n": high, "closed": closed, "loss": epsilon, "successes": right, "trials": trials}
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from local_dp.bounds.curator import enough_records
+from local_dp.curator.account import Account
+from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.hardness.adversary import VersionSpaceOracle
@@ -18,18 +20,19 @@ from local_dp.learners.base import Classifier, Learner
 from local_dp.learners.conjunctions import Literal
 from local_dp.learners.decision_lists import Rule, RuleList
 from local_dp.learners.tasks import Task, tasks
+from local_dp.loss import Pure, nano_epsilon, split_epsilon
 from local_dp.masked_parity.concept import Concept
 from local_dp.masked_parity.midpoint import MidpointOracle, spectrum
 from local_dp.masked_parity.statistical import bent_learner, two_round_learner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.curated import CuratedOracle
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, RoundedOracle, against, downward, upward
 from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
 from local_dp.populations.finite import Finite
 from local_dp.records import Records
+from local_dp.theorems.curated_from_sq import curated_from_sq
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
 
 EPSILON = 1.0
@@ -71,11 +74,6 @@ def _sample(population: Finite, learner: Learner[Any], generator: np.random.Gene
     return ExactOracle(Finite(population.kinds, drawn.tolist(), 1, 0))
 
 
-def _curated(population: Finite, learner: Learner[Any], generator: np.random.Generator) -> CuratedOracle:
-    draws = Draws(KeyedNoise(int(generator.integers(2**63))))
-    return CuratedOracle.for_queries(population, draws, EPSILON, learner.queries)
-
-
 LEGAL: dict[str, Factory] = {
     "exact": lambda population, learner, generator: ExactOracle(population),
     "rounded": lambda population, learner, generator: RoundedOracle(population),
@@ -84,11 +82,7 @@ LEGAL: dict[str, Factory] = {
     "towards 0": lambda population, learner, generator: BiasedOracle(population, against),
     "scattered": lambda population, learner, generator: BiasedOracle(population, _scattered(generator)),
 }
-SAMPLED: dict[str, Factory] = {
-    "sample": _sample,
-    "curator": _curated,
-}
-ORACLES = (*LEGAL, "worst case", *SAMPLED, "local clients")
+ORACLES = (*LEGAL, "worst case", "sample", "curator", "local clients")
 
 
 def records_needed(name: str, learner: Learner[Any]) -> int:
@@ -113,7 +107,11 @@ def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Gen
         hypothesis = run(local_from_sq(learner.algorithm(), EPSILON, clients_for), local)
         used = sum(summary.n for summary in local.rounds)
         return {"excess": task.excess(hypothesis, population), "rounds": len(local.rounds), "individuals": used}
-    counted = Counted((LEGAL | SAMPLED)[oracle](population, learner, generator))
+    if oracle == "curator":
+        trusted = TrustedOracle(population, Account(Pure(nano_epsilon(EPSILON))), Draws(KeyedNoise(int(generator.integers(2**63)))))
+        hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), trusted)
+        return {"excess": task.excess(hypothesis, population), "queries": trusted.queries, "rounds": trusted.rounds, "individuals": n}
+    counted = Counted((LEGAL | {"sample": _sample})[oracle](population, learner, generator))
     excess = task.excess(run(learner.algorithm(), counted), population)
     return {"excess": excess, "queries": counted.queries, "rounds": counted.rounds, "individuals": n}
 

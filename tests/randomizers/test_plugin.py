@@ -48,6 +48,28 @@ def test_it_runs_in_every_per_client_tier(installed: str) -> None:
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize("randomizer", ["optimised-unary", "local-hash"])
+def test_randomizers_that_are_no_small_table_run_in_every_per_client_tier(installed: str, randomizer: str) -> None:
+    """Packed bits for 1,024 symbols, and a hash under a 64-bit public seed, give identical reports from processes, hosts and population."""
+    told = set()
+    for tier in ("processes", "hosts", "population"):
+        arguments = ["run", "frequency", "--set", f"randomizer={randomizer}", "--set", "k=1024", "--clients", "30", "--seed", "4", "--tier", tier, "--json"]
+        done = local_dp(*arguments, PYTHONPATH=_path(installed))
+        assert done.returncode == 0, done.stderr
+        data = json.loads(done.stdout)
+        assert data["clients"]["answered"] == 30
+        told.add((data["rounds"][0]["digest"], data["rounds"][0]["bits_per_client"], str(data["result"]["estimate"])))
+    assert len(told) == 1
+
+
+def test_a_tally_without_a_law_is_not_drawn(installed: str) -> None:
+    """The aggregate tier refuses a randomizer whose tally has no closed law here, in one line that names the tier to use."""
+    arguments = ["run", "frequency", "--set", "randomizer=local-hash", "--clients", "30", "--tier", "aggregate"]
+    done = local_dp(*arguments, PYTHONPATH=_path(installed))
+    assert done.returncode == 4
+    assert "use --tier population" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
