@@ -2,25 +2,13 @@
 
 from typing import TypeVar, overload
 
-import numpy as np
-
 from local_dp.curator.sums import NoisySum
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, translate
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.real import RealQuery, on_domain
-from local_dp.queries.base import Query
-from local_dp.queries.numbers import STEPS
-from local_dp.theorems.local_from_sq import Rescaled
+from local_dp.theorems.local_from_sq import put_to_records
 
 R = TypeVar("R")
-
-
-def _summed(query: StatisticalQuery) -> Query:
-    """What is added up: the query itself, or a real function of it rounded to 2^-16 of its range."""
-    if not isinstance(query, RealQuery):
-        return query.query
-    return Rescaled(query.query, tuple(np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64).tolist()))
 
 
 @overload
@@ -40,7 +28,7 @@ def curated_from_sq(
         raise InputError(f"records is {records}; give 1 or more")
 
     def ask(queries: tuple[StatisticalQuery, ...], before: tuple[NoisySum, ...]) -> tuple[NoisySum, ...]:
-        return tuple(NoisySum(_summed(query), epsilon) for query in queries)
+        return tuple(NoisySum(put_to_records(query), epsilon) for query in queries)
 
     def read(queries: tuple[StatisticalQuery, ...], asked: tuple[NoisySum, ...], sums: tuple[int, ...]) -> tuple[float, ...]:
         return tuple(2 * total / (mechanism.sensitivity * records) - 1 for mechanism, total in zip(asked, sums, strict=True))
