@@ -299,6 +299,24 @@ def test_names_in_the_documents_are_names_in_the_code() -> None:
             assert name in there | FOREIGN, f"{document.name} speaks of {name}, which is nowhere in the code"
 
 
+def test_dotted_names_in_docstrings_exist() -> None:
+    """Every dotted name in backticks in the code, as `bounds.response.rr_clients`, ends in what a module, a package or a class of that name holds."""
+    files = [path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")]
+    held: dict[str, str] = {}
+    for path in files:
+        text = re.sub(r"`[^`]*`", "", path.read_text())
+        for home in (path.stem, path.parent.name, *re.findall(r"^class (\w+)", text, re.MULTILINE)):
+            held[home] = f"{held.get(home, '')}{text} {path.stem} "
+    held |= {package: f"{held.get(package, '')} {' '.join(room.name for room in (ROOT / package).iterdir())}" for package in PACKAGES}
+    seen = 0
+    for path in files:
+        for home, name in re.findall(r"`(?:\w+\.)*([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\([^`]*\))?`", path.read_text()):
+            if home[0].isupper() or "_" in home or home in held:  # what else is dotted is an attribute of a parameter
+                assert re.search(rf"\b{name}\b", held.get(home, "")), f"{path.relative_to(ROOT)} speaks of {home}.{name}, which is not there"
+                seen += 1
+    assert seen > 10
+
+
 def _importable(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None

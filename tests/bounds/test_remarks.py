@@ -32,6 +32,7 @@ def test_vc_sizes_grow_with_the_dimension_times_the_logarithm_of_the_points() ->
         sizes = [vc_examples(dimension, 1 << power, 1.0, 0.1, 0.1) for power in (8, 16, 32)]
         assert sizes[2] - sizes[1] == pytest.approx(2 * (sizes[1] - sizes[0]), rel=0.05)
         assert sizes[1] - sizes[0] == pytest.approx(dimension * 8 * math.log(2) / math.log(1 / 0.1) * (occam_examples(1, 1.0, 0.1, 0.1)), rel=0.05)
+    assert vc_examples(100, 1 << 32, 1.0, 0.1, 0.1) < 100 * vc_examples(1, 1 << 32, 1.0, 0.1, 0.1)  # some 10^800 labellings
     with pytest.raises(InputError, match="VC dimension"):
         vc_examples(-1, 4, 1.0, 0.1, 0.1)
 
