@@ -43,10 +43,7 @@ def dimension(
         ("spectral dimension, uniform prior", f"{data['spectral_uniform']:.4g}"),
         ("spectral dimension, best prior", f"{data['spectral_optimised']:.4g} (proven at most {data['spectral_at_most']:.4g})"),
         (
-            (
-                "clients of any local learner that asks nobody in two rounds",
-                f"at least {data['clients_at_least']:.0f} (epsilon {epsilon:g}, error {alpha:g} with probability {success:g})",
-            ),
+            "clients of any local learner that asks nobody in two rounds",
             f"at least {data['clients_at_least']:.0f} (epsilon {epsilon:g}, error {alpha:g} with probability {success:g})",
         ),
     ):
