@@ -82,4 +82,4 @@ def default_share(d: int) -> float:
 def _candidates(fixed: int, free: int) -> list[int]:
     """The vectors that agree with `fixed` outside `free`: number s holds the bits of s at the places of `free`, in order."""
     places = places_of(free)
-    return [fixed | sum(1 << place for at, place in enumerate(places) if s >> at & 1) for s in range(1 << len(places))]
+    return [fixed | sum(1 << place for bit, place in enumerate(places) if s >> bit & 1) for s in range(1 << len(places))]
