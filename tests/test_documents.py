@@ -18,7 +18,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from experiments.cli.commands import app
+from experiments.cli.commands import COMMANDS, app
 from local_dp.masked_parity.midpoint import hidden_set_certificate
 from local_dp.masked_parity.signs import MaskedCoset
 from local_dp.oracles.statistical.asked import StatisticalQuery
@@ -225,8 +225,8 @@ def _options(command: str) -> set[str]:
 
 
 def test_commands_in_the_text_exist() -> None:
-    """Every `local-dp ...` and every `experiment ...` in running text names a command that there is, with options that it has."""
-    seen = 0
+    """Every `local-dp ...` and every `experiment ...` in running text names a command that there is, with options that it has; so does every `--option`."""
+    seen, every = 0, set[str]().union(*(_options(command.__name__) for command in COMMANDS))
     for document in DOCUMENTS:
         text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
         for span in re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", text):
@@ -234,6 +234,8 @@ def test_commands_in_the_text_exist() -> None:
             if told and (told[1] or (told[2] == "experiment" and told[3])):
                 assert set(re.findall(r"--[a-z]+", told[3])) <= _options(told[2]), f"{document.name}: {span}"
                 seen += 1
+            elif not span.startswith(("ruff", "mypy", "scripts", ".venv", "apt-get", "pip")):
+                assert set(re.findall(r"(?<!\S)--[a-z]+", span)) <= every, f"{document.name}: {span}"
     assert seen > 10
 
 
