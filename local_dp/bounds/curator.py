@@ -90,7 +90,7 @@ def occam_examples(size: int, epsilon: float, alpha: float, beta: float) -> int:
     check_share("alpha", alpha)
     check_share("beta", beta)
     t = min(epsilon / 2, math.atanh(alpha))
-    return math.ceil(math.log(size / beta) / -math.log(math.cosh(t) - alpha * math.sinh(t)))
+    return math.ceil((math.log(size) - math.log(beta)) / -math.log(math.cosh(t) - alpha * math.sinh(t)))  # a class may have 10^400 labellings
 
 
 def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: float) -> int:

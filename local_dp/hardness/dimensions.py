@@ -213,6 +213,9 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 
 
 def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
-    """The better of the two lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`."""
+    """The better of the two lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
+
+    For non-interactive and sequentially interactive protocols, as `clients_needed`.
+    """
     bounds = (clients_needed(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (found.uniform, found.optimised))
     return max(bounds)
