@@ -7,28 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from local_dp.protocols.registry import PROTOCOLS
 from tests.support.brokers import mosquitto, needs_mosquitto
-
-
-def local_dp(*arguments: str, timeout: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
-    """One command, as typed."""
-    return subprocess.run(
-        [sys.executable, "-m", "experiments.cli", *arguments], capture_output=True, text=True, timeout=timeout, env={**os.environ, **environment}, check=False
-    )
-
-
-def outcome_of(*arguments: str) -> dict[str, Any]:
-    """The JSON of a run that must succeed."""
-    done = local_dp("run", *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    data: dict[str, Any] = json.loads(done.stdout)
-    return data
+from tests.support.command import command, local_dp, outcome_of
 
 
 @pytest.fixture
@@ -217,10 +202,7 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
             ["client", *common, "--index", "90", "--seed", "3"],
             ["server", *common, "--clients", "91", "--seed", "3", "--json", "--quorum", "1"],
         ]
-        running = [
-            subprocess.Popen([sys.executable, "-m", "experiments.cli", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for command in commands
-        ]
+        running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in commands]
         told = [process.communicate(timeout=60) for process in running]
         assert [process.returncode for process in running] == [0, 0, 0], told
         data = json.loads(told[2][0])
@@ -235,7 +217,7 @@ def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: P
     """A server that does not have the clients' table runs their question, and says nothing of the truth; a run's name must fit a topic."""
     with mosquitto(tmp_path) as broker:
         common = ["survey", "--broker", broker.url, "--run", "tableless", "--question", "age > 40"]
-        host = subprocess.Popen([sys.executable, "-m", "experiments.cli", "host", *common, "--records", str(table), "--seed", "1"], stderr=subprocess.DEVNULL)
+        host = subprocess.Popen(command("host", *common, "--records", str(table), "--seed", "1"), stderr=subprocess.DEVNULL)
         served = local_dp("server", *common, "--clients", "500", "--json")
         assert host.wait(timeout=30) == 0
         assert served.returncode == 0, served.stderr
@@ -251,15 +233,14 @@ def test_members_are_let_go_when_a_run_fails(tmp_path: Path) -> None:
     """When the clients refuse and the server gives up (exit code 4), the host is told that the run is over."""
     with mosquitto(tmp_path) as broker:
         common = ["survey", "--broker", broker.url, "--run", "refusing"]
-        host = subprocess.Popen([sys.executable, "-m", "experiments.cli", "host", *common, "--clients", "50", "--allow", "grr"], stderr=subprocess.DEVNULL)
+        host = subprocess.Popen(command("host", *common, "--clients", "50", "--allow", "grr"), stderr=subprocess.DEVNULL)
         assert local_dp("server", *common, "--clients", "50").returncode == 4
         assert host.wait(timeout=20) == 0
 
 
 def started(clients: int) -> psutil.Popen:
     """A run over client processes that has just begun to start them."""
-    command = [sys.executable, "-m", "experiments.cli", "run", "survey", "--tier", "processes", "--clients", str(clients)]
-    running = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    running = psutil.Popen(command("run", "survey", "--tier", "processes", "--clients", str(clients)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     end = time.monotonic() + 30
     while not running.children() and time.monotonic() < end:
         time.sleep(0.02)
@@ -295,9 +276,9 @@ def test_a_folder_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
     """Started in a folder that has a `clients` package of its own, the run's helper processes are still this project's."""
     (tmp_path / "clients").mkdir()
     (tmp_path / "clients" / "helper.py").write_text("raise SystemExit('the wrong helper')")
-    command = [sys.executable, "-P", "-m", "experiments.cli", "run", "survey", "--clients", "50", "--json"]
+    words = [sys.executable, "-P", "-m", "experiments.cli", "run", "survey", "--clients", "50", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["clients"]["answered"] == 50
 

@@ -25,7 +25,7 @@ from local_dp.curator.parity_exact import Database, enumerate_loss, output_law
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise
-from tests.library.test_draws import Script
+from tests.support.scripted import Script
 
 QUARTER, HALF = Fraction(1, 4), Fraction(1, 2)
 

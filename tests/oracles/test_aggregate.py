@@ -25,7 +25,7 @@ from local_dp.randomizers.hadamard import Hadamard
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.testing import law_of
-from tests.randomizers.test_randomizers import built_in
+from tests.support.randomizers import built_in
 
 ALPHA = 1e-6
 

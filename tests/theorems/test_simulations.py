@@ -29,20 +29,14 @@ from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
-from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.likelihood import Joint, Observed, likelihood_query
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
 from local_dp.theorems.rejection import mean_ratio, total_variation
 from local_dp.theorems.sq_from_local import sq_from_local
 from local_dp.theorems.sq_from_local_by_table import sq_from_local_by_table
+from tests.support.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
 from tests.typing import theorems as typing_theorems
-
-X, Y = Question("x == 1"), Question("y == 1")
-WORLD = Finite(Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}), [0.4, 0.1, 0.1, 0.4], 10**6, seed=3)
-COLOURS = Finite(Records({"c": np.array(["a", "b", "c", "d", "e"])}), [0.1, 0.2, 0.05, 0.4, 0.25], 10**6, seed=4)
-COLOUR = Category("c", ("a", "b", "c", "d", "e"))
-NUMBERS = Finite(Records({"v": np.array([0.0, 0.2, 0.5, 1.0])}), [0.1, 0.3, 0.4, 0.2], 10**6, seed=5)
 
 
 def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
@@ -58,21 +52,6 @@ def _two_steps(first: float, second: float) -> Adaptive[StatisticalQuery, float,
         return x, y
 
     return Adaptive(play)
-
-
-class Biased:
-    """Legal answers that are off by the whole tolerance, with the given signs in turn."""
-
-    def __init__(self, population: Finite, signs: tuple[int, ...]) -> None:
-        self.oracle = ExactOracle(population)
-        self.signs = signs
-        self.asked = 0
-
-    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        exact = self.oracle.answer(queries)
-        signs = [self.signs[(self.asked + place) % len(self.signs)] for place in range(len(queries))]
-        self.asked += len(queries)
-        return tuple(value + sign * query.tolerance for value, sign, query in zip(exact, signs, queries, strict=True))
 
 
 # local from SQ

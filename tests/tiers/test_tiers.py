@@ -1,28 +1,15 @@
 """One seed, the same reports: processes, hosts and population, on the embedded broker and on Mosquitto."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.tiers.execute import execute
-from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import Randomness, Settings, Tier
-from local_dp.protocols.base import Protocol
 from local_dp.protocols.registry import PROTOCOLS
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED
-
-
-def run_tier(protocol: Protocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
-    """A run with the tests' seed."""
-    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, **options)
-    return execute(settings, lambda progress: None)
-
-
-def told(protocol: Protocol[Any], outcome: Outcome) -> tuple[Any, list[str | None]]:
-    """What must be identical: the result and the digests of all reports."""
-    return protocol.describe(outcome.result), [summary.digest for summary in outcome.rounds]
+from tests.support.tiers import run_tier, told
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
