@@ -1,7 +1,6 @@
 """The parity learners of a trusted curator: exact privacy, exact law, sizes and speed."""
 
 import math
-import time
 from fractions import Fraction
 from itertools import product
 
@@ -179,16 +178,14 @@ def test_every_answer_is_consistent_when_everything_is_kept() -> None:
             assert np.array_equal(gf2.products(x, answer), y)
 
 
-def test_two_thousand_dimensions_in_seconds() -> None:
-    """A* with the paper's constants and sample size runs at d = 2,000 in under 10 s, elimination included, and returns r exactly."""
+def test_two_thousand_dimensions() -> None:
+    """A* with the paper's constants and sample size runs at d = 2,000, elimination included, and returns r exactly."""
     d, epsilon, beta = 2000, 1.0, 0.1
     n = paper_parity_examples(d, epsilon, 0.25, beta)
     generator = np.random.default_rng(0)
     r = gf2.pack(generator.integers(0, 2, d).astype(np.uint8))
     examples = draw_examples(d, r, n, generator)
-    began = time.perf_counter()
     answer = paper_amplified(epsilon, beta).learn(examples, Draws(KeyedNoise(0)))
-    assert time.perf_counter() - began < 10
     assert answer is not None
     assert np.array_equal(answer, r)
 

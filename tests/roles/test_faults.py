@@ -72,7 +72,7 @@ def test_clients_killed_in_mid_round() -> None:
         stopped.extend(members()[:10])
         for member in stopped:
             member.send_signal(signal.SIGSTOP)
-        threading.Timer(1.0, lambda: kill(stopped)).start()
+        threading.Timer(0.3, lambda: kill(stopped)).start()
 
     outcome = run_with(stop, 60, tier="processes", quorum=0.5, deadline=20.0)
     assert_counted_once(outcome, 60, 10)

@@ -25,6 +25,7 @@ from local_dp.wire import Request
 from server import remote
 from server.remote import RemoteOracle
 from server.role import Round
+from tests.support.virtual_time import run_virtually
 
 SEED = 20080402
 RUN = "test-run"
@@ -64,7 +65,7 @@ def play_in_memory(
     quorum: float = 1.0,
     as_processes: bool = False,
 ) -> tuple[Any, RemoteOracle]:
-    """A whole run over a bus in memory, the population shared out among `members`."""
+    """A whole run over a bus in memory and in virtual time, the population shared out among `members`."""
 
     async def play() -> tuple[Any, RemoteOracle]:
         oracle = RemoteOracle(broker.join(remote.filters(RUN)), RUN, population.size, SEED, 1.0, deadline, quorum)
@@ -82,7 +83,7 @@ def play_in_memory(
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    return asyncio.run(play())
+    return run_virtually(play())
 
 
 def in_population(algorithm: Algorithm[LocalQuery, Tally, Any], population: Population) -> tuple[Any, list[str | None]]:
