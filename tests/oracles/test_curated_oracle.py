@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -74,11 +75,29 @@ def test_noise_is_scaled_to_the_sensitivity(query: StatisticalQuery, sensitivity
     assert not wrong.ppf(5e-7) <= zeros <= wrong.isf(5e-7)
 
 
-def test_neighbours_are_within_epsilon_by_formula() -> None:
-    """The law of the noisy sum, e^(-eps |y| / m) up to a constant, has ratio at most e^eps when the sum moves by m."""
-    epsilon, most = Fraction(1, 2), 4
-    exponent = [[-abs(y - total) * epsilon / most for y in range(-40, 41)] for total in (0, most)]
-    assert max(abs(a - b) for a, b in zip(*exponent, strict=True)) == epsilon
+class Silent(Draws):
+    """Draws no noise, and keeps the loss per unit of the sum that was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(KeyedNoise(0))
+        self.per_unit: list[Fraction] = []
+
+    def discrete_laplace(self, epsilon: Fraction) -> int:
+        self.per_unit.append(epsilon)
+        return 0
+
+
+@pytest.mark.parametrize(("query", "most"), [(YES, 1), (StatisticalQuery(Steps(), 0.1), 4)])
+def test_neighbours_are_within_epsilon_exactly(query: StatisticalQuery, most: int) -> None:
+    """Over all databases of three records, the most that one record moves the sum, times the loss per unit that noise is drawn for, is the charge exactly."""
+    draws = Silent()
+    sums = {}
+    for values in product(range(most + 1), repeat=3):
+        table = Rows(Records({"vote": np.array(values), "v": np.array(values)}))
+        (answer,) = CuratedOracle(table, draws, 0.5, 0.5).answer((query,))
+        sums[values] = round((answer + 1) / 2 * most * 3, 6)
+    moves = [abs(sums[z] - sums[w]) for z, w in product(sums, repeat=2) if sum(a != b for a, b in zip(z, w, strict=True)) == 1]
+    assert {max(moves) * per_unit for per_unit in draws.per_unit} == {Fraction(1, 2)}
 
 
 def test_budget_adds_up_and_is_never_exceeded() -> None:

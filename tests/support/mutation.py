@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 LIST = ROOT / "tests" / "mutants.toml"
 AT_A_TIME = 2
 PATIENCE = 600.0  # seconds for the tests or for one experiment of one mutant
-_LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "results*", "*.egg-info")
+_LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "results", "*.egg-info")
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def copies(root: Path, count: int) -> Iterator["SimpleQueue[Path]"]:
 
 def _run(tree: Path, *words: str) -> tuple[int, str]:
     """A module run in a copy: its exit code, and standard output. No bytecode is written: a twin of equal length and age would be mistaken for it."""
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     try:
         done = subprocess.run([sys.executable, "-m", *words], cwd=tree, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
