@@ -244,7 +244,7 @@ def test_masked_parity_examples_are_labelled_by_their_concept() -> None:
 def test_masked_parity_recovers_r_and_a_in_nine_of_ten_trials(d: int, clients: int) -> None:
     """At epsilon 1, (r, a) is exact in at least 360 of 400 population trials."""
     learner, exact = MaskedParityLearner(d=d), 0
-    for seed in range(100):
+    for seed in range(400):
         result, population, _ = by_client(learner, 1.0, clients, seed)
         exact += learner.true_error(result, population) == 0
     assert exact >= 360, f"{exact} of 400"
