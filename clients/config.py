@@ -6,9 +6,8 @@ import msgpack
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from clients.journal import MemoryJournal
-from clients.role import ClientRole
-from local_dp.ledger import Ledger
+from clients.journal import MemoryStore
+from clients.role import ClientRole, Policy
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.records import Records
 
@@ -33,7 +32,7 @@ class MemberConfig(BaseModel):
         records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
         noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
         allowed = None if self.allowed is None else frozenset(self.allowed)
-        return ClientRole(self.member, self.start, records, noise, Ledger(self.budget), MemoryJournal(), allowed)
+        return ClientRole(self.member, self.start, records, noise, MemoryStore(self.budget), Policy(allowed))
 
     def to_bytes(self) -> bytes:
         packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)

@@ -19,6 +19,9 @@ from clients.config import MemberConfig, pack_columns
 from clients.member import filters, serve, will
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.errors import BusError
+from local_dp.queries.registry import QUERIES
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.wire import Ask, Request, decode, encode
 
@@ -88,12 +91,23 @@ def _child(index: int, launcher: str) -> None:
 
 def _rehearse() -> None:
     """Plays a client's whole life on a made-up record, so that all it needs is imported and cached before the first fork and shared by every child."""
+    QUERIES.load_all()
+    RANDOMIZERS.load_all()
     encodings.idna.ToASCII("localhost")  # looking up a host name imports this
     columns = pack_columns(Records({"yes": np.zeros(1, dtype=np.uint8)}))
     config = MemberConfig(run="rehearsal", member="nobody", group="g0", broker="mqtt://127.0.0.1:1", start=0, columns=columns, seed=0, budget=1.0, allowed=None)
     role = MemberConfig.from_bytes(config.to_bytes()).role()
-    ask = Ask(query="question", query_params={"text": "yes == 1"}, randomizer="binary-rr", randomizer_params={"epsilon": 1.0, "word_bits": 32}, start=0, stop=1)
-    request = decode(encode(Request(run="rehearsal", round=1, coins=bytes(16), asks=(ask,))))
+    randomizer = BinaryRR(1.0)
+    ask = Ask(
+        query="question",
+        query_params={"text": "yes == 1"},
+        randomizer=randomizer.name,
+        randomizer_params=randomizer.params(),
+        start=0,
+        stop=1,
+        coins=bytes(16),
+    )
+    request = decode(encode(Request(run="rehearsal", round=1, asks=(ask,))))
     assert isinstance(request, Request)
     for answer in role.handle(request):
         encode(answer)

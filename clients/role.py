@@ -1,51 +1,52 @@
-"""The client, sans I/O: records, ledger, randomizers; a request in, replies or refusals out.
+"""The client, sans I/O: records, a store, randomizers; a request in, replies or refusals out.
 
 One role holds the clients start..start + len(records), each with its own record, ledger entry and stream of words. A client process holds one.
 """
 
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 
-from clients.journal import Entry, Journal
+from clients.journal import Commit, Store
 from local_dp.errors import InputError, RefusedError
-from local_dp.ledger import Ledger
-from local_dp.noise import Noise
-from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, charges_of, check_disjoint, respond
+from local_dp.noise import Draw, Noise
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, respond
 from local_dp.queries.registry import QUERIES
-from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.evidence import check_epsilon
+from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.evidence import PROVEN, check_loss
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records, chunks
-from local_dp.wire import Ask, Refusal, Reply, Request, Span, encode
+from local_dp.wire import MAX_BYTES, Ask, Refusal, Reply, Request, Span, encode
 
 _REMEMBERED = 64  # randomizers whose channel need not be enumerated again
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a client will run: the randomizers on its list (None: every installed one), and the evidence of their loss that it accepts."""
+
+    allowed: frozenset[str] | None = None
+    evidence: frozenset[Evidence] = PROVEN
+
+
+DEFAULT_POLICY = Policy()
 
 
 class ClientRole:
     """Answers requests for the clients of one member.
 
-    `allowed` names the randomizers it will run (None: every installed one). What a randomizer costs is computed by this client's own copy of it and checked
-    by enumerating its channel; the budget is charged before anything is sampled.
+    What a randomizer costs is computed by this client's own copy of it and checked against the evidence; the costs of a round are added up for each client,
+    and checked before anything is sampled; replies, charges and the request's digest are committed in one step before anything is sent.
     """
 
-    def __init__(
-        self,
-        member: str,
-        start: int,
-        records: Records,
-        noise: Noise,
-        ledger: Ledger,
-        journal: Journal,
-        allowed: frozenset[str] | None = None,
-    ) -> None:
+    def __init__(self, member: str, start: int, records: Records, noise: Noise, store: Store, policy: Policy = DEFAULT_POLICY) -> None:
         self.member = member
         self.start = start
         self.records = records
         self.noise = noise
-        self.ledger = ledger
-        self.journal = journal
-        self.allowed = allowed
+        self.store = store
+        self.policy = policy
         self._verified: dict[Randomizer, None] = {}
 
     @property
@@ -59,24 +60,22 @@ class ClientRole:
             return ()
         digest = blake2b(encode(request.model_copy(update={"missing": ()})), digest_size=16).digest()
         try:
-            entry = self.journal.get(request.run, request.round)
-            if entry is None:
-                entry = Entry(digest, self._answer(request))
-                self.journal.put(request.run, request.round, entry)
-            elif entry.request != digest:
+            commit = self.store.get(request.run, request.round)
+            if commit is None:
+                commit = self._answer(request, digest)
+                self.store.commit(commit)
+            elif commit.request != digest:
                 raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
         except RefusedError as refused:
             return (self._refusal(request, refused),)
-        return tuple(reply for reply in entry.replies if _is_missing(reply, request.missing))
+        return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
-    def _answer(self, request: Request) -> tuple[Reply, ...]:
-        queries = [self._local_query(ask, span) for ask in request.asks if (span := self._overlap(ask))]
-        try:
-            check_disjoint(tuple(queries))
-        except InputError as error:
-            raise RefusedError("bad-request", str(error)) from error
-        self.ledger.charge_all(request.run, charges_of(queries))
-        return tuple(self._reply(request, query, start, stop) for query in queries for start, stop in chunks(query.cohort.start, query.cohort.stop, CHUNK))
+    def _answer(self, request: Request, digest: bytes) -> Commit:
+        asked = [(place, self._local_query(ask, span)) for place, ask in enumerate(request.asks) if (span := self._overlap(ask))]
+        charges = tuple(query.charge(request.asks[place].coins) for place, query in asked)
+        self.store.ledger.check(request.run, charges)
+        replies = [reply for place, query in asked for reply in self._replies(request, place, query)]
+        return Commit(request.run, request.round, digest, charges, tuple(replies))
 
     def _overlap(self, ask: Ask) -> Span | None:
         start, stop = max(ask.start, self.start), min(ask.stop, self.stop)
@@ -86,29 +85,31 @@ class ClientRole:
         query = QUERIES.build(ask.query, ask.query_params)
         try:
             query(self.records.take(slice(0, 0)))  # refuses on the schema alone, whatever the record holds
-            local = LocalQuery(query, self._randomizer(ask), Cohort(*span))
+            return LocalQuery(query, self._randomizer(ask), Cohort(*span), ask.once)
         except InputError as error:
             raise RefusedError("bad-query", str(error)) from error
-        return local
 
     def _randomizer(self, ask: Ask) -> Randomizer:
-        if self.allowed is not None and ask.randomizer not in self.allowed:
-            raise RefusedError("not-allowed", f"randomizer {ask.randomizer!r} is not on this client's list: {', '.join(sorted(self.allowed))}")
+        allowed = self.policy.allowed
+        if allowed is not None and ask.randomizer not in allowed:
+            raise RefusedError("not-allowed", f"randomizer {ask.randomizer!r} is not on this client's list: {', '.join(sorted(allowed))}")
         randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
         if randomizer not in self._verified:
             if len(self._verified) >= _REMEMBERED:
                 self._verified.clear()
-            check_epsilon(randomizer)
+            check_loss(randomizer, self.policy.evidence)
             self._verified[randomizer] = None
         return randomizer
 
-    def _reply(self, request: Request, query: LocalQuery, start: int, stop: int) -> Reply:
-        records = self.records.take(slice(start - self.start, stop - self.start))
-        reports = respond(query, records, start, self.noise, request.round, request.coins)
-        dtype = query.randomizer.report_dtype
-        packed = np.ascontiguousarray(reports, dtype=dtype).tobytes()
-        width: int = dtype.itemsize
-        return Reply.model_validate({"run": request.run, "round": request.round, "member": self.member, "start": start, "width": width, "reports": packed})
+    def _replies(self, request: Request, place: int, query: LocalQuery) -> list[Reply]:
+        dtype, coins = query.randomizer.report_dtype, request.asks[place].coins
+        replies = []
+        for start, stop in chunks(query.cohort.start, query.cohort.stop, min(CHUNK, MAX_BYTES // 2 // dtype.itemsize)):
+            records = self.records.take(slice(start - self.start, stop - self.start))
+            reports = respond(query, records, start, self.noise, Draw(request.round, place, query.once), coins)
+            packed = np.ascontiguousarray(reports, dtype=dtype.base).tobytes()
+            replies.append(Reply(run=request.run, round=request.round, member=self.member, ask=place, start=start, width=dtype.itemsize, reports=packed))
+        return replies
 
     def _refusal(self, request: Request, refused: RefusedError) -> Refusal:
         return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=refused.code, text=str(refused)[:1000])

@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Counts, Ints
 from local_dp.errors import InputError
 
-Parameter: TypeAlias = int | float | str | tuple[str, ...]
+Parameter: TypeAlias = int | float | str | tuple[str, ...] | tuple[float, ...]
 MAX_SYMBOLS = 4096
 
 

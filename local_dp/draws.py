@@ -6,7 +6,7 @@ import numpy as np
 
 from local_dp.arrays import Words
 from local_dp.errors import InputError
-from local_dp.noise import Noise
+from local_dp.noise import Draw, Noise
 
 WORD_BITS = 64
 _BLOCK = 256  # words fetched at a time: a call for one word costs as much
@@ -30,7 +30,7 @@ class Draws:
         missing = count - len(self._ready)
         if missing > 0:
             start, self._at = self._at, self._at + max(missing, _BLOCK)
-            self._ready = np.concatenate([self._ready, self._noise.words(self._round, start, self._at, WORD_BITS)])
+            self._ready = np.concatenate([self._ready, self._noise.words(Draw(self._round), start, self._at, WORD_BITS)])
         taken, self._ready = self._ready[:count], self._ready[count:]
         return taken
 

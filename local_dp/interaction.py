@@ -6,13 +6,15 @@ interactive one (LI); StatisticalQuery + Nonadaptive and + Adaptive are non-adap
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeAlias, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar, overload
 
 Q = TypeVar("Q")
 A = TypeVar("A")
 R = TypeVar("R")
 Q_contra = TypeVar("Q_contra", contravariant=True)
 A_co = TypeVar("A_co", covariant=True)
+NewQ = TypeVar("NewQ")
+NewA = TypeVar("NewA")
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,31 @@ class Adaptive(Generic[Q, A, R]):
 Algorithm: TypeAlias = Nonadaptive[Q, A, R] | Adaptive[Q, A, R]
 
 
+class Game(Generic[Q, A, R]):
+    """An algorithm being played: `queries` is the round it waits for, None once it has its `result`."""
+
+    result: R
+
+    def __init__(self, algorithm: Algorithm[Q, A, R]) -> None:
+        self._play = _one_round(algorithm) if isinstance(algorithm, Nonadaptive) else algorithm.play()
+        self.queries: tuple[Q, ...] | None = ()
+        self._resume(None)
+
+    def send(self, answers: tuple[A, ...]) -> None:
+        """The answers to `queries`."""
+        self._resume(answers)
+
+    def _resume(self, answers: tuple[A, ...] | None) -> None:
+        try:
+            self.queries = next(self._play) if answers is None else self._play.send(answers)
+        except StopIteration as finished:
+            self.queries, self.result = None, finished.value
+
+
+def _one_round(algorithm: Nonadaptive[Q, A, R]) -> Play[Q, A, R]:
+    return algorithm.decode((yield algorithm.queries))
+
+
 class Oracle(Protocol[Q_contra, A_co]):
     """Answers one round of queries."""
 
@@ -50,27 +77,60 @@ class AsyncOracle(Protocol[Q_contra, A_co]):
 
 def run(algorithm: Algorithm[Q, A, R], oracle: Oracle[Q, A]) -> R:
     """The algorithm's result when `oracle` answers."""
-    if isinstance(algorithm, Nonadaptive):
-        return algorithm.decode(oracle.answer(algorithm.queries))
-    play = algorithm.play()
-    try:
-        queries = next(play)
-        while True:
-            queries = play.send(oracle.answer(queries))
-    except StopIteration as finished:
-        result: R = finished.value
-        return result
+    game = Game(algorithm)
+    while game.queries is not None:
+        game.send(oracle.answer(game.queries))
+    return game.result
 
 
 async def run_async(algorithm: Algorithm[Q, A, R], oracle: AsyncOracle[Q, A]) -> R:
     """`run`, with an oracle that takes its time."""
+    game = Game(algorithm)
+    while game.queries is not None:
+        game.send(await oracle.answer(game.queries))
+    return game.result
+
+
+Ask: TypeAlias = Callable[[tuple[Q, ...], tuple[NewQ, ...]], tuple[NewQ, ...]]
+Read: TypeAlias = Callable[[tuple[Q, ...], tuple[NewQ, ...], tuple[NewA, ...]], tuple[A, ...]]
+
+
+@overload
+def translate(algorithm: Nonadaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Nonadaptive[NewQ, NewA, R]: ...
+@overload
+def translate(algorithm: Adaptive[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Adaptive[NewQ, NewA, R]: ...
+def translate(algorithm: Algorithm[Q, A, R], ask: Ask[Q, NewQ], read: Read[Q, NewQ, NewA, A]) -> Nonadaptive[NewQ, NewA, R] | Adaptive[NewQ, NewA, R]:
+    """The same algorithm put to another kind of oracle, round for round: every "preserves adaptivity" clause of KLNRS Section 4 in one place.
+
+    `ask(queries, before)` writes a round in the new language, `before` being all that was asked in earlier rounds; `read(queries, asked, answers)` turns
+    the new answers back into one for each query.
+    """
     if isinstance(algorithm, Nonadaptive):
-        return algorithm.decode(await oracle.answer(algorithm.queries))
-    play = algorithm.play()
-    try:
-        queries = next(play)
-        while True:
-            queries = play.send(await oracle.answer(queries))
-    except StopIteration as finished:
-        result: R = finished.value
-        return result
+        queries, decode = algorithm.queries, algorithm.decode
+        asked = ask(queries, ())
+        return Nonadaptive(asked, lambda answers: decode(read(queries, asked, answers)))
+
+    def begin() -> Callable[[tuple[Q, ...]], Play[NewQ, NewA, tuple[A, ...]]]:
+        before: tuple[NewQ, ...] = ()
+
+        def play_round(queries: tuple[Q, ...]) -> Play[NewQ, NewA, tuple[A, ...]]:
+            nonlocal before
+            asked = ask(queries, before)
+            before += asked
+            return read(queries, asked, (yield asked))
+
+        return play_round
+
+    return expand(algorithm, begin)
+
+
+def expand(algorithm: Adaptive[Q, A, R], begin: Callable[[], Callable[[tuple[Q, ...]], Play[NewQ, NewA, tuple[A, ...]]]]) -> Adaptive[NewQ, NewA, R]:
+    """The same algorithm with each of its rounds played as several: `begin()` starts a play, and what it returns plays one round's queries to their answers."""
+
+    def play() -> Play[NewQ, NewA, R]:
+        play_round, game = begin(), Game(algorithm)
+        while game.queries is not None:
+            game.send((yield from play_round(game.queries)))
+        return game.result
+
+    return Adaptive(play)

@@ -8,19 +8,23 @@ from local_dp.errors import InputError
 
 @dataclass(frozen=True)
 class Tally:
-    """How many reports fell in each (coin cell, report), shape (cells, alphabet). Addition makes it a commutative monoid."""
+    """What is kept of `n` reports: whole-number sums, sufficient for the randomizer's estimate. Addition makes it a commutative monoid.
+
+    Reports may arrive in any order and on several hosts: tallies of parts add up to the tally of the whole. `n` may be left out where every report adds 1
+    to one count, as in a finite channel's counts of shape (cells, alphabet).
+    """
 
     counts: Counts
+    n: int = -1
 
-    @property
-    def n(self) -> int:
-        """The number of reports."""
-        return int(self.counts.sum())
+    def __post_init__(self) -> None:
+        if self.n < 0:
+            object.__setattr__(self, "n", int(self.counts.sum()))
 
     def __add__(self, other: "Tally") -> "Tally":
         if self.counts.shape != other.counts.shape:
             raise InputError(f"tallies of shapes {self.counts.shape} and {other.counts.shape} come from different randomizers; add like to like")
-        return Tally(self.counts + other.counts)
+        return Tally(self.counts + other.counts, self.n + other.n)
 
 
 @dataclass(frozen=True)

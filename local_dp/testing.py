@@ -1,6 +1,6 @@
 """One conformance suite for every randomizer: exact privacy, exact sampler, exact decoder.
 
-A package that offers its own randomizer runs `conform(MyRandomizer(epsilon, ...))` in its tests. Everything here is enumerated or computed from the exact
+A package that offers its own randomizer runs `conform(MyFiniteChannel(epsilon, ...))` in its tests. Everything here is enumerated or computed from the exact
 channel, so a failure is a bug and never bad luck; each check raises AssertionError that says what broke.
 """
 
@@ -14,8 +14,8 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 
 NARROW = (8, 9, 10, 11, 12, 16, 19)  # the word widths tried for enumeration of every word
@@ -24,7 +24,7 @@ MAX_VALUES = 130  # lattices larger than this are checked at so many values, bot
 SLACK = 1e-6  # nats by which the exact epsilon may stay below the declared one, unless the caller states another proven slack
 
 
-def conform(randomizer: Randomizer, slack: float = SLACK, exhaustive: bool = True, runs: bool = True, symbols: bool = True) -> None:
+def conform(randomizer: FiniteChannel, slack: float = SLACK, exhaustive: bool = True, runs: bool = True, symbols: bool = True) -> None:
     """All checks of one randomizer.
 
     `exhaustive` False drops the enumeration of every narrow word, for randomizers that need wide ones; `runs` False the walk over the boundaries at full
@@ -33,7 +33,7 @@ def conform(randomizer: Randomizer, slack: float = SLACK, exhaustive: bool = Tru
     """
     assert exhaustive or runs, "a sampler is checked one way at least"
     check_channel(randomizer)
-    check_epsilon(randomizer, slack)
+    check_loss(randomizer, slack)
     check_log_probability(randomizer)
     if runs:
         check_boundaries(randomizer)
@@ -53,24 +53,24 @@ def values_of(domain: Domain) -> Counts:
     return np.unique(np.linspace(domain.low, domain.high, MAX_VALUES).astype(np.int64))
 
 
-def pairs_of(randomizer: Randomizer) -> tuple[Ints, Words]:
+def pairs_of(randomizer: FiniteChannel) -> tuple[Ints, Words]:
     """Every (value, cell) pair, as two arrays of shape (pairs,)."""
     values, cells = np.meshgrid(values_of(randomizer.domain), np.arange(randomizer.cells, dtype=np.uint64), indexing="ij")
     return values.ravel(), cells.ravel()
 
 
-def word_type(randomizer: Randomizer) -> np.dtype[np.unsignedinteger]:
+def word_type(randomizer: FiniteChannel) -> np.dtype[np.unsignedinteger]:
     """The type of the words that `respond` is given."""
     return np.dtype("u8" if randomizer.word_bits > 32 else "u4")
 
 
-def law_of(randomizer: Randomizer, value: int) -> Floats:
+def law_of(randomizer: FiniteChannel, value: int) -> Floats:
     """Pr[cell, report | value] with the public coin uniform, shape (cells, alphabet)."""
     cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)[None, :]
     return randomizer.weight(reports, np.array([[value]]), cells).astype(np.float64) / randomizer.total / randomizer.cells
 
 
-def single_estimates(randomizer: Randomizer) -> Floats:
+def single_estimates(randomizer: FiniteChannel) -> Floats:
     """The estimate from each tally of one report, shape (cells, alphabet, parameters): a linear estimator is an average of these."""
     rows = []
     for place in range(randomizer.cells * randomizer.alphabet):
@@ -91,14 +91,14 @@ def truth(domain: Domain, value: int, parameters: int) -> Floats:
     return np.array([value == symbol for symbol in range(domain.size)], dtype=np.float64)
 
 
-def check_channel(randomizer: Randomizer) -> None:
+def check_channel(randomizer: FiniteChannel) -> None:
     """Every row of every cell is whole numbers that sum to 2^word_bits exactly."""
     for cell in range(randomizer.cells):
         rows = randomizer.weight(np.arange(randomizer.alphabet)[None, :], values_of(randomizer.domain)[:, None], np.array([[cell]])).tolist()
         assert all(sum(row) == randomizer.total for row in rows), f"{randomizer.name}: cell {cell} does not sum to 2^{randomizer.word_bits}"
 
 
-def check_epsilon(randomizer: Randomizer, slack: float) -> None:
+def check_loss(randomizer: FiniteChannel, slack: float) -> None:
     """The enumerated channel loses at most the declared epsilon, and at least that less `slack`."""
     ratio = exact_ratio(randomizer)
     assert ratio <= exp_epsilon(randomizer.nano), f"{randomizer.name}: exact epsilon {math.log(ratio)} above the declared {randomizer.epsilon}"
@@ -106,7 +106,7 @@ def check_epsilon(randomizer: Randomizer, slack: float) -> None:
     assert loss >= randomizer.nano / NANO - slack, f"{randomizer.name}: exact epsilon {loss} is not within {slack} of {randomizer.epsilon}"
 
 
-def check_log_probability(randomizer: Randomizer) -> None:
+def check_log_probability(randomizer: FiniteChannel) -> None:
     """log_probability is the logarithm of weight over 2^word_bits."""
     values, cells = pairs_of(randomizer)
     reports = np.arange(randomizer.alphabet)[:, None]
@@ -115,7 +115,7 @@ def check_log_probability(randomizer: Randomizer) -> None:
     np.testing.assert_allclose(declared, exact, rtol=1e-12, atol=0, err_msg=f"{randomizer.name}: log_probability and weight disagree")
 
 
-def check_boundaries(randomizer: Randomizer) -> None:
+def check_boundaries(randomizer: FiniteChannel) -> None:
     """At full width the sampler gives each report one run of words, exactly as long as its weight: checked at both sides of every boundary and midway.
 
     The runs are walked from word 0, so their order is free; a sampler that cuts a report's words into several runs does not fit this suite.
@@ -145,7 +145,7 @@ def check_boundaries(randomizer: Randomizer) -> None:
     assert (seen == (weights > 0)).all(), f"{randomizer.name}: a report with weight was never sent"
 
 
-def narrow(randomizer: Randomizer) -> Randomizer:
+def narrow(randomizer: FiniteChannel) -> FiniteChannel:
     """The same randomizer on the narrowest words that its parameters allow."""
     for bits in NARROW:
         try:
@@ -155,7 +155,7 @@ def narrow(randomizer: Randomizer) -> Randomizer:
     raise AssertionError(f"{randomizer.name} takes no words of {NARROW[-1]} bits or fewer")
 
 
-def check_every_word(randomizer: Randomizer) -> None:
+def check_every_word(randomizer: FiniteChannel) -> None:
     """Enumerating every word gives each report exactly as often as its weight says, for every value and cell; and the narrow channel is private too."""
     values, cells = pairs_of(randomizer)
     words = np.arange(randomizer.total, dtype=word_type(randomizer))
@@ -171,7 +171,7 @@ def check_every_word(randomizer: Randomizer) -> None:
         assert (counts == weights.astype(np.int64)).all(), f"{randomizer.name}: the enumerated sampler is not the declared channel"
 
 
-def check_elementwise(randomizer: Randomizer, n: int = 257) -> None:
+def check_elementwise(randomizer: FiniteChannel, n: int = 257) -> None:
     """A client's report depends on its own value, word and cell alone, and repeats for the same ones."""
     generator = np.random.default_rng(1)
     values = generator.integers(randomizer.domain.low, randomizer.domain.high, n, endpoint=True)
@@ -185,7 +185,7 @@ def check_elementwise(randomizer: Randomizer, n: int = 257) -> None:
     assert together.astype(randomizer.report_dtype).tolist() == together.tolist(), f"{randomizer.name}: a report does not fit its wire type"
 
 
-def check_tally(randomizer: Randomizer, n: int = 300) -> None:
+def check_tally(randomizer: FiniteChannel, n: int = 300) -> None:
     """Tallies count right and form a commutative monoid: order and sharding of the reports do not matter."""
     generator = np.random.default_rng(2)
     reports = generator.integers(0, randomizer.alphabet, n).astype(randomizer.report_dtype)
@@ -202,7 +202,7 @@ def check_tally(randomizer: Randomizer, n: int = 300) -> None:
     assert (randomizer.tally(reports[shuffled], cells[shuffled]).counts == whole).all(), f"{randomizer.name}: the order of reports matters"
 
 
-def check_estimate(randomizer: Randomizer) -> None:
+def check_estimate(randomizer: FiniteChannel) -> None:
     """E[estimate] is the truth for every value held, so by linearity for every law, and n standard_error^2 is the variance of one report's estimate."""
     singles = single_estimates(randomizer)
     parameters = singles.shape[-1]
@@ -216,7 +216,7 @@ def check_estimate(randomizer: Randomizer) -> None:
         _check_mixture(randomizer, np.tensordot(mix, laws, 1), singles, mix @ truths)
 
 
-def _check_mixture(randomizer: Randomizer, law: Floats, singles: Floats, mean: Floats) -> None:
+def _check_mixture(randomizer: FiniteChannel, law: Floats, singles: Floats, mean: Floats) -> None:
     """On a tally in exact proportion to `law`, the estimate is the mean and n standard_error^2 the exact variance."""
     counts = np.rint(law * 2.0**52).astype(np.int64)
     estimate = randomizer.estimate(Tally(counts))
@@ -226,7 +226,7 @@ def _check_mixture(randomizer: Randomizer, law: Floats, singles: Floats, mean: F
     np.testing.assert_allclose(variance, exact, rtol=1e-6, atol=1e-9, err_msg=f"{randomizer.name}: the standard error is not that of the estimate")
 
 
-def check_parameters(randomizer: Randomizer) -> None:
+def check_parameters(randomizer: FiniteChannel) -> None:
     """params() rebuilds an equal randomizer; parameters outside their domain raise InputError."""
     kind = type(randomizer)
     again = kind(**randomizer.params())  # type: ignore[arg-type]

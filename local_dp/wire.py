@@ -7,6 +7,7 @@ import msgpack
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from local_dp.errors import InputError, WireError
+from local_dp.oracles.local.asked import ONCE
 
 MAX_BYTES = 1 << 20
 VERSION = "ldp/1"
@@ -14,7 +15,9 @@ EVERYBODY = "all"  # the group every member is in
 _NAME = r"^[A-Za-z0-9_.-]{1,64}$"
 Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
-Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=4096)] | tuple[str, ...]]
+Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=4096)] | tuple[str, ...] | tuple[float, ...]]
+MAX_ASKS = 4096
+MAX_WIDTH = 4096  # bytes of one report
 Span: TypeAlias = tuple[Index, Index]
 
 
@@ -25,7 +28,7 @@ class _Message(BaseModel):
 
 
 class Ask(BaseModel):
-    """One local query as data: which question, which randomizer, for the clients start..stop."""
+    """One local query as data: which question, which randomizer, for the clients start..stop; the key of its public coins; the label of a memoised one."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -35,26 +38,28 @@ class Ask(BaseModel):
     randomizer_params: Parameters
     start: Index
     stop: Index
+    coins: Annotated[bytes, Field(min_length=16, max_length=16)]
+    once: Annotated[str, Field(pattern=ONCE)] = ""
 
 
 class Request(_Message):
-    """Server to a group: the questions of one round. `missing` lists the clients asked once more; empty, everybody is asked."""
+    """Server to a group: the asks of one round, fixed together. `missing` lists the clients asked once more; empty, everybody is asked."""
 
     kind: Literal["request"] = "request"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
-    coins: Annotated[bytes, Field(min_length=16, max_length=16)]
-    asks: Annotated[tuple[Ask, ...], Field(min_length=1, max_length=4096)]
+    asks: Annotated[tuple[Ask, ...], Field(min_length=1, max_length=MAX_ASKS)]
     missing: Annotated[tuple[Span, ...], Field(max_length=4096)] = ()
 
 
 class Reply(_Message):
-    """A member's reports for consecutive clients from `start`, `width` bytes each, little-endian."""
+    """A member's reports to one ask of the round, for consecutive clients from `start`, `width` bytes each."""
 
     kind: Literal["reply"] = "reply"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
     member: Name
+    ask: Annotated[int, Field(ge=0, lt=MAX_ASKS)]
     start: Index
-    width: Literal[1, 2, 4]
+    width: Annotated[int, Field(ge=1, le=MAX_WIDTH)]
     reports: bytes
 
 

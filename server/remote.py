@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from local_dp.bus.base import Bus, Connected, Delivery
 from local_dp.errors import InputError, QuorumError, RefusedError, WireError
-from local_dp.ledger import Ledger
-from local_dp.noise import stream_key
-from local_dp.oracles.local.asked import LocalQuery, RoundSummary, charges_of, check_disjoint, round_summary
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.base import LocalOracle
 from local_dp.tallies import Tally
-from local_dp.wire import EVERYBODY, End, Gone, Hello, Refusal, Reply, Roll, Span, decode, encode, topic
-from server.role import Round, Turnout
+from local_dp.wire import EVERYBODY, End, Gone, Hello, Refusal, Reply, Roll, decode, encode, topic
+from server.round import Round, Turnout, joined
 
 WINDOW = 750  # members whose replies may be outstanding: what every broker survives in its default configuration
 ASK_AGAIN = 1.0  # seconds without any reply
@@ -55,7 +54,7 @@ def check_terms(deadline: float, quorum: float) -> None:
         raise InputError(f"the deadline is {deadline} seconds; give a number above 0 and at most 86400")
 
 
-class RemoteOracle:
+class RemoteOracle(LocalOracle):
     """Asks the clients 0..expected-1 that have said hello on the bus.
 
     `serve` must run beside `ready` and `answer`: it is the only reader of the bus. Rejected messages are counted, never raised.
@@ -72,19 +71,17 @@ class RemoteOracle:
         quorum: float,
         on_progress: Callable[[RoundProgress], None] = lambda progress: None,
     ) -> None:
+        super().__init__(budget, run)
         check_terms(deadline, quorum)
         self.bus = bus
-        self.run = run
         self.expected = expected
         self.coin_seed = coin_seed
-        self.ledger = Ledger(budget)  # what the clients' own ledgers will say: an honest server does not ask for more
         self.deadline = deadline
         self.quorum = quorum
         self.on_progress = on_progress
         self.members: dict[str, Member] = {}
         self.present = 0
         self.rejected = 0
-        self.rounds: list[RoundSummary] = []
         self.seconds: list[float] = []
         self._history: dict[int, Round] = {}
         self._current: Round | None = None
@@ -169,13 +166,11 @@ class RemoteOracle:
 
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """One round. Raises RefusedError or QuorumError if it closes with fewer replies than its quorum."""
-        check_disjoint(queries)
         highest = max(query.cohort.stop for query in queries)
         if highest > self.expected:
             raise InputError(f"the round asks client {highest - 1}, but there are {self.expected} clients")
-        self.ledger.charge_all(self.run, charges_of(queries))
-        number = len(self._history) + 1
-        round = Round(self.run, number, queries, stream_key("coins", self.coin_seed, number))
+        number = self.begin(queries)
+        round = Round(self.run, number, queries, self.coin_seed)
         self._history[number] = self._current = round
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -185,7 +180,7 @@ class RemoteOracle:
         self.seconds.append(loop.time() - started)
         self._show(round, started + self.deadline)
         self._judge(round)
-        self.rounds.append(round_summary(queries, round.counts.answered, round.digest()))
+        self.finish(queries, round.counts.answered, round.digest())
         return round.tallies()
 
     async def _collect(self, round: Round, end: float) -> None:
@@ -244,7 +239,7 @@ class RemoteOracle:
             return
         for group, names in list(self._pending.items()):
             spans = [span for name in sorted(names) for span in round.awaited(self.members[name].start, self.members[name].stop)]
-            spans = _joined(spans)
+            spans = joined(spans)
             for at in range(0, len(spans), BATCH):
                 await self.bus.publish(topic(self.run, "req", group), encode(round.request(tuple(spans[at : at + BATCH]))))
 
@@ -274,14 +269,3 @@ class RemoteOracle:
     async def end(self) -> None:
         """Tells every client that the run is over."""
         await self.bus.publish(topic(self.run, "req", EVERYBODY), encode(End(run=self.run)))
-
-
-def _joined(spans: list[Span]) -> list[Span]:
-    """The spans sorted, neighbours joined."""
-    joined: list[Span] = []
-    for start, stop in sorted(spans):
-        if joined and joined[-1][1] == start:
-            joined[-1] = (joined[-1][0], stop)
-        else:
-            joined.append((start, stop))
-    return joined

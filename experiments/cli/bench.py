@@ -20,7 +20,7 @@ from experiments.tiers.execute import execute
 from experiments.tiers.settings import Randomness, Settings
 from local_dp.arrays import Words
 from local_dp.errors import BusError
-from local_dp.noise import KeyedNoise, philox_words, stream_key
+from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.base import Randomizer
@@ -92,7 +92,7 @@ def _draw_and_compare(randomizer: Randomizer) -> None:
     threshold = np.array(1 << (bits - 2), dtype=f"u{bits // 8}")
     for start in range(0, REPORTS, CHUNK):
         philox_words(key, start, start + CHUNK, bits) < threshold  # noqa: B015  # the comparison is what is timed
-        if randomizer.cells > 1:
+        if randomizer.uses_coins:
             philox_words(coins, start, start + CHUNK, 64) < np.uint64(1 << 62)  # noqa: B015
 
 
@@ -101,7 +101,7 @@ def _respond(randomizer: Randomizer) -> None:
     dtype = np.uint8 if randomizer.domain.size == 2 else np.uint32
     values: Words = (np.arange(CHUNK) % randomizer.domain.size).astype(dtype)
     for start in range(0, REPORTS, CHUNK):
-        words = noise.words(1, start, start + CHUNK, randomizer.word_bits)
+        words = randomizer.draw(noise, Draw(1), start, start + CHUNK)
         randomizer.respond(values, words, cells_of(randomizer, coins, start, start + CHUNK))
 
 

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
-from clients.journal import MemoryJournal
+from clients.journal import MemoryStore
 from clients.member import HOSTS, client_group, filters, serve, will
-from clients.role import ClientRole
+from clients.role import ClientRole, Policy
 from experiments.cli import options
 from experiments.cli.output import ProgressLines, summary
 from experiments.tiers.execute import serve_run
@@ -19,7 +19,6 @@ from experiments.tiers.outcome import as_data
 from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.errors import InputError
-from local_dp.ledger import Ledger
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
 from local_dp.wire import check_name
@@ -142,11 +141,11 @@ def _serve(
     noise = Randomness.choose(seed, private).noise()
     names = options.allowed_names(allow)
     allowed = None if names is None else frozenset(names)
-    role = ClientRole(member, start, population.batch(0, population.size), noise, Ledger(epsilon), MemoryJournal(), allowed)
+    role = ClientRole(member, start, population.batch(0, population.size), noise, MemoryStore(epsilon), Policy(allowed))
     bus = MqttBus(Address.parse(broker), f"{run}-{member}", filters(run, group), will(run, group, member))
 
     async def connected() -> None:
         print(f"{member}: joined run {run} with the clients {role.start}..{role.stop - 1}", file=sys.stderr, flush=True)
 
     asyncio.run(serve(role, bus, run, group, connected))
-    print(f"{member}: the run is over; epsilon spent {role.ledger.max_spent:g}", file=sys.stderr)
+    print(f"{member}: the run is over; epsilon spent {role.store.ledger.max_spent:g}", file=sys.stderr)

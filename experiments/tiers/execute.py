@@ -21,7 +21,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.tallies import Tally
 from server.remote import RemoteOracle, RoundProgress, filters
-from server.role import Turnout
+from server.round import Turnout
 
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
@@ -43,7 +43,7 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     timed = _Timed(oracle)
     result = run(algorithm, timed)
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
-    return Outcome(result, oracle.rounds, timed.seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
+    return Outcome(result, oracle.interaction, oracle.rounds, timed.seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
 
 
 class _Timed:
@@ -125,7 +125,7 @@ async def serve_run(
         finally:
             await oracle.end()
         wall = time.perf_counter() - started
-        return Outcome(result, oracle.rounds, oracle.seconds, oracle.counts, oracle.rejected, oracle.ledger.max_spent, wall)
+        return Outcome(result, oracle.interaction, oracle.rounds, oracle.seconds, oracle.counts, oracle.rejected, oracle.ledger.max_spent, wall)
 
     playing = asyncio.create_task(play())
     tasks = {playing, *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches))}

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiments.tiers.settings import Settings
-from local_dp.oracles.local.asked import RoundSummary
-from server.role import Turnout
+from local_dp.oracles.local.base import Interaction, RoundSummary
+from server.round import Turnout
 
 STAMP = "simulation: not private"
 
@@ -15,6 +15,7 @@ class Outcome:
     """What a run gave."""
 
     result: Any
+    interaction: Interaction
     rounds: list[RoundSummary]
     seconds: list[float]
     counts: Turnout
@@ -33,6 +34,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     data: dict[str, Any] = {
         "protocol": protocol.name,
         "model": protocol.model(),
+        "interaction": outcome.interaction,
         "tier": settings.tier,
         "epsilon": settings.epsilon,
         "clients": {**vars(counts), "rejected_messages": outcome.rejected},

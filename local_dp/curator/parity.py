@@ -11,7 +11,7 @@ from local_dp.curator import gf2
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon, split_epsilon
-from local_dp.randomizers.base import ceil_fraction
+from local_dp.randomizers.finite import ceil_fraction
 
 _GRID = 1 << WORD_BITS
 _HALF = Fraction(1, 2)

@@ -7,7 +7,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
 
 
@@ -19,6 +19,11 @@ class Population(ABC):
             raise InputError(f"clients is {size}; give 1 or more")
         self.size = size
 
+    @property
+    def remembers(self) -> bool:
+        """Whether a client asked twice has the same record both times when tallies are drawn from their law: the rows of a table do."""
+        return False
+
     @abstractmethod
     def batch(self, start: int, stop: int) -> Records:
         """The records of clients start..stop."""
@@ -27,7 +32,7 @@ class Population(ABC):
     def law(self, query: Query) -> Floats:
         """The probability of each value of the query's domain under the distribution the clients are drawn from, shape (domain size,)."""
 
-    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
+    def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
         """Pr[cell, report] of a client drawn at random, shape (cells, alphabet), where the population has it in closed form; else None."""
         return None
 

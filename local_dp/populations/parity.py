@@ -9,8 +9,8 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population
 from local_dp.queries.base import Query
 from local_dp.queries.parity import ParityExample
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.characters import Characters
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
 
 
@@ -36,7 +36,7 @@ class ParityPopulation(Population):
         law[x, parity(x & np.uint32(self.r))] = 2.0**-self.d
         return law.ravel()
 
-    def tally_law(self, query: Query, randomizer: Randomizer) -> Floats | None:
+    def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
         """Every mask but r leaves a uniform bit; the mask r leaves randomized response to +1."""
         if query != ParityExample(self.d) or not isinstance(randomizer, Characters):
             return None

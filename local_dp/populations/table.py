@@ -16,6 +16,10 @@ class Rows(Population):
         self.records = records
         self.whole = records if sampled_from is None else sampled_from
 
+    @property
+    def remembers(self) -> bool:
+        return True
+
     def batch(self, start: int, stop: int) -> Records:
         return self.records.take(slice(start, stop))
 

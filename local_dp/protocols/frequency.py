@@ -16,6 +16,7 @@ from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
 from local_dp.queries.tables import Category, labels_of
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -23,7 +24,7 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
 
-def frequency_randomizer(epsilon: float, k: int) -> Randomizer:
+def frequency_randomizer(epsilon: float, k: int) -> FiniteChannel:
     """k-ary randomized response when k < e^(2 eps) + e^eps + 3, else one-bit Hadamard: whichever has the smaller variance."""
     return GRR(epsilon, k=k) if prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
 
@@ -63,7 +64,9 @@ class Frequency(Protocol[Estimate]):
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input\'s fault, not the randomizer\'s
         k = self.category.domain.size
-        randomizer = frequency_randomizer(epsilon, k) if self.randomizer == "best" else RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
+        randomizer: Randomizer = (
+            frequency_randomizer(epsilon, k) if self.randomizer == "best" else RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
+        )
         query = LocalQuery(self.category, randomizer, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
 

@@ -26,7 +26,7 @@ class _ByCentre(Query):
     """What the queries about nearest centres share: k centres, row after row, and which one is meant."""
 
     columns: tuple[str, ...]
-    centres: tuple[str, ...]
+    centres: tuple[float, ...]
     centre: int
 
     def __post_init__(self) -> None:

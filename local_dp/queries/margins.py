@@ -44,7 +44,7 @@ class Mistake(Query):
     name: ClassVar[str] = "mistake"
     columns: tuple[str, ...]
     label: str
-    weights: tuple[str, ...]
+    weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
         _check_weights(self.numbers, self.columns)
@@ -72,7 +72,7 @@ class Descent(Query):
     loss: str
     columns: tuple[str, ...]
     label: str
-    weights: tuple[str, ...]
+    weights: tuple[float, ...]
     coordinate: int
     bound: float = 1.0
 

@@ -1,4 +1,4 @@
-"""Numbers in queries: lists of them travel as text, exactly; values lie on a lattice."""
+"""Numbers in queries: parameters that are lists of numbers, and values on a lattice."""
 
 import math
 from collections.abc import Iterable
@@ -12,20 +12,16 @@ from local_dp.records import Records
 STEPS = 1 << 16  # of the lattice of a number in [-bound, bound]
 
 
-def written(numbers: Iterable[float]) -> tuple[str, ...]:
-    """Numbers as text that reads back to the same numbers."""
-    return tuple(repr(float(number)) for number in numbers)
+def written(numbers: Iterable[float]) -> tuple[float, ...]:
+    """Numbers as a parameter of a query: plain floats, which travel exactly."""
+    return tuple(map(float, numbers))
 
 
-def read_numbers(texts: tuple[str, ...]) -> Floats:
-    """The numbers of `written`. Raises InputError on a text that is not a finite number."""
-    try:
-        numbers = np.array([float(text) for text in texts])
-    except ValueError:
-        raise InputError(f"{texts!r} is not a list of numbers; write them as text, such as '0.25'") from None
-    if not np.isfinite(numbers).all():
-        raise InputError(f"{texts!r} holds a number that is not finite")
-    return numbers
+def read_numbers(numbers: tuple[float, ...]) -> Floats:
+    """The numbers of a parameter as an array. Raises InputError on anything that is not a finite number."""
+    if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+        raise InputError(f"{numbers!r:.80} is not a list of finite numbers")
+    return np.array(numbers, dtype=np.float64)
 
 
 def on_lattice(values: Floats, bound: float) -> Ints:

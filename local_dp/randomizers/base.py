@@ -1,38 +1,37 @@
-"""What a local randomizer is: a table of integer weights, the sampler that realises it, and the decoder that belongs to it."""
+"""What a local randomizer is: who may say what about which values, at what loss, on what evidence, and how reports are added up and decoded."""
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from fractions import Fraction
-from functools import lru_cache
-from typing import ClassVar
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain, Parameter
 from local_dp.errors import InputError
-from local_dp.loss import nano_epsilon
+from local_dp.loss import Loss, Pure, nano_epsilon
+from local_dp.noise import Draw, Noise
 from local_dp.tallies import Estimate, Tally
 
-MAX_CACHED = 1024  # entries of a law that is worth keeping
-SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
+Evidence: TypeAlias = Literal["enumerated", "product", "per coin", "density", "audited"]
 
 
 @dataclass(frozen=True)
 class Randomizer(ABC):
-    """An epsilon-local randomizer (KLNRS Definition 4.3) with finite values, finite reports and integer thresholds.
+    """A local randomizer (KLNRS Definition 4.3): a deterministic function of a value, of uniform random words and of a public coin.
 
-    For every public coin cell c, report w and values u, u': weight(w, u, c) <= e^epsilon weight(w, u', c), where weights over 2^word_bits are the exact
-    probabilities of the sampler. `epsilon` is in nats and counted in whole nano-nats, rounded down.
-    `word_bits` is the width of the random word a report consumes: 0 picks 32 or 64; a small one lets a test enumerate every word.
+    One object owns encoding and decoding: the domain it accepts, the form of a report, the tally of reports and the estimate from a tally.
+    Privacy: for every coin, report w and values u, u', Pr[w | u] <= e^epsilon Pr[w | u']; `epsilon` is in nats, counted in whole nano-nats, rounded down.
+    `evidence` says how that is known: every entry of the channel is enumerated; the report is a product of independent enumerated parts; it is enumerated
+    whatever the public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts.
+    `word_bits` is the width of the random words a report consumes: 0 picks 32 or 64; a small one lets a test enumerate every word.
     """
 
     name: ClassVar[str]
     source: ClassVar[str]
+    evidence: ClassVar[Evidence]
     epsilon: float
-    word_bits: int = 0
+    word_bits: int = field(default=0, kw_only=True)
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
@@ -43,7 +42,7 @@ class Randomizer(ABC):
         self.prepare()
 
     def _fits(self, bits: int) -> bool:
-        """Whether words of this width lose no more than SLACK nats to rounding."""
+        """Whether words of this width lose little to rounding."""
         return False
 
     @abstractmethod
@@ -51,14 +50,14 @@ class Randomizer(ABC):
         """Checks the other parameters and computes the thresholds; called once `word_bits` is known. Raises InputError."""
 
     @property
-    def total(self) -> int:
-        """2^word_bits, the weight of certainty."""
-        return 1 << self.word_bits
+    def loss(self) -> Loss:
+        """What one report costs."""
+        return Pure(nano_epsilon(self.epsilon))
 
     @property
     def nano(self) -> int:
-        """What one report costs, in nano-nats."""
-        return nano_epsilon(self.epsilon)
+        """The epsilon of one report, in nano-nats."""
+        return self.loss.nano
 
     @property
     @abstractmethod
@@ -67,97 +66,63 @@ class Randomizer(ABC):
 
     @property
     @abstractmethod
-    def alphabet(self) -> int:
-        """The number of possible reports, 0..alphabet-1."""
+    def report_dtype(self) -> "np.dtype[np.generic]":
+        """The fixed-width, little-endian type of a report, also its form on the wire; a subarray or a record type where a report has parts."""
 
     @property
-    def cells(self) -> int:
-        """The number of public-coin cells, a power of two; 1 when no public coin is used."""
+    def bits(self) -> int:
+        """The bits of one report."""
+        return 8 * self.report_dtype.itemsize
+
+    @property
+    def words(self) -> int:
+        """How many random words one report consumes."""
         return 1
+
+    @property
+    def width(self) -> int:
+        """The width in which its words are drawn, 32 or 64; a word of fewer bits is the leading part of one drawn."""
+        return 64 if self.word_bits > 32 else 32
+
+    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
+        """The words of the clients start..stop: shape (n,), or (n, words) where a report consumes several.
+
+        The one place where words are made narrow: a word longer than `word_bits` would never fall below its thresholds.
+        """
+        words = noise.words(which, start * self.words, stop * self.words, self.width)
+        if self.word_bits < self.width:
+            words = words >> words.dtype.type(self.width - self.word_bits)
+        return words if self.words == 1 else words.reshape(stop - start, self.words)
+
+    @property
+    def uses_coins(self) -> bool:
+        """Whether a public coin is drawn for each client."""
+        return False
+
+    def cells_of(self, coins: Words) -> Words:
+        """What it uses of each 64-bit public coin: all of it, unless it says less."""
+        return coins
 
     @abstractmethod
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        """The reports of `values` under the private `words` (each uniform below 2^word_bits) and the public coin `cells`; all of shape (n,)."""
+        """The reports of `values` under the private `words` and the public coin `cells` (of any shape where no coin is used); n of `report_dtype`."""
+
+    def possible(self, reports: Words) -> Bools:
+        """Which of these could be reports of somebody, shape (n,): a server refuses the others."""
+        return np.ones(len(reports), dtype=np.bool_)
 
     @abstractmethod
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        """2^word_bits Pr[report | value, cell] as whole numbers, elementwise under broadcasting."""
+    def empty(self) -> Tally:
+        """The tally of no reports."""
+
+    @abstractmethod
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        """The tally of `reports`."""
 
     @abstractmethod
     def estimate(self, tally: Tally) -> Estimate:
         """The unbiased estimate of what the values average to, with its standard error."""
 
-    @property
-    def report_dtype(self) -> np.dtype[np.unsignedinteger]:
-        """The narrowest fixed-width type of a report, little-endian: also its form on the wire."""
-        return np.dtype("u1" if self.alphabet <= 1 << 8 else "<u2" if self.alphabet <= 1 << 16 else "<u4")
-
-    @property
-    def bits(self) -> int:
-        """The bits of one report."""
-        return max(1, (self.alphabet - 1).bit_length())
-
     def params(self) -> dict[str, Parameter]:
         """The parameters that name this randomizer on the wire: `type(self)(**params)` is equal to it."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def cells_of(self, coins: Words) -> Words:
-        """The public-coin cell of each 64-bit public coin."""
-        if self.cells <= 1 << 16:
-            return coins.astype(np.uint16) & np.uint16(self.cells - 1)  # the narrow type is what makes this fast
-        return coins & np.uint64(self.cells - 1)
-
-    def empty(self) -> Tally:
-        """The tally of no reports."""
-        return Tally(np.zeros((self.cells, self.alphabet), dtype=np.int64))
-
-    def tally(self, reports: Words, cells: Words) -> Tally:
-        """The tally of `reports`. O(n + cells * alphabet)."""
-        index = reports.astype(np.int64, copy=False)
-        if self.cells > 1:
-            index = index + cells.astype(np.int64, copy=False) * self.alphabet
-        counts = np.bincount(index, minlength=self.cells * self.alphabet)
-        return Tally(counts.reshape(self.cells, self.alphabet))
-
-    def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
-        """ln Pr[report | value, cell], elementwise under broadcasting; -inf where impossible."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.weight(reports, values, cells).astype(np.float64)) - self.word_bits * math.log(2)
-
-    def channel(self, cell: int = 0) -> Words:
-        """The whole channel of one cell: integer weights, shape (domain size, alphabet), every row summing to 2^word_bits."""
-        reports = np.arange(self.alphabet, dtype=np.int64)
-        return self.weight(reports[None, :], self.domain.values()[:, None], np.array([[cell]]))
-
-    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
-        """A tally with the law of respond-then-tally for a cohort holding `value_counts[v]` clients of value v; cost independent of n.
-
-        Given the values, reports are independent, so each value's reports are multinomial over (cell, report).
-        """
-        counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
-        law_of = _cached_law if len(counts) <= MAX_CACHED else _report_law
-        for value, count in value_counts.items():
-            counts += generator.multinomial(count, law_of(self, value))
-        return Tally(counts.reshape(self.cells, self.alphabet))
-
-
-def too_narrow(randomizer: Randomizer) -> InputError:
-    """The error of a randomizer whose thresholds, rounded to `word_bits`, leave no difference between its values."""
-    return InputError(f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon {randomizer.epsilon!r}; leave word_bits out")
-
-
-def _report_law(randomizer: Randomizer, value: int) -> Floats:
-    """Pr[cell, report] of a client that holds `value`, flattened, shape (cells * alphabet,)."""
-    cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
-    reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
-    law = np.exp(randomizer.log_probability(reports, np.array([[value]]), cells)).ravel() / randomizer.cells
-    law /= law.sum()
-    return law
-
-
-_cached_law = lru_cache(maxsize=4096)(_report_law)  # a search draws thousands of tallies from the same few laws
-
-
-def ceil_fraction(value: Fraction) -> int:
-    """The least whole number that is not below `value`."""
-    return -(-value.numerator // value.denominator)

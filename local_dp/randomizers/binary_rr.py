@@ -11,7 +11,7 @@ from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Tally
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BinaryRR(OneBit):
     """Tells the truth about a bit with probability e^eps / (e^eps + 1), rounded towards privacy.
 

@@ -29,7 +29,7 @@ def mask_set(masks: Counts, d: int) -> str:
     return np.packbits(member, bitorder="little").tobytes().hex()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Characters(OneBit):
     """Reports y (-1)^<s, x>, randomized, for the labelled example (x, y) of d bits and a public mask s from the list `masks`.
 

@@ -11,15 +11,15 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
 from local_dp.loss import NANO
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Estimate, Tally
 
 MAX_STEPS = 255
 _ROUNDING = Decimal("1e-7")  # nats kept back so that rounded tables never exceed epsilon
 
 
-@dataclass(frozen=True)
-class DiscreteLaplace(Randomizer):
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplace(FiniteChannel):
     """Adds two-sided geometric noise of ratio a = e^(-eps/steps) to a lattice value and clamps the sum to the lattice.
 
     Pr[w | v] = a^|w - v| (1 - a) / (1 + a) inside and a^|w - v| / (1 + a) at either end: a ratio of exactly a^(+-steps) at most, so eps-local.

@@ -1,4 +1,4 @@
-"""Privacy by enumeration: the whole channel as whole numbers, its worst ratio as a Fraction."""
+"""The evidence of a randomizer's loss: its worst ratio as a Fraction, from whole numbers alone."""
 
 import math
 from fractions import Fraction
@@ -6,20 +6,40 @@ from fractions import Fraction
 import numpy as np
 
 from local_dp.errors import RefusedError
-from local_dp.loss import exp_epsilon
-from local_dp.randomizers.base import Randomizer
+from local_dp.loss import Pure, exp_epsilon
+from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.per_coin import PerCoin
 
+PROVEN: frozenset[Evidence] = frozenset({"enumerated", "product", "per coin"})
 MAX_ENTRIES = 1 << 28
 
 
 def exact_ratio(randomizer: Randomizer) -> Fraction:
-    """The largest Pr[w | u, c] / Pr[w | u', c] over all cells c, reports w and values u, u'.
+    """The largest Pr[w | u, c] / Pr[w | u', c] over all coins c, reports w and values u, u'.
 
-    Raises RefusedError("unverifiable") if the channel is too large, is not a table of probabilities, or gives a report to one value only.
+    Raises RefusedError("unverifiable") if the randomizer is not of a kind that can be enumerated, if its channel is too large, is not a table of
+    probabilities, or gives a report to one value only.
     """
-    entries = randomizer.cells * randomizer.alphabet * randomizer.domain.size
+    if isinstance(randomizer, FiniteChannel):
+        return _of_table(randomizer)
+    if isinstance(randomizer, BitVector):
+        return _of_product(randomizer)
+    if isinstance(randomizer, PerCoin):
+        if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
+            raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
+        return _of_table(randomizer.inner)
+    raise RefusedError("unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate")
+
+
+def _check_size(randomizer: Randomizer, entries: int) -> None:
     if entries > MAX_ENTRIES:
         raise RefusedError("unverifiable", f"{randomizer.name}: a channel of {entries} entries is too large to enumerate")
+
+
+def _of_table(randomizer: FiniteChannel) -> Fraction:
+    _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
     worst = Fraction(1)
     seen: set[tuple[int, int]] = set()
     for cell in range(randomizer.cells):
@@ -37,15 +57,44 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     return worst
 
 
+def _of_product(randomizer: BitVector) -> Fraction:
+    """The largest product over places of the worst ratio of one bit, over all pairs of values.
+
+    A pair of values counts by how many places hold each pair of symbols, so all pairs of values are one product of matrices for each pair of symbols.
+    """
+    code, ones, total = randomizer.code, randomizer.ones, 1 << randomizer.word_bits
+    values = randomizer.domain.size
+    _check_size(randomizer, max(values * values, code.size))
+    if code.shape[0] != values or code.min() < 0 or code.max() >= len(ones) or not all(0 <= weight <= total for weight in ones):
+        raise RefusedError("unverifiable", f"{randomizer.name}: its code and its weights of a 1 do not fit together")
+    used = sorted(set(np.unique(code).tolist()))
+    if any(ones[symbol] in (0, total) for symbol in used) and len({ones[symbol] for symbol in used}) > 1:
+        raise RefusedError("unverifiable", f"{randomizer.name}: a bit that some value never sends reveals that value")
+    worst = {(a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b])) for a in used for b in used if ones[a] != ones[b]}
+    holds = {symbol: (code == symbol).astype(np.float64) for symbol in used}
+    how_often = [(holds[a] @ holds[b].T).astype(np.int64).ravel() for a, b in worst]  # whole numbers far below 2^53: exact
+    if not how_often:
+        return Fraction(1)
+    distinct = {tuple(row) for row in np.unique(np.stack(how_often, axis=1), axis=0).tolist()}
+    return max(math.prod((ratio**times for ratio, times in zip(worst.values(), row, strict=True)), start=Fraction(1)) for row in distinct)
+
+
 def exact_epsilon(randomizer: Randomizer) -> float:
     """The exact privacy loss in nats: ln of `exact_ratio`."""
     ratio = exact_ratio(randomizer)
     return math.log1p(float(ratio - 1))
 
 
-def check_epsilon(randomizer: Randomizer) -> None:
-    """Raises RefusedError("unverifiable") unless the exact loss is at most the epsilon that the randomizer charges for."""
-    if exact_ratio(randomizer) > exp_epsilon(randomizer.nano):
+def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
+    """Raises RefusedError unless this evidence is accepted ("evidence") and shows a loss of at most the epsilon it charges for ("unverifiable").
+
+    Evidence from a density or an audit cannot be repeated here: where it is accepted it is taken as it is.
+    """
+    if randomizer.evidence not in accepted:
+        raise RefusedError("evidence", f"the loss of {randomizer.name} is {randomizer.evidence}, and this client accepts {', '.join(sorted(accepted))}")
+    if not isinstance(randomizer.loss, Pure):
+        raise RefusedError("unverifiable", f"{randomizer.name} has delta {randomizer.loss.delta:g}; a client's ledger counts pure privacy")
+    if randomizer.evidence in PROVEN and exact_ratio(randomizer) > exp_epsilon(randomizer.nano):
         raise RefusedError(
             "unverifiable",
             f"{randomizer.name} claims epsilon {randomizer.epsilon:g} but its channel has {exact_epsilon(randomizer):.9g}",

@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.base import Randomizer, ceil_fraction, too_narrow
+from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.one_bit import loses_little
 from local_dp.tallies import Estimate, Tally
 
@@ -18,8 +18,8 @@ def _other_weight(nano: int, k: int, bits: int) -> int:
     return ceil_fraction(2**bits / (exp_epsilon(nano) + (k - 1)))
 
 
-@dataclass(frozen=True)
-class GRR(Randomizer):
+@dataclass(frozen=True, kw_only=True)
+class GRR(FiniteChannel):
     """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
 
     Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol.

@@ -17,7 +17,7 @@ def _rows(k: int) -> int:
     return 1 << max(0, k - 1).bit_length()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hadamard(OneBit):
     """Reports one randomized entry H[l, v] of the client's symbol v in the public row l.
 
@@ -52,7 +52,7 @@ class Hadamard(OneBit):
         return Estimate(share, np.sqrt(np.maximum(self.gain**2 - share**2, 0.0) / n), n)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SignedHadamard(OneBit):
     """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a public coin u if it holds nothing.
 

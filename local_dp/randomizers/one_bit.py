@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
-from local_dp.randomizers.base import SLACK, Randomizer, ceil_fraction, too_narrow
+from local_dp.randomizers.finite import SLACK, FiniteChannel, ceil_fraction, too_narrow
 
 
 def flip_weight(nano: int, bits: int) -> int:
@@ -22,7 +22,7 @@ def loses_little(kept: int, changed: int, nano: int) -> bool:
 
 
 @dataclass(frozen=True)
-class OneBit(Randomizer):
+class OneBit(FiniteChannel):
     """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1 and a 1 as -1 where signs are averaged."""
 
     def _fits(self, bits: int) -> bool:

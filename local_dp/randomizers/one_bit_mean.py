@@ -7,13 +7,13 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.domains import Domain, levels
-from local_dp.randomizers.base import Randomizer, too_narrow
+from local_dp.randomizers.finite import FiniteChannel, too_narrow
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.tallies import Estimate, Tally
 
 
-@dataclass(frozen=True)
-class OneBitMean(Randomizer):
+@dataclass(frozen=True, kw_only=True)
+class OneBitMean(FiniteChannel):
     """Reports 1 with a probability linear in the value x in [0, 1]: Pr[1] = 1/2 + (2x - 1) / (2C).
 
     Values lie on a lattice of `steps` steps; the two extreme thresholds differ by a multiple of `steps`, so every mean on the lattice is estimated

@@ -70,7 +70,7 @@ def _power(size: int) -> Floats:
     return power
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PrefixSigns(OneBit):
     """Reports one randomized sign of the client's place v in a public pattern, shifted by a public coin; estimates all k prefix sums Pr[value <= t].
 

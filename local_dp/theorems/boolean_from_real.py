@@ -1,11 +1,12 @@
 """Real-valued statistical queries from Boolean ones: the remark of KLNRS Section 4.1 after Bshouty and Feldman, with its constants (limits 7)."""
 
 import math
+from itertools import islice
 from typing import TypeVar, overload
 
 import numpy as np
 
-from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.interaction import Adaptive, Nonadaptive, translate
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.real import RealQuery, on_domain
 
@@ -52,33 +53,15 @@ def boolean_from_real(
     Every legal answer to the bits, also an adversary's, makes a legal answer to the real query. Preserves adaptivity. Between local and SQ algorithms it is
     not needed: randomized response takes real queries at no loss. Source: Bshouty, Feldman 2002; limits 7.
     """
-    if isinstance(algorithm, Nonadaptive):
-        queries, decode = algorithm.queries, algorithm.decode
-        return Nonadaptive(_asked(queries), lambda answers: decode(_read(queries, answers)))
-
-    def play() -> Play[StatisticalQuery, float, R]:
-        inner = algorithm.play()
-        try:
-            queries = next(inner)
-            while True:
-                queries = inner.send(_read(queries, (yield _asked(queries))))
-        except StopIteration as finished:
-            result: R = finished.value
-            return result
-
-    return Adaptive(play)
+    return translate(algorithm, lambda queries, before: tuple(bit for query in queries for bit in bit_queries(query)), _read)
 
 
-def _asked(queries: tuple[StatisticalQuery, ...]) -> tuple[StatisticalQuery, ...]:
-    return tuple(bit for query in queries for bit in bit_queries(query))
-
-
-def _read(queries: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> tuple[float, ...]:
+def _read(queries: tuple[StatisticalQuery, ...], asked: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> tuple[float, ...]:
     """Each query's own answers, put together."""
-    left = list(answers)
+    left = iter(answers)
     means = []
     for query in queries:
-        asked = bit_queries(query)
-        own, left = tuple(left[: len(asked)]), left[len(asked) :]
-        means.append(own[0] if asked == (query,) else read_bits(own))
+        bits = bit_queries(query)
+        own = tuple(islice(left, len(bits)))
+        means.append(own[0] if bits == (query,) else read_bits(own))
     return tuple(means)

@@ -18,19 +18,22 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.statistical.real import RealQuery
 from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
 
 MAX_JOINT = 1 << 20
 
 
-def density(randomizer: Randomizer, reports: Ints, values: Ints, cell: int) -> Floats:
-    """2^word_bits Pr[report | value, cell], elementwise under broadcasting. Raises InputError if the randomizer cannot compute it."""
-    try:
-        return randomizer.weight(reports, values, np.array([cell])).astype(np.float64)
-    except NotImplementedError:
-        raise InputError(
-            f"randomizer {randomizer.name!r} has no density: to simulate it by statistical queries, Pr[report | value] is needed; implement its `weight`"
-        ) from None
+def transparent(randomizer: Randomizer) -> FiniteChannel:
+    """The randomizer, if Pr[report | value] can be computed for each of its reports (KLNRS Definition 4.7). Raises InputError."""
+    if not isinstance(randomizer, FiniteChannel):
+        raise InputError(f"randomizer {randomizer.name!r} is not a finite channel: to simulate it by statistical queries, its table of weights is needed")
+    return randomizer
+
+
+def density(randomizer: FiniteChannel, reports: Ints, values: Ints, cell: int) -> Floats:
+    """2^word_bits Pr[report | value, cell], elementwise under broadcasting."""
+    return randomizer.weight(reports, values, np.array([cell])).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,14 @@ class Observed:
     """What one client was asked, in which public-coin cell, and what it reported."""
 
     query: Query
-    randomizer: Randomizer
+    randomizer: FiniteChannel
     cell: int
     report: int
 
     def ratios(self) -> Floats:
         """Pr[report | value] / Pr[report | reference] for each value of the domain; the reference is the lowest value.
 
-        Raises InputError if the randomizer has no density, RefusedError("unverifiable") if a ratio exceeds e^eps.
+        Raises RefusedError("unverifiable") if a ratio exceeds e^eps.
         """
         weights = density(self.randomizer, np.array([self.report]), self.randomizer.domain.values(), self.cell)
         growth = math.exp(self.randomizer.epsilon)

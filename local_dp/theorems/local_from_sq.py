@@ -4,9 +4,8 @@
 where everybody answers every query, and `one_random_query`, where everybody draws the query to answer.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -15,7 +14,7 @@ from local_dp.arrays import Ints
 from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
 from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.interaction import Adaptive, Nonadaptive, translate
 from local_dp.loss import split_epsilon
 from local_dp.noise import stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -41,7 +40,7 @@ def enough_clients(epsilon: float, beta_each: float) -> ClientsFor:
 
 
 def tight_clients(epsilon: float, beta_each: float) -> ClientsFor:
-    """The same by the exact binomial law (`bounds_sq.rr_clients_exact`), about half of `enough_clients`."""
+    """The same by the exact binomial law (`bounds.response.rr_clients_exact`), about half of `enough_clients`."""
     return lambda query: rr_clients_exact(epsilon, query.tolerance, beta_each)
 
 
@@ -73,27 +72,9 @@ def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> Loca
     return LocalQuery(asked, randomizer, cohort)
 
 
-class _FreshClients:
-    """Hands each statistical query its own cohort, so that every client answers once with its whole epsilon."""
-
-    def __init__(self, epsilon: float, clients_for: ClientsFor) -> None:
-        self.epsilon = epsilon
-        self.clients_for = clients_for
-        self.used = 0
-
-    def ask(self, queries: tuple[StatisticalQuery, ...]) -> tuple[LocalQuery, ...]:
-        """One local query for each statistical query."""
-        asked = []
-        for query in queries:
-            cohort = Cohort(self.used, self.used + self.clients_for(query))
-            asked.append(local_query(query, self.epsilon, cohort))
-            self.used = cohort.stop
-        return tuple(asked)
-
-
-def read(queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
+def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> tuple[float, ...]:
     """The answers to statistical queries, on the [-1, 1] scale."""
-    return tuple(2 * float(query.randomizer.estimate(tally).value) - 1 for query, tally in zip(queries, tallies, strict=True))
+    return tuple(2 * float(query.randomizer.estimate(tally).value) - 1 for query, tally in zip(asked, tallies, strict=True))
 
 
 @overload
@@ -111,60 +92,40 @@ def local_from_sq(
     except with probability beta. Preserves adaptivity, and its type says so. Source: KLNRS Lemma 4.3 and Theorem 4.8; randomized response in place of
     Laplace noise needs half the clients or fewer (limits 1).
     """
-    if isinstance(algorithm, Nonadaptive):
-        asked, decode = _FreshClients(epsilon, clients_for).ask(algorithm.queries), algorithm.decode
-        return Nonadaptive(asked, lambda tallies: decode(read(asked, tallies)))
 
-    def play() -> Play[LocalQuery, Tally, R]:
-        fresh = _FreshClients(epsilon, clients_for)
-        inner = algorithm.play()
-        try:
-            queries = next(inner)
-            while True:
-                asked = fresh.ask(queries)
-                queries = inner.send(read(asked, (yield asked)))
-        except StopIteration as finished:
-            result: R = finished.value
-            return result
+    def ask(queries: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
+        asked, used = [], before[-1].cohort.stop if before else 0
+        for query in queries:
+            cohort = Cohort(used, used + clients_for(query))
+            asked.append(local_query(query, epsilon, cohort))
+            used = cohort.stop
+        return tuple(asked)
 
-    return Adaptive(play)
+    return translate(algorithm, ask, read)
 
 
+@overload
+def split_budget(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients: int, queries: int) -> Nonadaptive[LocalQuery, Tally, R]: ...
+@overload
+def split_budget(algorithm: Adaptive[StatisticalQuery, float, R], epsilon: float, clients: int, queries: int) -> Adaptive[LocalQuery, Tally, R]: ...
 def split_budget(
     algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R], epsilon: float, clients: int, queries: int
-) -> Adaptive[LocalQuery, Tally, R]:
-    """The same algorithm with every statistical query answered by every client with epsilon / `queries`, one round a query.
+) -> Nonadaptive[LocalQuery, Tally, R] | Adaptive[LocalQuery, Tally, R]:
+    """The same algorithm with every statistical query answered by every client with epsilon / `queries`, as many asks a round as the algorithm has.
 
     Privacy: epsilon in all, by composition (KLNRS Claim 2.1). Utility: variance C(eps/t)^2 / n a query, t times worse than fresh clients at small epsilon
-    (`bounds_sq.split_budget_cost`): a baseline. Raises InputError when the algorithm asks more than `queries`.
+    (`bounds.response.split_budget_cost`): a baseline. Preserves adaptivity: what was fixed beforehand is asked in one round (KLNRS Definition 4.4).
+    Raises InputError when the algorithm asks more than `queries`.
     """
     each = split_epsilon(epsilon, queries)
     everybody = Cohort(0, clients)
 
-    def ask(asked: tuple[StatisticalQuery, ...], answered: int) -> Generator[tuple[LocalQuery, ...], tuple[Tally, ...], tuple[float, ...]]:
-        if answered + len(asked) > queries:
+    def ask(asked: tuple[StatisticalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
+        if len(before) + len(asked) > queries:
             raise InputError(f"epsilon is split over {queries} queries and the algorithm asks more; split it over as many as it may ask")
-        answers: list[float] = []
-        for query in asked:
-            turn = (local_query(query, each, everybody),)
-            answers += read(turn, (yield turn))
-        return tuple(answers)
+        return tuple(local_query(query, each, everybody) for query in asked)
 
-    def play() -> Play[LocalQuery, Tally, R]:
-        if isinstance(algorithm, Nonadaptive):
-            return algorithm.decode((yield from ask(algorithm.queries, 0)))
-        inner, answered = algorithm.play(), 0
-        try:
-            asked = next(inner)
-            while True:
-                answers = yield from ask(asked, answered)
-                answered += len(asked)
-                asked = inner.send(answers)
-        except StopIteration as finished:
-            result: R = finished.value
-            return result
-
-    return Adaptive(play)
+    return translate(algorithm, ask, read)
 
 
 def one_random_query(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients: int, seed: int) -> Nonadaptive[LocalQuery, Tally, R]:
@@ -178,6 +139,5 @@ def one_random_query(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon
     sizes = generator.multinomial(clients, np.full(t, 1 / t))
     if sizes.min() < 1:
         raise InputError(f"{clients} clients drew one of {t} queries each, and one query was drawn by nobody; use more clients")
-    ends = [0, *np.cumsum(sizes).tolist()]
-    asked = tuple(local_query(query, epsilon, Cohort(start, stop)) for query, (start, stop) in zip(algorithm.queries, pairwise(ends), strict=True))
-    return Nonadaptive(asked, lambda tallies: algorithm.decode(read(asked, tallies)))
+    drawn = iter(sizes.tolist())
+    return local_from_sq(algorithm, epsilon, lambda query: next(drawn))

@@ -5,26 +5,28 @@ a statistical query about each (`likelihood`) says with which probability to acc
 """
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar, overload
+from itertools import pairwise
+from typing import TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from local_dp.arrays import Words
 from local_dp.bounds.simulations import relative_error
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.interaction import Adaptive, Nonadaptive, Play, expand, translate
 from local_dp.noise import stream_key
-from local_dp.oracles.local.asked import LocalQuery, check_disjoint
+from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.base import Query
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
-from local_dp.theorems.likelihood import Observed, likelihood_query, spent
+from local_dp.theorems.likelihood import Observed, likelihood_query, spent, transparent
 from local_dp.theorems.rejection import acceptance, ceiling_after, mean_ratio
 
 R = TypeVar("R")
+Kinds: TypeAlias = tuple[tuple[Query, FiniteChannel], ...]  # what one client is asked in one round
 
 
 @dataclass(frozen=True)
@@ -34,39 +36,42 @@ class _Transcript:
     replies: tuple[Observed, ...] = ()
     mean: float = 1.0
 
-    def ceiling(self, randomizer: Randomizer, tolerance: float) -> float:
-        """The acceptance constant of one more reply."""
-        growth = math.exp(randomizer.epsilon)
+    def ceiling(self, epsilon: float, tolerance: float) -> float:
+        """The acceptance constant of further replies worth `epsilon` together."""
+        growth = math.exp(epsilon)
         if not self.replies:
             return growth
         before = spent(self.replies)
         error = relative_error(before, tolerance)
         if error >= 1:
             raise InputError(f"tolerance {tolerance:g} is too coarse to condition on replies worth epsilon {before:g}; give one below {tolerance / error:.3g}")
-        return ceiling_after(growth, relative_error(before + randomizer.epsilon, tolerance), error)
+        return ceiling_after(growth, relative_error(before + epsilon, tolerance), error)
 
-    def accepts(self, reply: Observed, answer: float, tolerance: float, coin: float) -> tuple[bool, "_Transcript"]:
-        """Whether the candidate is accepted, and the transcript it would make."""
-        replies = (*self.replies, reply)
+    def accepts(self, candidate: tuple[Observed, ...], answer: float, tolerance: float, coin: float) -> tuple[bool, "_Transcript"]:
+        """Whether a candidate for the client's replies of a round is accepted, and the transcript it would make."""
+        replies = (*self.replies, *candidate)
         mean = mean_ratio(answer, math.exp(spent(replies)))
-        return coin < acceptance(mean / self.mean, self.ceiling(reply.randomizer, tolerance)), _Transcript(replies, mean)
+        return coin < acceptance(mean / self.mean, self.ceiling(spent(candidate), tolerance)), _Transcript(replies, mean)
 
 
 def _generator(label: str, seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key(label, seed), "little")))
 
 
-def _candidates(query: Query, randomizer: Randomizer, cells: Words, generator: np.random.Generator) -> list[Observed]:
-    """One draw of R(u0) in each cell."""
-    dtype = np.uint64 if randomizer.word_bits > 32 else np.uint32
-    words: Words = generator.integers(0, randomizer.total - 1, len(cells), dtype=dtype, endpoint=True)
-    reports = randomizer.respond(np.full(len(cells), randomizer.domain.low), words, cells)
-    return [Observed(query, randomizer, cell, report) for cell, report in zip(cells.tolist(), reports.tolist(), strict=True)]
+def _candidates(kinds: Kinds, cells: list[Words], generator: np.random.Generator) -> list[tuple[Observed, ...]]:
+    """One draw of R(u0) for each of what a client is asked, in each of the clients' cells."""
+    drawn = []
+    for (query, randomizer), own in zip(kinds, cells, strict=True):
+        dtype = np.dtype(f"u{randomizer.width // 8}")
+        words: Words = generator.integers(0, randomizer.total - 1, len(own), dtype=dtype.type, endpoint=True)
+        reports = randomizer.respond(np.full(len(own), randomizer.domain.low), words, own)
+        drawn.append([Observed(query, randomizer, cell, report) for cell, report in zip(own.tolist(), reports.tolist(), strict=True)])
+    return list(zip(*drawn, strict=True))
 
 
-def _cells(randomizer: Randomizer, clients: int, generator: np.random.Generator) -> Words:
-    """The public-coin cell of each client."""
-    return generator.integers(0, randomizer.cells, clients, dtype=np.uint64)
+def _cells(kinds: Kinds, clients: int, generator: np.random.Generator) -> list[Words]:
+    """The public-coin cell of each client, for each of what it is asked."""
+    return [generator.integers(0, randomizer.cells, clients, dtype=np.uint64) for _, randomizer in kinds]
 
 
 def _tally(query: LocalQuery, replies: list[Observed]) -> Tally:
@@ -75,11 +80,26 @@ def _tally(query: LocalQuery, replies: list[Observed]) -> Tally:
     return randomizer.tally(reports, np.array([reply.cell for reply in replies], dtype=np.uint64))
 
 
+def _shares(queries: tuple[LocalQuery, ...]) -> list[tuple[Cohort, tuple[int, ...]]]:
+    """The clients in cohorts that are asked the same, ascending, each with the places of its queries in the round."""
+    ends = sorted({end for query in queries for end in (query.cohort.start, query.cohort.stop)})
+    shares = []
+    for start, stop in pairwise(ends):
+        asks = tuple(place for place, query in enumerate(queries) if query.cohort.start <= start and stop <= query.cohort.stop)
+        if asks:
+            shares.append((Cohort(start, stop), asks))
+    return shares
+
+
+def _kinds(queries: tuple[LocalQuery, ...], asks: tuple[int, ...]) -> Kinds:
+    return tuple((queries[ask].query, transparent(queries[ask].randomizer)) for ask in asks)
+
+
 def _check(tolerance: float, trials: int) -> None:
     if not 0 < tolerance < 1:
         raise InputError(f"the tolerance is {tolerance}; a statistical query needs one strictly between 0 and 1")
     if trials < 1:
-        raise InputError(f"{trials} trials a draw; give 1 or more, for example bounds_sq.enough_trials")
+        raise InputError(f"{trials} trials a draw; give 1 or more, for example bounds.simulations.enough_trials")
 
 
 @overload
@@ -93,9 +113,10 @@ def sq_from_local(
 
     Non-interactive: all `trials` candidates of every draw are made, and asked about, before any answer: t * trials queries. Interactive: one candidate a
     time until one is accepted, about t e^eps queries; a client's later replies are drawn conditionally on its earlier ones. A draw of which no
-    candidate is accepted keeps the last one: probability `bounds_sq.miss_probability(epsilon, trials)` each.
-    The transcript of t reports is within t `bounds_sq.draw_distance` (interactive: `conditional_draw_distance`), and the misses, of the real one.
-    `bounds_sq.plan_simulation` finds the tolerance and the trials for a wanted distance.
+    candidate is accepted keeps the last one: probability `bounds.simulations.miss_probability(epsilon, trials)` each.
+    Several replies of one client in a round are one candidate, drawn and accepted together.
+    The transcript of t reports is within t `bounds.simulations.draw_distance` (interactive: `conditional_draw_distance`), and the misses, of the real one.
+    `bounds.simulations.plan_simulation` finds the tolerance and the trials for a wanted distance.
     The mean over earlier replies that Lemma 4.5 divides by was already asked for when the last of them was accepted; it is not asked again.
     Cost: one Python object a query, so thousands of clients; `sq_from_local_by_table` takes any number. Source: KLNRS Lemmas 4.4, 4.5; limits 6.
     """
@@ -103,67 +124,65 @@ def sq_from_local(
     if isinstance(algorithm, Nonadaptive):
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
-    def play() -> Play[StatisticalQuery, float, R]:
-        generator = _generator("sq-from-local", seed)
-        transcripts: dict[int, _Transcript] = {}
-        inner = algorithm.play()
-        try:
-            queries = next(inner)
-            while True:
-                queries = inner.send((yield from _round(queries, transcripts, tolerance, trials, generator)))
-        except StopIteration as finished:
-            result: R = finished.value
-            return result
+    def begin() -> Callable[[tuple[LocalQuery, ...]], Play[StatisticalQuery, float, tuple[Tally, ...]]]:
+        generator, transcripts = _generator("sq-from-local", seed), dict[int, _Transcript]()
+        return lambda queries: _round(queries, transcripts, tolerance, trials, generator)
 
-    return Adaptive(play)
+    return expand(algorithm, begin)
 
 
 def _nonadaptive(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int) -> Nonadaptive[StatisticalQuery, float, R]:
     """Every draw's candidates first, then the answers."""
-    check_disjoint(algorithm.queries)
     generator = _generator("sq-from-local candidates", seed)
-    drawn = []
-    for query in algorithm.queries:
-        cells = _cells(query.randomizer, len(query.cohort), generator)
-        drawn.append(_candidates(query.query, query.randomizer, np.repeat(cells, trials), generator))
-    asked = tuple(likelihood_query((reply,), tolerance) for replies in drawn for reply in replies)
-    start = _Transcript()
+    drawn: list[tuple[tuple[int, ...], list[tuple[Observed, ...]]]] = []
+    for cohort, asks in _shares(algorithm.queries):
+        kinds = _kinds(algorithm.queries, asks)
+        cells = _cells(kinds, len(cohort), generator)
+        drawn.append((asks, _candidates(kinds, [np.repeat(own, trials) for own in cells], generator)))
 
-    def decode(answers: tuple[float, ...]) -> R:
-        coins = iter(_generator("sq-from-local coins", seed).random(len(answers)).tolist())
-        answer = iter(answers)
-        tallies = []
-        for query, replies in zip(algorithm.queries, drawn, strict=True):
-            accepted = [start.accepts(reply, next(answer), tolerance, next(coins))[0] for reply in replies]
-            kept = [next((place for place in range(first, first + trials) if accepted[place]), first + trials - 1) for first in range(0, len(replies), trials)]
-            tallies.append(_tally(query, [replies[place] for place in kept]))
-        return algorithm.decode(tuple(tallies))
+    def ask(queries: tuple[LocalQuery, ...], before: tuple[StatisticalQuery, ...]) -> tuple[StatisticalQuery, ...]:
+        return tuple(likelihood_query(candidate, tolerance) for _, candidates in drawn for candidate in candidates)
 
-    return Nonadaptive(asked, decode)
+    def read(queries: tuple[LocalQuery, ...], asked: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> tuple[Tally, ...]:
+        coins, answer, start = iter(_generator("sq-from-local coins", seed).random(len(answers)).tolist()), iter(answers), _Transcript()
+        kept: list[list[Observed]] = [[] for _ in queries]
+        for asks, candidates in drawn:
+            accepted = [start.accepts(candidate, next(answer), tolerance, next(coins))[0] for candidate in candidates]
+            for first in range(0, len(candidates), trials):
+                place = next((place for place in range(first, first + trials) if accepted[place]), first + trials - 1)
+                for position, reply in zip(asks, candidates[place], strict=True):
+                    kept[position].append(reply)
+        return tuple(_tally(query, replies) for query, replies in zip(queries, kept, strict=True))
+
+    return translate(algorithm, ask, read)
 
 
 def _round(
     queries: tuple[LocalQuery, ...], transcripts: dict[int, _Transcript], tolerance: float, trials: int, generator: np.random.Generator
-) -> Generator[tuple[StatisticalQuery, ...], tuple[float, ...], tuple[Tally, ...]]:
+) -> Play[StatisticalQuery, float, tuple[Tally, ...]]:
     """One local round: every client's candidate is asked about, then another one's for the clients that did not accept, and so on."""
-    check_disjoint(queries)
-    waiting: dict[tuple[Query, Randomizer], list[int]] = {}
-    for query in queries:
-        waiting.setdefault((query.query, query.randomizer), []).extend(range(query.cohort.start, query.cohort.stop))
-    cells = {kind: dict(zip(clients, _cells(kind[1], len(clients), generator).tolist(), strict=True)) for kind, clients in waiting.items()}
+    shares = [(cohort, asks, _kinds(queries, asks)) for cohort, asks in _shares(queries)]
+    cells = [_cells(kinds, len(cohort), generator) for cohort, _, kinds in shares]
+    waiting = [np.arange(len(cohort)) for cohort, _, _ in shares]  # the places in each cohort
     for trial in range(1, trials + 1):
-        drawn: list[tuple[int, Observed]] = []
-        for kind, clients in waiting.items():
-            own = np.array([cells[kind][client] for client in clients], dtype=np.uint64)
-            drawn += zip(clients, _candidates(*kind, own, generator), strict=True)
-        answers = yield tuple(likelihood_query((*transcripts.get(client, _Transcript()).replies, reply), tolerance) for client, reply in drawn)
-        done: set[int] = set()
-        for (client, reply), answer, coin in zip(drawn, answers, generator.random(len(drawn)).tolist(), strict=True):
-            accepted, transcript = transcripts.get(client, _Transcript()).accepts(reply, answer, tolerance, coin)
+        drawn: list[tuple[int, int, tuple[Observed, ...]]] = []  # share, place, candidate
+        for share, (_, _, kinds) in enumerate(shares):
+            candidates = _candidates(kinds, [own[waiting[share]] for own in cells[share]], generator)
+            drawn += [(share, place, candidate) for place, candidate in zip(waiting[share].tolist(), candidates, strict=True)]
+        known = [transcripts.get(shares[share][0].start + place, _Transcript()) for share, place, _ in drawn]
+        answers = yield tuple(likelihood_query((*before.replies, *candidate), tolerance) for before, (_, _, candidate) in zip(known, drawn, strict=True))
+        done: list[list[int]] = [[] for _ in shares]
+        for (share, place, candidate), before, answer, coin in zip(drawn, known, answers, generator.random(len(drawn)).tolist(), strict=True):
+            accepted, transcript = before.accepts(candidate, answer, tolerance, coin)
             if accepted or trial == trials:
-                transcripts[client] = transcript
-                done.add(client)
-        waiting = {kind: left for kind, clients in waiting.items() if (left := [client for client in clients if client not in done])}
-        if not waiting:
+                transcripts[shares[share][0].start + place] = transcript
+                done[share].append(place)
+        waiting = [np.setdiff1d(left, gone) for left, gone in zip(waiting, done, strict=True)]
+        if not any(map(len, waiting)):
             break
-    return tuple(_tally(query, [transcripts[client].replies[-1] for client in range(query.cohort.start, query.cohort.stop)]) for query in queries)
+    kept: list[list[Observed]] = [[] for _ in queries]
+    for cohort, asks, _ in shares:
+        for client in range(cohort.start, cohort.stop):
+            for position, reply in zip(asks, transcripts[client].replies[-len(asks) :], strict=True):
+                kept[position].append(reply)
+    return tuple(_tally(query, replies) for query, replies in zip(queries, kept, strict=True))

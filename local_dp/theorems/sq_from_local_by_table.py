@@ -11,9 +11,9 @@ from local_dp.interaction import Nonadaptive
 from local_dp.noise import stream_key
 from local_dp.oracles.local.asked import LocalQuery, check_disjoint
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
-from local_dp.theorems.likelihood import Observed, density, likelihood_query
+from local_dp.theorems.likelihood import Observed, density, likelihood_query, transparent
 from local_dp.theorems.rejection import mean_ratio
 
 R = TypeVar("R")
@@ -25,10 +25,10 @@ def sq_from_local_by_table(algorithm: Nonadaptive[LocalQuery, Tally, R], toleran
 
     One query for each (cell, report) of each distinct (query, randomizer), and a single one where reports are bits; no candidate is rejected, none
     is missed, and the cost does not depend on the number of clients. The law of a draw is the one rejection with shared answers has, so the
-    distance is that of `bounds_sq.draw_distance`. For small alphabets: |W| <= e^eps + 1 even asks fewer queries (limits 6, L2).
+    distance is that of `bounds.simulations.draw_distance`. For small alphabets: |W| <= e^eps + 1 even asks fewer queries (limits 6, L2).
     """
     check_disjoint(algorithm.queries)
-    kinds = list(dict.fromkeys((query.query, query.randomizer) for query in algorithm.queries))
+    kinds = list(dict.fromkeys((query.query, transparent(query.randomizer)) for query in algorithm.queries))
     tables = [[Observed(query, randomizer, cell, report) for cell, report in _entries(randomizer)] for query, randomizer in kinds]
     asked = tuple(likelihood_query((reply,), tolerance) for table in tables for reply in table)
 
@@ -38,14 +38,15 @@ def sq_from_local_by_table(algorithm: Nonadaptive[LocalQuery, Tally, R], toleran
         laws = {kind: _laws(kind[1], [(reply, next(answer)) for reply in table]) for kind, table in zip(kinds, tables, strict=True)}
         tallies = []
         for query in algorithm.queries:
-            cells = generator.multinomial(len(query.cohort), np.full(query.randomizer.cells, 1 / query.randomizer.cells))
-            tallies.append(Tally(generator.multinomial(cells, laws[query.query, query.randomizer])))
+            channel = transparent(query.randomizer)
+            cells = generator.multinomial(len(query.cohort), np.full(channel.cells, 1 / channel.cells))
+            tallies.append(Tally(generator.multinomial(cells, laws[query.query, channel])))
         return algorithm.decode(tuple(tallies))
 
     return Nonadaptive(asked, decode)
 
 
-def _reference(randomizer: Randomizer, cell: int) -> Floats:
+def _reference(randomizer: FiniteChannel, cell: int) -> Floats:
     """q(w) = Pr[R(u0) = w] for every report w."""
     reports = np.arange(randomizer.alphabet)
     weights = density(randomizer, reports, np.array([randomizer.domain.low]), cell)
@@ -53,7 +54,7 @@ def _reference(randomizer: Randomizer, cell: int) -> Floats:
     return law
 
 
-def _entries(randomizer: Randomizer) -> list[tuple[int, int]]:
+def _entries(randomizer: FiniteChannel) -> list[tuple[int, int]]:
     """The (cell, report) pairs to ask about: one a cell where reports are bits, else all that can occur."""
     if randomizer.cells * randomizer.alphabet > MAX_TABLE:
         raise InputError(f"randomizer {randomizer.name!r} has {randomizer.cells} x {randomizer.alphabet} reports to tabulate; use sq_from_local")
@@ -62,7 +63,7 @@ def _entries(randomizer: Randomizer) -> list[tuple[int, int]]:
     return [(cell, report) for cell in range(randomizer.cells) for report in np.flatnonzero(_reference(randomizer, cell)).tolist()]
 
 
-def _laws(randomizer: Randomizer, answered: list[tuple[Observed, float]]) -> Floats:
+def _laws(randomizer: FiniteChannel, answered: list[tuple[Observed, float]]) -> Floats:
     """The normalised estimate of Pr[report] in every cell, shape (cells, alphabet)."""
     laws = np.zeros((randomizer.cells, randomizer.alphabet))
     growth = math.exp(randomizer.epsilon)

@@ -142,11 +142,11 @@ def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
     from local_dp.wire import Hello, Reply
 
     forged = [
-        ("rep", "member-0", Reply(run=RUN, round=1, member="member-1", start=0, width=1, reports=b"\x01")),
-        ("rep", "member-0", Reply(run=RUN, round=1, member="member-0", start=7, width=1, reports=b"\x01")),
-        ("rep", "stranger", Reply(run=RUN, round=1, member="stranger", start=0, width=1, reports=b"\x01")),
-        ("rep", "member-0", Reply(run="other", round=1, member="member-0", start=0, width=1, reports=b"\x01")),
-        ("rep", "member-0", Reply(run=RUN, round=9, member="member-0", start=0, width=1, reports=b"\x01")),
+        ("rep", "member-0", Reply(run=RUN, round=1, member="member-1", ask=0, start=0, width=1, reports=b"\x01")),
+        ("rep", "member-0", Reply(run=RUN, round=1, member="member-0", ask=0, start=7, width=1, reports=b"\x01")),
+        ("rep", "stranger", Reply(run=RUN, round=1, member="stranger", ask=0, start=0, width=1, reports=b"\x01")),
+        ("rep", "member-0", Reply(run="other", round=1, member="member-0", ask=0, start=0, width=1, reports=b"\x01")),
+        ("rep", "member-0", Reply(run=RUN, round=9, member="member-0", ask=0, start=0, width=1, reports=b"\x01")),
         ("hello", "twin", Hello(run=RUN, member="twin", start=0, stop=5)),
         ("hello", "beyond", Hello(run=RUN, member="beyond", start=5, stop=99)),
     ]

@@ -27,7 +27,7 @@ def test_golden_bytes(message: AnyMessage) -> None:
 
 
 def _reply(**changes: object) -> bytes:
-    data = {"run": "r", "kind": "reply", "round": 1, "member": "c", "start": 7, "width": 1, "reports": b"\x01"} | changes
+    data = {"run": "r", "kind": "reply", "round": 1, "member": "c", "ask": 0, "start": 7, "width": 1, "reports": b"\x01"} | changes
     packed: bytes = msgpack.packb(data, use_bin_type=True)
     return packed
 
@@ -45,7 +45,9 @@ HOSTILE = {
     "text for a number": _reply(round="1"),
     "a negative client": _reply(start=-1),
     "a client beyond 2^48": _reply(start=1 << 48),
-    "width three": _reply(width=3),
+    "no width": _reply(width=0),
+    "width 4097": _reply(width=4097),
+    "ask 4096": _reply(ask=4096),
     "text for bytes": _reply(reports="x"),
     "an unknown field": _reply(note="x"),
     "an unknown kind": _reply(kind="order"),

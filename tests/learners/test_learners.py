@@ -277,8 +277,8 @@ def test_learner_query_values() -> None:
     assert Correlation(("a",))(records).tolist() == [0, 1]
     assert SignedLabel("a == 0", "y")(records).tolist() == [1, 0]
     assert (Product(("u", "u"))(records) / 2**16 * 2 - 1).tolist() == [0.25, 1.0]
-    assert Mistake(("u",), "y", ("1.0",))(records).tolist() == [0, 0]
-    assert (Descent("hinge", ("u",), "y", ("1.0",), 0)(records) / 2**16 * 2 - 1).tolist() == [0.5, 0.0]
+    assert Mistake(("u",), "y", (1.0,))(records).tolist() == [0, 0]
+    assert (Descent("hinge", ("u",), "y", (1.0,), 0)(records) / 2**16 * 2 - 1).tolist() == [0.5, 0.0]
     assert NearestCentre(("u",), written([-1, 1]), 1)(records).tolist() == [1, 0]
 
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.errors import InputError, LocalDPError, RefusedError
-from local_dp.ledger import Ledger
+from local_dp.errors import InputError, RefusedError
+from local_dp.ledger import Charge, Ledger
 from local_dp.loss import MAX_EPSILON, NANO, nano_epsilon, split_epsilon
+from local_dp.noise import Draw
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.finite import bernoulli
@@ -25,23 +26,32 @@ HOSTILE: list[Any] = [
 BUDGETS = (0.1, 0.3, 0.7, 1.0, math.log(3), 5.0)
 
 
+def pay(ledger: Ledger, run: str, start: int, stop: int, nano: Any) -> None:
+    """One charge."""
+    ledger.charge(run, [Charge(start, stop, nano)])
+
+
 def state(ledger: Ledger) -> dict[str, Any]:
     """Everything a ledger holds, for comparison."""
-    return {"life": vars(ledger._life), "runs": {run: vars(spent) for run, spent in ledger._runs.items()}, "limits": (ledger.limit, ledger.lifetime)}
+    return {
+        "life": list(ledger._life.spans()),
+        "runs": {run: list(spent.spans()) for run, spent in ledger._runs.items()},
+        "limits": (ledger.limit, ledger.lifetime),
+    }
 
 
 @pytest.mark.parametrize("charge", HOSTILE, ids=[f"{place}" for place in range(len(HOSTILE))])
 def test_a_hostile_charge_leaves_the_ledger_unchanged(charge: Any) -> None:
     """Forty values that are no affordable whole number of nano-nats are refused and leave no trace."""
     ledger = Ledger(1.0)
-    ledger.charge("run", 0, 10, NANO // 4)
+    pay(ledger, "run", 0, 10, NANO // 4)
     before = repr(state(ledger))
     for run in ("run", "other"):
         with pytest.raises(RefusedError) as refused:
-            ledger.charge(run, 3, 7, charge)
+            pay(ledger, run, 3, 7, charge)
         assert refused.value.code == "budget"
     assert repr(state(ledger)) == before
-    ledger.charge("run", 0, 10, 3 * NANO // 4)
+    pay(ledger, "run", 0, 10, 3 * NANO // 4)
 
 
 @pytest.mark.parametrize(("start", "stop"), [(5, 5), (7, 3), (-1, 4), (-4, -1), (0, 0)])
@@ -50,7 +60,7 @@ def test_a_charge_to_nobody_is_refused(start: int, stop: int) -> None:
     ledger = Ledger(1.0)
     before = repr(state(ledger))
     with pytest.raises(RefusedError, match="nobody"):
-        ledger.charge("run", start, stop, 1)
+        pay(ledger, "run", start, stop, 1)
     assert repr(state(ledger)) == before
 
 
@@ -86,10 +96,10 @@ def test_a_budget_in_k_equal_parts_accepts_exactly_k(budget: float) -> None:
     for k in range(2, 60):
         ledger, part = Ledger(budget), nano_epsilon(split_epsilon(budget, k))
         for _ in range(k):
-            ledger.charge("run", 0, 3, part)
+            pay(ledger, "run", 0, 3, part)
         spent = ledger.max_spent
         with pytest.raises(RefusedError):
-            ledger.charge("run", 2, 3, part)
+            pay(ledger, "run", 2, 3, part)
         assert ledger.max_spent == spent <= budget
 
 
@@ -107,7 +117,7 @@ def test_new_runs_do_not_refill_the_lifetime() -> None:
     accepted = 0
     for run in range(1000):
         with suppress(RefusedError):
-            ledger.charge(f"run {run}", 0, 4, NANO)
+            pay(ledger, f"run {run}", 0, 4, NANO)
             accepted += 1
     assert accepted == 7
     assert ledger.max_spent == 7.0
@@ -117,9 +127,9 @@ def test_new_runs_do_not_refill_the_lifetime() -> None:
 def test_without_a_lifetime_the_run_limit_holds_for_life() -> None:
     """The default lifetime is the run's limit."""
     ledger = Ledger(1.0)
-    ledger.charge("a", 0, 1, NANO)
+    pay(ledger, "a", 0, 1, NANO)
     with pytest.raises(RefusedError, match="lifetime"):
-        ledger.charge("b", 0, 1, 1)
+        pay(ledger, "b", 0, 1, 1)
 
 
 class PlainLedger:
@@ -129,42 +139,78 @@ class PlainLedger:
         self.limit, self.lifetime = limit, lifetime
         self.run: dict[tuple[str, int], int] = {}
         self.life: dict[int, int] = {}
+        self.paid: set[tuple[str, int]] = set()
 
-    def charge(self, run: str, start: int, stop: int, nano: int) -> bool:
-        clients = range(start, stop)
-        fits = all(self.run.get((run, client), 0) + nano <= self.limit and self.life.get(client, 0) + nano <= self.lifetime for client in clients)
-        if fits and clients:
-            for client in clients:
-                self.run[run, client] = self.run.get((run, client), 0) + nano
-                self.life[client] = self.life.get(client, 0) + nano
-        return fits and bool(clients)
+    def charge(self, run: str, charges: list[Charge]) -> bool:
+        """Adds up what each client owes, and takes it from all or from none."""
+        due: dict[int, int] = {}
+        paid = set(self.paid)
+        for charge in charges:
+            if charge.start >= charge.stop:
+                return False
+            for client in range(charge.start, charge.stop):
+                if charge.once and (charge.once, client) in paid:
+                    continue
+                if charge.once:
+                    paid.add((charge.once, client))
+                due[client] = due.get(client, 0) + charge.nano
+        if any(self.run.get((run, client), 0) + nano > self.limit or self.life.get(client, 0) + nano > self.lifetime for client, nano in due.items()):
+            return False
+        self.paid = paid
+        for client, nano in due.items():
+            self.run[run, client] = self.run.get((run, client), 0) + nano
+            self.life[client] = self.life.get(client, 0) + nano
+        return True
 
 
-CHARGES = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 30), st.integers(0, 30), st.integers(1, 6)), max_size=40)
+CHARGE = st.builds(Charge, st.integers(0, 30), st.integers(0, 30), st.integers(1, 6), st.sampled_from(["", "", "", "weekly", "daily"]))
+ROUNDS = st.lists(st.tuples(st.sampled_from("abc"), st.lists(CHARGE, max_size=4)), max_size=20)
 
 
-@settings(max_examples=300, deadline=None)
-@given(charges=CHARGES, lifetime=st.integers(10, 25))
-def test_the_ledger_is_a_dictionary_of_clients(charges: list[tuple[str, int, int, int]], lifetime: int) -> None:
-    """Over any charges to any blocks, the ledger accepts and refuses what a plain per-client model does, all of a block or none of it."""
+@settings(max_examples=400, deadline=None)
+@given(rounds=ROUNDS, lifetime=st.integers(10, 25))
+def test_the_ledger_is_a_dictionary_of_clients(rounds: list[tuple[str, list[Charge]]], lifetime: int) -> None:
+    """Over any rounds of any charges, overlapping and memoised ones among them, the ledger accepts and refuses what a plain per-client model does."""
     ledger, model = Ledger(10 / NANO, lifetime / NANO), PlainLedger(10, lifetime)
-    for run, start, stop, nano in charges:
+    for run, charges in rounds:
         try:
-            ledger.charge(run, start, stop, nano)
+            ledger.charge(run, charges)
             accepted = True
         except RefusedError:
             accepted = False
-        assert accepted == model.charge(run, start, stop, nano)
-        assert ledger.max_spent == max(model.life.values(), default=0) / NANO
+        assert accepted == model.charge(run, charges)
+        assert ledger.max_spent == max(model.life.values(), default=0) / NANO <= lifetime / NANO
         for client in range(31):
             assert ledger._life.most(client, client + 1) == model.life.get(client, 0)
+
+
+def test_overlapping_charges_are_added_up_before_they_are_checked() -> None:
+    """Three asks of .4 to one client exceed a budget of 1 together, though no two of them do, and then nobody is charged."""
+    ledger = Ledger(1.0)
+    part = 4 * NANO // 10
+    with pytest.raises(RefusedError, match=r"epsilon 1\.2 on top of 0"):
+        ledger.charge("run", [Charge(0, 5, part), Charge(4, 9, part), Charge(3, 6, part)])
+    assert ledger.max_spent == 0
+    ledger.charge("run", [Charge(0, 5, part), Charge(4, 9, part)])
+    assert ledger.max_spent == 0.8
+
+
+def test_a_label_stands_for_one_thing() -> None:
+    """A memoised answer is paid for once by each client; the same label for another question is refused, and leaves no trace."""
+    ledger = Ledger(1.0)
+    ledger.charge("run", [Charge(0, 5, NANO, "weekly", b"q")])
+    ledger.charge("run", [Charge(0, 9, NANO, "weekly", b"q")])
+    with pytest.raises(RefusedError) as refused:
+        ledger.charge("run", [Charge(20, 30, NANO, "weekly", b"another")])
+    assert refused.value.code == "equivocation"
+    assert ledger.max_spent == 1.0
 
 
 def test_the_ledger_grows_with_cohorts_not_with_clients() -> None:
     """A billion clients in three cohorts take a handful of steps."""
     ledger = Ledger(1.0)
     for round in range(3):
-        ledger.charge("run", round * 10**9, (round + 1) * 10**9, NANO)
+        pay(ledger, "run", round * 10**9, (round + 1) * 10**9, NANO)
     assert len(ledger._life._starts) <= 4
 
 
@@ -172,14 +218,14 @@ def test_an_oracle_charges_before_it_samples() -> None:
     """A refused round draws no word and leaves no round behind."""
 
     class Exploding:
-        def words(self, round: int, start: int, stop: int, bits: int) -> np.ndarray:
+        def words(self, which: Draw, start: int, stop: int, bits: int) -> np.ndarray:
             raise AssertionError("sampled before the charge")
 
     oracle = PopulationOracle(bernoulli("yes", 0.5, CHUNK, 1), Exploding(), 1, 1.0)
     with pytest.raises(RefusedError, match="exceeds the run budget"):
         oracle.answer((LocalQuery(Question("yes == 1"), BinaryRR(1.5), Cohort(0, 10)),))
     assert oracle.rounds == []
-    overlapping = tuple(LocalQuery(Question("yes == 1"), BinaryRR(0.5), Cohort(start, start + 10)) for start in (0, 9))
-    with pytest.raises(LocalDPError, match="ask client 9"):
+    overlapping = tuple(LocalQuery(Question("yes == 1"), BinaryRR(0.6), Cohort(start, start + 10)) for start in (0, 9))
+    with pytest.raises(RefusedError, match=r"epsilon 1\.2 on top of 0"):
         oracle.answer(overlapping)
     assert oracle.ledger.max_spent == 0.0

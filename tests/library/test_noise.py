@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.errors import InputError
-from local_dp.noise import KeyedNoise, Noise, SystemNoise, philox_words, public_coins, stream_key
+from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, philox_words, public_coins, stream_key
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from tests.support import golden
@@ -28,13 +28,13 @@ WIDTHS = (32, 64)
 def test_a_clients_word_does_not_depend_on_who_is_drawn_with_it(seed: int, round: int, start: int, cuts: list[int], bits: int) -> None:
     """However clients are cut into chunks, each gets the same word."""
     noise, stop = KeyedNoise(seed), start + sum(cuts)
-    whole = noise.words(round, start, stop, bits)
+    whole = noise.words(Draw(round), start, stop, bits)
     ends = [start + sum(cuts[:place]) for place in range(len(cuts) + 1)]
-    parts = [noise.words(round, low, high, bits) for low, high in pairwise(ends)]
+    parts = [noise.words(Draw(round), low, high, bits) for low, high in pairwise(ends)]
     assert np.concatenate(parts).tolist() == whole.tolist()
-    assert [int(noise.words(round, client, client + 1, bits)[0]) for client in range(start, stop)] == whole.tolist()
+    assert [int(noise.words(Draw(round), client, client + 1, bits)[0]) for client in range(start, stop)] == whole.tolist()
     assert whole.dtype == np.dtype(f"<u{bits // 8}")
-    assert len(noise.words(round, start, start, bits)) == 0
+    assert len(noise.words(Draw(round), start, start, bits)) == 0
 
 
 @settings(max_examples=100, deadline=None)
@@ -72,7 +72,9 @@ def test_no_golden_value_is_left_over() -> None:
 def test_streams_do_not_meet() -> None:
     """Words of neighbouring seeds and rounds, of both widths, and public coins share no aligned 8-byte word among 2^15 each (chance below 1e-7)."""
     n = 1 << 15
-    streams = [KeyedNoise(seed).words(round, 0, 2 * n if bits == 32 else n, bits).view("<u8") for seed in (0, 1, 2) for round in (1, 2, 3) for bits in WIDTHS]
+    streams = [
+        KeyedNoise(seed).words(Draw(round), 0, 2 * n if bits == 32 else n, bits).view("<u8") for seed in (0, 1, 2) for round in (1, 2, 3) for bits in WIDTHS
+    ]
     streams += [public_coins(stream_key(label, seed, index), 0, n) for label in ("coins", "population", "masks") for seed in (0, 1) for index in (0, 1)]
     drawn = np.concatenate(streams)
     assert len(np.unique(drawn)) == len(drawn) == len(streams) * n
@@ -81,26 +83,26 @@ def test_streams_do_not_meet() -> None:
 
 def test_widths_do_not_share_bits() -> None:
     """The 32-bit words of one round are nowhere halves of its 64-bit words."""
-    halves = KeyedNoise(1).words(1, 0, 256, 64).view("<u4")
-    assert not set(halves.tolist()) & set(KeyedNoise(1).words(1, 0, 512, 32).tolist())
+    halves = KeyedNoise(1).words(Draw(1), 0, 256, 64).view("<u4")
+    assert not set(halves.tolist()) & set(KeyedNoise(1).words(Draw(1), 0, 512, 32).tolist())
 
 
 def test_a_wrong_twin_that_counts_from_the_chunk_is_noticed() -> None:
     """Noise that restarts in every chunk gives a client another word when the cut moves: what the chunking test would see."""
 
     class Restarting:
-        def words(self, round: int, start: int, stop: int, bits: int) -> np.ndarray:
-            return philox_words(stream_key("noise", 1, round), 0, stop - start, bits)
+        def words(self, which: Draw, start: int, stop: int, bits: int) -> np.ndarray:
+            return philox_words(which.key("noise", 1), 0, stop - start, bits)
 
     noise: Noise = Restarting()
-    assert noise.words(1, 0, 8, 64)[4:].tolist() != noise.words(1, 4, 8, 64).tolist()
-    assert KeyedNoise(1).words(1, 0, 8, 64)[4:].tolist() == KeyedNoise(1).words(1, 4, 8, 64).tolist()
+    assert noise.words(Draw(1), 0, 8, 64)[4:].tolist() != noise.words(Draw(1), 4, 8, 64).tolist()
+    assert KeyedNoise(1).words(Draw(1), 0, 8, 64)[4:].tolist() == KeyedNoise(1).words(Draw(1), 4, 8, 64).tolist()
 
 
 @pytest.mark.parametrize("bits", WIDTHS)
 def test_keyed_words_are_uniform(bits: int) -> None:
     """The mean of 2^20 words, in each of the bits, is a half within 5.1 standard deviations (failure 32e-6 / 64 a bit, 2e-5 in all, at a fixed seed)."""
-    words = KeyedNoise(9).words(1, 0, 1 << 20, bits)
+    words = KeyedNoise(9).words(Draw(1), 0, 1 << 20, bits)
     shares = np.array([((words >> words.dtype.type(bit)) & words.dtype.type(1)).mean() for bit in range(bits)])
     assert abs(shares - 0.5).max() < 5.1 * 0.5 / 1024
 
@@ -108,17 +110,17 @@ def test_keyed_words_are_uniform(bits: int) -> None:
 def test_system_noise_is_fresh_and_never_seeded() -> None:
     """Operating-system words never repeat, also in a forked process, and take no seed."""
     noise = SystemNoise()
-    first, second = noise.words(1, 0, 1000, 64), noise.words(1, 0, 1000, 64)
+    first, second = noise.words(Draw(1), 0, 1000, 64), noise.words(Draw(1), 0, 1000, 64)
     assert len(np.unique(np.concatenate([first, second]))) == 2000
-    assert noise.words(1, 5, 9, 32).dtype == np.dtype("<u4")
-    assert len(noise.words(1, 5, 9, 32)) == 4
+    assert noise.words(Draw(1), 5, 9, 32).dtype == np.dtype("<u4")
+    assert len(noise.words(Draw(1), 5, 9, 32)) == 4
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writing, noise.words(1, 0, 4, 64).tobytes())
+        os.write(writing, noise.words(Draw(1), 0, 4, 64).tobytes())
         os._exit(0)
     os.waitpid(child, 0)
-    assert os.read(reading, 32) != noise.words(1, 0, 4, 64).tobytes()
+    assert os.read(reading, 32) != noise.words(Draw(1), 0, 4, 64).tobytes()
     os.close(reading)
     os.close(writing)
     with pytest.raises(TypeError):

@@ -9,7 +9,7 @@ from scipy import stats
 
 from local_dp.arrays import Counts
 from local_dp.interaction import run
-from local_dp.noise import KeyedNoise, public_coins, stream_key
+from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
@@ -18,8 +18,8 @@ from local_dp.populations.finite import bernoulli
 from local_dp.populations.table import Rows
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.tables import Question
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
 from local_dp.records import Records
@@ -51,12 +51,12 @@ def same_law(first: Counts, second: Counts) -> float:
     return 1.0 if table.shape[1] == 1 else float(stats.chi2_contingency(table, correction=False).pvalue)
 
 
-def simulated(randomizer: Randomizer, held: dict[int, int]) -> Counts:
+def simulated(randomizer: FiniteChannel, held: dict[int, int]) -> Counts:
     """The tally of simulated clients that hold these values."""
     values = np.repeat(list(held), list(held.values()))
     n = len(values)
     cells = randomizer.cells_of(public_coins(stream_key("coins", 5, 1), 0, n))
-    words = KeyedNoise(5).words(1, 0, n, 64 if randomizer.word_bits > 32 else 32)
+    words = randomizer.draw(KeyedNoise(5), Draw(1), 0, n)
     return randomizer.tally(randomizer.respond(values, words, cells), cells).counts
 
 
@@ -95,7 +95,7 @@ class OneCell(Hadamard):
 
 
 @pytest.mark.parametrize("twin", [TooPrivate(1.0, k=8), OneCell(1.0, k=8)])
-def test_a_wrong_law_is_noticed(twin: Randomizer) -> None:
+def test_a_wrong_law_is_noticed(twin: FiniteChannel) -> None:
     """A tally drawn at another epsilon or in the wrong cells fails the chi-square test."""
     held = {0: 40_000, 3: 50_000}
     assert same_law(twin.draw_tally(held, np.random.default_rng(3)).counts, simulated(twin, held)) < ALPHA

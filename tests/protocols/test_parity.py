@@ -23,7 +23,7 @@ from local_dp.protocols.parity import ParityHalving, ParityOneRound, log_likelih
 from local_dp.queries.parity import ParityExample
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.characters import Characters, mask_set
-from local_dp.randomizers.evidence import check_epsilon, exact_epsilon
+from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.tallies import Tally
 
@@ -45,7 +45,7 @@ def generic_law(population: ParityPopulation, randomizer: Characters) -> Floats:
 def test_characters_are_private_and_travel_as_data(d: int, masks: str, epsilon: float) -> None:
     """By enumeration of the whole channel the exact loss is at most epsilon and within 1e-6 of it; name and parameters rebuild the randomizer."""
     randomizer = Characters(epsilon, d=d, masks=masks)
-    check_epsilon(randomizer)
+    check_loss(randomizer)
     assert exact_epsilon(randomizer) == pytest.approx(epsilon, abs=1e-6)
     assert RANDOMIZERS.build(randomizer.name, randomizer.params()) == randomizer
 

@@ -13,7 +13,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.prefix_sums import PrefixSums
-from local_dp.randomizers.evidence import check_epsilon, exact_epsilon
+from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.prefix_signs import MAX_K, PATTERNS, PrefixSigns, excess, filter_weights, from_spectrum, patterns, spectrum
 from local_dp.tallies import Tally
 
@@ -33,7 +33,7 @@ def test_privacy_is_exactly_the_nominal_one(k: int) -> None:
     """Over every cell, report and pair of values the loss is at most epsilon and within a millionth of it."""
     for epsilon in (0.1, 1.0, 4.0):
         randomizer = PrefixSigns(epsilon, k=k)
-        check_epsilon(randomizer)
+        check_loss(randomizer)
         assert epsilon - 1e-6 < exact_epsilon(randomizer) <= epsilon
 
 

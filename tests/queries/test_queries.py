@@ -161,10 +161,10 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "correlation": {"label": "y", "columns": ("x",)},
     "signed-label": {"condition": "x > 1", "label": "y"},
     "product": {"factors": ("x", "y")},
-    "mistake": {"columns": ("x",), "label": "y", "weights": ("1.0",)},
-    "descent": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": ("1.0",), "coordinate": 0},
-    "nearest-centre": {"columns": ("x",), "centres": ("0.0", "1.0"), "centre": 0},
-    "centre-sum": {"columns": ("x",), "centres": ("0.0", "1.0"), "centre": 0},
+    "mistake": {"columns": ("x",), "label": "y", "weights": (1.0,)},
+    "descent": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": (1.0,), "coordinate": 0},
+    "nearest-centre": {"columns": ("x",), "centres": (0.0, 1.0), "centre": 0},
+    "centre-sum": {"columns": ("x",), "centres": (0.0, 1.0), "centre": 0},
 }
 
 
@@ -190,10 +190,10 @@ EXTREMES = np.array([0.0, -0.0, 5e-324, 1e-300, 1.0, -1e308, 1.7e308, np.inf, -n
 SHARP: dict[str, dict[str, Any]] = {  # parameters under which finite numbers overflow
     "bounded": {"column": "x", "low": -1e-300, "high": 1e-300},
     "product": {"factors": ("x", "y"), "bound": 1e-300},
-    "mistake": {"columns": ("x", "b"), "label": "y", "weights": ("1e300", "-1e300")},
-    "descent": {"loss": "logistic", "columns": ("x", "b"), "label": "y", "weights": ("1e300", "-1e300"), "coordinate": 0, "bound": 1e-300},
-    "nearest-centre": {"columns": ("x", "y"), "centres": ("1e300", "0.0", "-1e300", "1e308"), "centre": 1},
-    "centre-sum": {"columns": ("x", "y"), "centres": ("1e300", "0.0", "-1e300", "1e308"), "centre": 1, "bound": 1e-300},
+    "mistake": {"columns": ("x", "b"), "label": "y", "weights": (1e300, -1e300)},
+    "descent": {"loss": "logistic", "columns": ("x", "b"), "label": "y", "weights": (1e300, -1e300), "coordinate": 0, "bound": 1e-300},
+    "nearest-centre": {"columns": ("x", "y"), "centres": (1e300, 0.0, -1e300, 1e308), "centre": 1},
+    "centre-sum": {"columns": ("x", "y"), "centres": (1e300, 0.0, -1e300, 1e308), "centre": 1, "bound": 1e-300},
 }
 
 

@@ -11,14 +11,14 @@ import pytest
 from local_dp import testing as conformance
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError, RefusedError
-from local_dp.noise import KeyedNoise, Noise, public_coins, stream_key
+from local_dp.noise import Draw, KeyedNoise, Noise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.tables import Question
 from local_dp.randomizers import evidence as exact
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
-from local_dp.randomizers.evidence import check_epsilon, exact_epsilon
+from local_dp.randomizers.evidence import check_loss, exact_epsilon
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
@@ -73,7 +73,7 @@ def deviation(values: Floats, law: Floats, n: int) -> float:
     return bernstein(float(law @ (values - mean) ** 2), float(abs(values - mean).max()), n)
 
 
-def check_statistics(randomizer: Randomizer, noise: Noise, honest: Randomizer | None = None) -> None:
+def check_statistics(randomizer: FiniteChannel, noise: Noise, honest: FiniteChannel | None = None) -> None:
     """Simulated clients with values drawn from a skewed law: mean within `deviation` of the truth, variance within 5 % of the closed form.
 
     The closed form is that of `honest`, the randomizer itself if not given. Raises AssertionError.
@@ -89,7 +89,7 @@ def check_statistics(randomizer: Randomizer, noise: Noise, honest: Randomizer | 
     n = max(100_000, clients_for_variance(singles.ravel(), law.ravel()))
     values = np.random.default_rng(8).choice(held, n, p=shares)
     cells = randomizer.cells_of(public_coins(stream_key("coins", 7, 1), 0, n))
-    reports = randomizer.respond(values, noise.words(1, 0, n, 64 if randomizer.word_bits > 32 else 32), cells)
+    reports = randomizer.respond(values, randomizer.draw(noise, Draw(1), 0, n), cells)
     drawn = conformance.single_estimates(randomizer)[:, :, 0][cells.astype(np.int64), reports.astype(np.int64)]
     assert abs(drawn.mean() - mean) <= deviation(singles.ravel(), law.ravel(), n), f"{randomizer.name}: mean {drawn.mean()} for {mean}"
     empirical = float(((drawn - mean) ** 2).mean())
@@ -124,7 +124,7 @@ class Doubled(GRR):
     """Spends twice the declared epsilon."""
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_other", GRR(2 * self.epsilon, self.word_bits, k=self.k).other)
+        object.__setattr__(self, "_other", GRR(2 * self.epsilon, word_bits=self.word_bits, k=self.k).other)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Halved(BinaryRR):
     """Wastes half of its epsilon."""
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_flip", BinaryRR(self.epsilon / 2, self.word_bits).flip)
+        object.__setattr__(self, "_flip", BinaryRR(self.epsilon / 2, word_bits=self.word_bits).flip)
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,9 @@ class Forgetful(GRR):
 @pytest.mark.parametrize(
     ("twin", "check"),
     [
-        (RoundedAway(1.0), lambda twin: conformance.check_epsilon(twin, 1e-6)),
-        (Doubled(1.0, k=8), lambda twin: conformance.check_epsilon(twin, 1e-6)),
-        (Halved(1.0), lambda twin: conformance.check_epsilon(twin, 1e-6)),
+        (RoundedAway(1.0), lambda twin: conformance.check_loss(twin, 1e-6)),
+        (Doubled(1.0, k=8), lambda twin: conformance.check_loss(twin, 1e-6)),
+        (Halved(1.0), lambda twin: conformance.check_loss(twin, 1e-6)),
         (NotDebiased(1.0), conformance.check_estimate),
         (Overconfident(1.0, k=8), conformance.check_estimate),
         (OffByOne(1.0), conformance.check_boundaries),
@@ -229,7 +229,7 @@ class Forgetful(GRR):
         (Forgetful(1.0, k=8), conformance.check_parameters),
     ],
 )
-def test_wrong_twins_fail_the_check_made_for_them(twin: Randomizer, check: Callable[[Randomizer], None]) -> None:
+def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, check: Callable[[FiniteChannel], None]) -> None:
     """Each conformance check notices a randomizer that is wrong in its way, and the whole suite refuses it."""
     with pytest.raises(AssertionError):
         check(twin)
@@ -243,12 +243,12 @@ class RepeatedNoise:
 
     noise: Noise
 
-    def words(self, round: int, start: int, stop: int, bits: int) -> Words:
-        return np.repeat(self.noise.words(round, start // 2, (stop + 1) // 2, bits), 2)[: stop - start]
+    def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
+        return np.repeat(self.noise.words(which, start // 2, (stop + 1) // 2, bits), 2)[: stop - start]
 
 
 @pytest.mark.parametrize(("twin", "honest"), [(Doubled(1.0, k=8), GRR(1.0, k=8)), (NotDebiased(1.0), BinaryRR(1.0)), (OffByOneSymbol(1.0, k=8), GRR(1.0, k=8))])
-def test_wrong_twins_fail_the_statistics(twin: Randomizer, honest: Randomizer) -> None:
+def test_wrong_twins_fail_the_statistics(twin: FiniteChannel, honest: FiniteChannel) -> None:
     """A doubled epsilon, a missing debiasing and a wrong sampler show in simulation beside the honest closed forms."""
     check_statistics(honest, KeyedNoise(11))
     with pytest.raises(AssertionError):
@@ -256,7 +256,7 @@ def test_wrong_twins_fail_the_statistics(twin: Randomizer, honest: Randomizer) -
 
 
 @pytest.mark.parametrize("randomizer", [BinaryRR(1.0), GRR(0.5, k=3), Hadamard(1.0, k=8)])
-def test_correlated_coins_fail_the_statistics(randomizer: Randomizer) -> None:
+def test_correlated_coins_fail_the_statistics(randomizer: FiniteChannel) -> None:
     """Noise that two clients share keeps each mean and variance, and is noticed in the products of neighbours."""
     with pytest.raises(AssertionError, match="independent"):
         check_statistics(randomizer, RepeatedNoise(KeyedNoise(11)))
@@ -282,14 +282,15 @@ def test_discrete_laplace_is_unbiased_and_beats_unclamped_noise_everywhere(epsil
 def test_narrow_words_still_randomize(bits: int) -> None:
     """A randomizer named with narrow words flips as often as its thresholds say when a client answers from full-width noise."""
     n = 200_000
-    query = LocalQuery(Question("yes == 1"), BinaryRR(1.0, word_bits=bits), Cohort(0, n))
-    reports = respond(query, Records({"yes": np.ones(n, dtype=np.uint8)}), 0, KeyedNoise(3), 1, b"\0" * 16)
-    kept = 1 - query.randomizer.weight(np.array(0), np.array(1), np.array(0)) / query.randomizer.total
+    randomizer = BinaryRR(1.0, word_bits=bits)
+    query = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n))
+    reports = respond(query, Records({"yes": np.ones(n, dtype=np.uint8)}), 0, KeyedNoise(3), Draw(1), b"\0" * 16)
+    kept = 1 - randomizer.weight(np.array(0), np.array(1), np.array(0)) / randomizer.total
     assert abs(reports.mean() - kept) <= deviation(np.array([0.0, 1.0]), np.array([1 - kept, kept]), n)
 
 
 @pytest.mark.parametrize("make", [lambda: BinaryRR(0.01, word_bits=4), lambda: GRR(0.01, word_bits=8, k=64), lambda: OneBitMean(0.01, word_bits=8)])
-def test_words_too_narrow_to_tell_values_apart_are_refused(make: Callable[[], Randomizer]) -> None:
+def test_words_too_narrow_to_tell_values_apart_are_refused(make: Callable[[], FiniteChannel]) -> None:
     """A randomizer whose rounded thresholds carry no information says so instead of dividing by zero later."""
     with pytest.raises(InputError, match="too narrow"):
         make()
@@ -300,14 +301,14 @@ def test_exact_epsilon_refuses_what_it_cannot_verify() -> None:
     with pytest.raises(RefusedError, match="do not sum"):
         exact_epsilon(Leaky(1.0, k=8))
     with pytest.raises(RefusedError, match="claims epsilon 1 but its channel has 2"):
-        check_epsilon(Doubled(1.0, k=8))
+        check_loss(Doubled(1.0, k=8))
     with pytest.raises(RefusedError, match="claims epsilon"):
-        check_epsilon(RoundedAway(1.0))
+        check_loss(RoundedAway(1.0))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "MAX_ENTRIES", 1000)
         with pytest.raises(RefusedError, match="too large"):
             exact_epsilon(SignedHadamard(1.0, k=64))
-    check_epsilon(GRR(1.0, k=4096))
+    check_loss(GRR(1.0, k=4096))
 
 
 def test_the_registry_builds_by_name_and_refuses_the_rest() -> None:

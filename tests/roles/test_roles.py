@@ -1,17 +1,26 @@
 """Client and coordinator, joined in memory without a bus."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from clients.journal import MemoryStore
+from clients.role import ClientRole
 from local_dp.errors import WireError
+from local_dp.noise import Draw, KeyedNoise, SystemNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery, coin_key
 from local_dp.populations.table import Rows
+from local_dp.queries.tables import Category
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard
+from local_dp.records import Records
 from local_dp.wire import Ask, Refusal, Reply, Request, encode
-from server.role import Round
-from tests.support.builders import RUN, population_oracle, request, role, survey_query, yes_records
+from server.round import Round
+from tests.support.builders import RUN, SEED, population_oracle, request, role, survey_query, yes_records
 
 
 def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
@@ -26,7 +35,7 @@ def test_roles_agree_with_the_population() -> None:
     query = survey_query(1000)
     oracle = population_oracle(Rows(records))
     (expected,) = oracle.answer((query,))
-    round = Round(RUN, 1, (query,), _coin_key(oracle.coin_seed))
+    round = Round(RUN, 1, (query,), SEED)
     for start, stop in ((0, 300), (300, 1000)):
         for answer in role(records.take(slice(start, stop)), start).handle(round.request()):
             assert isinstance(answer, Reply)
@@ -36,19 +45,13 @@ def test_roles_agree_with_the_population() -> None:
     assert round.digest() == oracle.rounds[0].digest
 
 
-def _coin_key(seed: int) -> bytes:
-    from local_dp.noise import stream_key
-
-    return stream_key("coins", seed, 1)
-
-
 def test_the_same_request_gets_the_same_bytes_once_charged() -> None:
     """A repeated request is answered with identical bytes and charged once, however often it comes."""
     member, asked = role(yes_records(5)), request(survey_query(5))
     first = [encode(answer) for answer in member.handle(asked)]
     for _ in range(1000):
         assert [encode(answer) for answer in member.handle(asked)] == first
-    assert member.ledger.max_spent == 1.0
+    assert member.store.ledger.max_spent == 1.0
 
 
 def test_another_request_under_the_same_round_is_refused() -> None:
@@ -56,13 +59,13 @@ def test_another_request_under_the_same_round_is_refused() -> None:
     member, asked = role(yes_records(5), budget=10.0), request(survey_query(5))
     member.handle(asked)
     changed = [
-        asked.model_copy(update={"coins": bytes(16)}),
+        asked.model_copy(update={"asks": (asked.asks[0].model_copy(update={"coins": bytes(16)}),)}),
         request(survey_query(4)),
         request(survey_query(5, randomizer=BinaryRR(0.5))),
         request(survey_query(5, randomizer=GRR(1.0, k=2))),
     ]
     assert [_refusal(member.handle(other)) for other in changed] == ["equivocation"] * 4
-    assert member.ledger.max_spent == 1.0
+    assert member.store.ledger.max_spent == 1.0
 
 
 def test_the_budget_is_checked_before_anything_is_sampled() -> None:
@@ -71,8 +74,8 @@ def test_the_budget_is_checked_before_anything_is_sampled() -> None:
     half = survey_query(5, randomizer=BinaryRR(0.5))
     codes = [member.handle(request(half, number=number))[0].kind for number in (1, 2, 3, 4)]
     assert codes == ["reply", "reply", "refusal", "refusal"]
-    assert member.ledger.max_spent == 1.0
-    assert member.journal.get(RUN, 3) is None
+    assert member.store.ledger.max_spent == 1.0
+    assert member.store.get(RUN, 3) is None
 
 
 def test_a_round_is_charged_whole_or_not_at_all() -> None:
@@ -109,7 +112,7 @@ def test_what_a_client_cannot_run_it_refuses(code: str) -> None:
     """An unknown randomizer or query, bad parameters or a column it does not have: a refusal with its code, uncharged."""
     member = role(yes_records(5))
     assert _refusal(member.handle(REFUSED[code])) == code
-    assert member.ledger.max_spent == 0
+    assert member.store.ledger.max_spent == 0
 
 
 @pytest.mark.parametrize("epsilon", HOSTILE_EPSILONS, ids=repr)
@@ -117,7 +120,7 @@ def test_hostile_epsilons_change_nothing(epsilon: Any) -> None:
     """An epsilon that is not a sensible number is refused, and the ledger does not move."""
     member = role(yes_records(5), budget=24.0)
     assert _refusal(member.handle(_asking(randomizer_params={"epsilon": epsilon}))) == "bad-parameters"
-    assert member.ledger.max_spent == 0
+    assert member.store.ledger.max_spent == 0
 
 
 def test_a_client_runs_only_what_its_own_list_allows() -> None:
@@ -127,13 +130,59 @@ def test_a_client_runs_only_what_its_own_list_allows() -> None:
     assert member.handle(request(survey_query(5, randomizer=GRR(1.0, k=2))))[0].kind == "reply"
 
 
-def test_two_questions_to_one_client_in_a_round_are_refused() -> None:
-    """Overlapping cohorts of one request get a refusal, uncharged."""
+def test_a_client_may_be_asked_several_things_at_once() -> None:
+    """Overlapping asks of one request are all answered, each with noise of its own, and their costs add up for each client."""
     member = role(yes_records(5), budget=2.0)
-    asked = request(survey_query(3))
-    twice = asked.model_copy(update={"asks": (*asked.asks, *request(survey_query(5, start=2)).asks)})
-    assert _refusal(member.handle(twice)) == "bad-request"
-    assert member.ledger.max_spent == 0
+    answers = member.handle(request(survey_query(3), survey_query(5, start=2), survey_query(2)))
+    assert [(answer.kind, answer.ask, answer.start, len(answer.reports)) for answer in answers if isinstance(answer, Reply)] == [
+        ("reply", 0, 0, 3), ("reply", 1, 2, 3), ("reply", 2, 0, 2),
+    ]  # fmt: skip
+    assert member.store.ledger.max_spent == 2.0
+    assert _refusal(role(yes_records(5), budget=1.9).handle(request(survey_query(3), survey_query(5, start=2)))) == "budget"
+
+
+def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
+    """The same question asked twice in one round is answered with independent noise: of 4,000 clients about half of the flips coincide with chance only."""
+    member = role(yes_records(4000, share=0.0), budget=2.0)
+    answers = member.handle(request(survey_query(4000), survey_query(4000)))
+    first, second = (np.frombuffer(answer.reports, dtype=np.uint8) for answer in answers if isinstance(answer, Reply))
+    flip = 1 / (1 + math.e)
+    assert abs(float((first & second).mean()) - flip**2) < 5 * math.sqrt(flip**2 / 4000)  # failure probability below 1e-6; the same noise gives flip
+
+
+def test_the_ledger_is_a_fold_over_commits() -> None:
+    """A store rebuilt from its commits has spent the same, answers a repeated request with the same bytes, and refuses what the old one refuses."""
+    member = role(yes_records(5), budget=1.0)
+    asked = [request(survey_query(5, randomizer=BinaryRR(0.4)), number=number) for number in (1, 2, 3)]
+    told = [member.handle(message) for message in asked]
+    assert isinstance(member.store, MemoryStore)
+    again = ClientRole("host-0", 0, yes_records(5), SystemNoise(), MemoryStore(1.0, member.store.commits))
+    assert again.store.ledger.max_spent == member.store.ledger.max_spent == 0.8
+    assert [again.handle(message) for message in asked] == told
+
+
+def test_a_memoised_answer_is_given_once() -> None:
+    """Under one label a client repeats its report in later rounds, also with the system's entropy, and pays once; another question under it is refused."""
+    for noise in (KeyedNoise(SEED), SystemNoise()):
+        member = ClientRole("host-0", 0, yes_records(300), noise, MemoryStore(1.0))
+        weekly = replace(survey_query(300), once="weekly")
+        replies = [member.handle(request(weekly, number=number)) for number in (1, 2, 3)]
+        reports = {reply.reports for (reply,) in replies if isinstance(reply, Reply)}
+        assert len(reports) == 1
+        assert member.store.ledger.max_spent == 1.0
+        other = replace(survey_query(300, randomizer=BinaryRR(0.5)), once="weekly")
+        assert _refusal(member.handle(request(other, number=4))) == "equivocation"
+        assert _refusal(member.handle(request(survey_query(300), number=5))) == "budget"
+
+
+def test_a_memoised_answer_under_other_coins_is_refused() -> None:
+    """The same label under another key of public coins would tell more of the record: two rows of one Hadamard report share their flip."""
+    member = role(Records({"x": np.arange(8)}), budget=2.0)
+    query = LocalQuery(Category("x", tuple("01234567")), Hadamard(1.0, k=8), Cohort(0, 8), "weekly")
+    assert member.handle(request(query))[0].kind == "reply"
+    other = request(query, number=2)
+    other = other.model_copy(update={"asks": (other.asks[0].model_copy(update={"coins": b"another key here"}),)})
+    assert _refusal(member.handle(other)) == "equivocation"
 
 
 def test_refusals_do_not_depend_on_the_record() -> None:
@@ -148,19 +197,20 @@ def test_refusals_do_not_depend_on_the_record() -> None:
 
 def test_a_report_counts_once() -> None:
     """Repeated reports are counted as duplicates, differing ones as conflicting, late ones as late; the first one stands."""
-    round = Round(RUN, 1, (survey_query(4),), bytes(16))
-    reply = Reply(run=RUN, round=1, member="m", start=0, width=1, reports=b"\x00\x01")
+    round = Round(RUN, 1, (survey_query(4),), SEED)
+    reply = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x00\x01")
     round.accept(reply)
     round.accept(reply)
     round.accept(reply.model_copy(update={"reports": b"\x01\x01"}))
     assert (round.counts.answered, round.counts.duplicate, round.counts.conflicting) == (2, 4, 1)
     round.close()
-    round.accept(Reply(run=RUN, round=1, member="m", start=2, width=1, reports=b"\x01"))
+    round.accept(Reply(run=RUN, round=1, member="m", ask=0, start=2, width=1, reports=b"\x01"))
     assert (round.counts.answered, round.counts.late, round.counts.missing) == (2, 1, 2)
     assert round.tallies()[0].counts.tolist() == [[1, 1]]
 
 
 BAD_REPLIES: dict[str, dict[str, Any]] = {
+    "another ask": {"ask": 1},
     "empty": {"reports": b""},
     "beyond the cohort": {"start": 3, "reports": b"\x00\x00"},
     "not asked": {"start": 9},
@@ -173,8 +223,8 @@ BAD_REPLIES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", BAD_REPLIES)
 def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
     """A reply with the wrong clients, width or symbols raises WireError and changes nothing."""
-    round = Round(RUN, 1, (survey_query(4),), bytes(16))
-    data: dict[str, Any] = {"run": RUN, "round": 1, "member": "m", "start": 0, "width": 1, "reports": b"\x00"}
+    round = Round(RUN, 1, (survey_query(4),), SEED)
+    data: dict[str, Any] = {"run": RUN, "round": 1, "member": "m", "ask": 0, "start": 0, "width": 1, "reports": b"\x00"}
     with pytest.raises(WireError):
         round.accept(Reply.model_validate(data | BAD_REPLIES[name]))
     assert (round.counts.answered, round.outstanding) == (0, 4)
@@ -182,8 +232,8 @@ def test_replies_that_do_not_fit_are_rejected(name: str) -> None:
 
 def test_refusals_are_counted_unless_answered() -> None:
     """A member that refuses is not waited for; clients that answered before stay answered."""
-    round = Round(RUN, 1, (survey_query(4),), bytes(16))
-    round.accept(Reply(run=RUN, round=1, member="m", start=0, width=1, reports=b"\x00"))
+    round = Round(RUN, 1, (survey_query(4),), SEED)
+    round.accept(Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x00"))
     round.refuse(Refusal(run=RUN, round=1, member="m", start=0, stop=3, code="budget", text="spent"))
     assert round.outstanding == 1
     round.close()
@@ -200,5 +250,6 @@ def test_a_request_names_its_randomizer_as_data() -> None:
             randomizer_params={"epsilon": 1.0, "word_bits": 32},
             start=0,
             stop=9,
+            coins=coin_key(SEED, Draw(1)),
         ),
     )

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from clients.journal import MemoryJournal
+from clients.journal import MemoryStore
 from clients.member import HOSTS, client_group, filters, serve
-from clients.role import ClientRole
+from clients.role import ClientRole, Policy
 from local_dp.bus.memory import MemoryBroker
 from local_dp.interaction import Algorithm, run, run_async
-from local_dp.ledger import Ledger
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
@@ -24,7 +23,7 @@ from local_dp.tallies import Tally
 from local_dp.wire import Request
 from server import remote
 from server.remote import RemoteOracle
-from server.role import Round
+from server.round import Round
 from tests.support.virtual_time import run_virtually
 
 SEED = 20080402
@@ -43,12 +42,12 @@ def survey_query(stop: int, start: int = 0, randomizer: Randomizer | None = None
 
 def request(*queries: LocalQuery, number: int = 1, run: str = RUN) -> Request:
     """The request of a round that asks these queries."""
-    return Round(run, number, queries, bytes(range(16))).request()
+    return Round(run, number, queries, SEED).request()
 
 
 def role(records: Records, start: int = 0, budget: float = 1.0, member: str = "host-0", allowed: frozenset[str] | None = None) -> ClientRole:
     """A client role with keyed noise."""
-    return ClientRole(member, start, records, KeyedNoise(SEED), Ledger(budget), MemoryJournal(), allowed)
+    return ClientRole(member, start, records, KeyedNoise(SEED), MemoryStore(budget), Policy(allowed))
 
 
 def population_oracle(population: Population, budget: float = 1.0) -> PopulationOracle:

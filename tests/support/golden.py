@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.domains import Domain, Parameter
-from local_dp.noise import KeyedNoise, public_coins, stream_key
+from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.base import Query
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -32,7 +32,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),
-    Reply(run="r", round=1, member="client-7", start=7, width=1, reports=b"\x01"),
+    Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01"),
     Refusal(run="r", round=2, member="host-0", start=0, stop=5, code="budget", text="spent"),
     Hello(run="r", member="host-0", start=0, stop=5),
     Gone(run="r", member="host-0"),
@@ -60,7 +60,7 @@ class Held(Query):
 def words() -> dict[str, list[str]]:
     """The 32-bit and the 64-bit word of some clients, by (seed, round, client)."""
     return {
-        f"{seed} {round} {client}": [KeyedNoise(seed).words(round, client, client + 1, bits).tobytes().hex() for bits in (32, 64)]
+        f"{seed} {round} {client}": [KeyedNoise(seed).words(Draw(round), client, client + 1, bits).tobytes().hex() for bits in (32, 64)]
         for seed, round, client in WORDS
     }
 
@@ -77,7 +77,7 @@ def reports(name: str) -> str:
     domain = randomizer.domain
     held = Records({"value": np.arange(CLIENTS) % domain.size + domain.low})
     query = LocalQuery(Held(domain), randomizer, Cohort(0, CLIENTS))
-    given = respond(query, held, 0, KeyedNoise(1), 1, stream_key("coins", 1, 1))
+    given = respond(query, held, 0, KeyedNoise(1), Draw(1), stream_key("coins", 1, 1))
     return given.astype(randomizer.report_dtype).tobytes().hex()
 
 

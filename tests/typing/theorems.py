@@ -27,7 +27,7 @@ def lni_equals_nasq(lni: LNI, nasq: NASQ) -> tuple[NASQ, LNI, NASQ]:
     assert_type(sq_from_local_by_table(lni, 0.1, 1), Nonadaptive[StatisticalQuery, float, str])
     assert_type(boolean_from_real(nasq), Nonadaptive[StatisticalQuery, float, str])
     assert_type(one_random_query(nasq, 1.0, 100, 1), Nonadaptive[LocalQuery, Tally, str])
-    assert_type(split_budget(nasq, 1.0, 100, 2), Adaptive[LocalQuery, Tally, str])  # a client answers several times, one round each
+    assert_type(split_budget(nasq, 1.0, 100, 2), Nonadaptive[LocalQuery, Tally, str])  # a client answers several things, all fixed beforehand
     return sq_from_local(lni, 0.1, 8, 1), local_from_sq(nasq, 1.0, tight_clients(1.0, 0.05)), boolean_from_real(nasq)
 
 

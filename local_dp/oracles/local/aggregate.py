@@ -2,35 +2,45 @@
 
 import numpy as np
 
-from local_dp.ledger import Ledger
-from local_dp.oracles.local.asked import LocalQuery, RoundSummary, charges_of, check_disjoint, round_summary
+from local_dp.errors import RefusedError
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.base import LocalOracle
 from local_dp.populations.base import Population
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 
 
-class AggregateOracle:
+class AggregateOracle(LocalOracle):
     """Draws each tally from its law: exact in distribution, at a cost that does not depend on n where the population knows its own law.
 
-    Exact for protocols that ask each synthetic client once; one that is asked twice draws a fresh record.
+    A synthetic client's record exists only while it is asked, so whoever would ask it again is refused; the rows of a table stay what they are.
     """
 
     def __init__(self, population: Population, generator: np.random.Generator, budget: float) -> None:
+        super().__init__(budget)
         self.population = population
         self.generator = generator
-        self.ledger = Ledger(budget)
-        self.rounds: list[RoundSummary] = []
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        """The tally of each query's cohort. Raises RefusedError("budget") before anything is sampled."""
-        check_disjoint(queries)
-        self.ledger.charge_all("run", charges_of(queries))
-        tallies = tuple(self._draw(query) for query in queries)
-        self.rounds.append(round_summary(queries, sum(tally.n for tally in tallies), None))
+        """The tally of each query's cohort. Raises RefusedError("budget", "asked-twice" or "no-law") before anything is sampled."""
+        channels = [_channel(query) for query in queries]
+        if not self.population.remembers:
+            self.refuse_repeats(queries)
+        self.begin(queries)
+        tallies = tuple(self._draw(query, channel) for query, channel in zip(queries, channels, strict=True))
+        self.finish(queries, sum(tally.n for tally in tallies), None)
         return tallies
 
-    def _draw(self, query: LocalQuery) -> Tally:
-        law = self.population.tally_law(query.query, query.randomizer)
+    def _draw(self, query: LocalQuery, channel: FiniteChannel) -> Tally:
+        law = self.population.tally_law(query.query, channel)
         if law is not None:
             return Tally(self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape))
         counts = self.population.value_counts(query.query, query.cohort.start, query.cohort.stop, self.generator)
-        return query.randomizer.draw_tally(counts, self.generator)
+        return channel.draw_tally(counts, self.generator)
+
+
+def _channel(query: LocalQuery) -> FiniteChannel:
+    if not isinstance(query.randomizer, FiniteChannel) or query.once:
+        what = "memoised answers" if query.once else f"{query.randomizer.name!r}"
+        raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
+    return query.randomizer

@@ -1,5 +1,6 @@
-"""What a local oracle is asked, and how a client answers: record -> value -> report."""
+"""What a local oracle is asked, and how a client answers: record -> value -> report. Every tier's clients answer through `respond`."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -9,13 +10,14 @@ import numpy as np
 
 from local_dp.arrays import Bools, Words
 from local_dp.errors import InputError
-from local_dp.loss import NANO
-from local_dp.noise import Noise, public_coins
+from local_dp.ledger import Charge
+from local_dp.noise import Draw, Noise, public_coins
 from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
-from local_dp.records import Records
+from local_dp.records import Records, chunks
 
 CHUNK = 1 << 16  # clients at a time: the arrays of a chunk stay in cache, and a digest is over chunks of this size
+ONCE = r"^[A-Za-z0-9_.-]{0,64}$"
 
 
 @dataclass(frozen=True, order=True)
@@ -35,64 +37,66 @@ class Cohort:
 
 @dataclass(frozen=True)
 class LocalQuery:
-    """LR_z(i, R) for every client i of a cohort: evaluate `query` on the record, randomize the value with `randomizer`."""
+    """LR_z(i, R) for every client i of a cohort: evaluate `query` on the record, randomize the value with `randomizer`.
+
+    A round may ask one client several things that were fixed beforehand (KLNRS Definition 4.4): each has its own randomness, and their losses add up.
+    With a label in `once`, the answer is memoised: whoever is asked the same under that label in a later round repeats the report and pays nothing more.
+    """
 
     query: Query
     randomizer: Randomizer
     cohort: Cohort
+    once: str = ""
 
     def __post_init__(self) -> None:
         if self.query.domain != self.randomizer.domain:
             raise InputError(
                 f"query {self.query.name!r} has values in {self.query.domain}, but randomizer {self.randomizer.name!r} takes {self.randomizer.domain}"
             )
+        if not re.match(ONCE, self.once):
+            raise InputError(f"the label of a memoised answer is {self.once!r}; give at most 64 letters, digits, '.', '_' or '-'")
 
+    def restricted(self, start: int, stop: int) -> "LocalQuery":
+        """The same ask, of the clients start..stop only."""
+        return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.once)
 
-@dataclass(frozen=True)
-class RoundSummary:
-    """What happened in one round, however it was run."""
-
-    n: int
-    epsilon: float
-    bits_per_client: int
-    digest: str | None
-
-
-def round_summary(queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> RoundSummary:
-    """The summary of a round of these queries in which n clients were counted."""
-    dearest = max(query.randomizer.nano for query in queries) / NANO
-    return RoundSummary(n, dearest, max(query.randomizer.bits for query in queries), digest)
+    def charge(self, coins: bytes = b"") -> Charge:
+        """What it costs whom. A memoised answer is paid for once, and stands for one query, one randomizer and one key of public coins."""
+        what = b""
+        if self.once:
+            named = (self.query.name, self.query.params(), self.randomizer.name, self.randomizer.params(), coins)
+            what = blake2b(repr(named).encode(), digest_size=16).digest()
+        return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.once, what)
 
 
 def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:
-    """A client answers one question a round: raises InputError where two cohorts of the round meet."""
+    """Raises InputError where two cohorts of the round meet: for what is exact only when every client is asked one thing."""
     cohorts = sorted(query.cohort for query in queries)
     for first, second in pairwise(cohorts):
         if second.start < first.stop:
-            raise InputError(f"two queries of one round ask client {second.start}; give them disjoint cohorts or two rounds")
+            raise InputError(f"two queries of one round ask client {second.start}; give them disjoint cohorts")
 
 
-def charges_of(queries: Sequence[LocalQuery]) -> list[tuple[int, int, int]]:
-    """What a round of these queries costs whom: (start, stop, nano-nats) each."""
-    return [(query.cohort.start, query.cohort.stop, query.randomizer.nano) for query in queries]
+def coin_key(seed: int, which: Draw) -> bytes:
+    """The key of the public coins of one ask, from the server's coin seed."""
+    return which.key("coins", seed)
 
 
-def respond(query: LocalQuery, records: Records, start: int, noise: Noise, round: int, coin_key: bytes) -> Words:
-    """The reports of the clients start..start + len(records): record -> value -> report. Every tier's clients answer through this function."""
-    randomizer, stop = query.randomizer, start + len(records)
-    values = query.query.values(records)
-    width = 64 if randomizer.word_bits > 32 else 32
-    words = noise.words(round, start, stop, width)
-    if randomizer.word_bits < width:  # a narrow randomizer reads its word's leading bits: a longer word would never fall below its thresholds
-        words = words >> words.dtype.type(width - randomizer.word_bits)
-    return randomizer.respond(values, words, cells_of(randomizer, coin_key, start, stop))
+def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes) -> Words:
+    """The reports of the clients start..start + len(records): record -> value -> report."""
+    randomizer, values = query.randomizer, query.query.values(records)
+    batches = []
+    for first, last in chunks(start, start + len(records), max(1, CHUNK // randomizer.words)):  # as many words at a time as a chunk has
+        words = randomizer.draw(noise, which, first, last)
+        batches.append(randomizer.respond(values[first - start : last - start], words, cells_of(randomizer, coins, first, last)))
+    return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
 
-def cells_of(randomizer: Randomizer, coin_key: bytes, start: int, stop: int) -> Words:
-    """The public-coin cells of the clients start..stop; no coin is drawn for a randomizer that uses none."""
-    if randomizer.cells == 1:
+def cells_of(randomizer: Randomizer, coins: bytes, start: int, stop: int) -> Words:
+    """What the randomizer uses of the public coins of the clients start..stop; no coin is drawn for one that uses none."""
+    if not randomizer.uses_coins:
         return np.zeros(1, dtype=np.uint8)
-    return randomizer.cells_of(public_coins(coin_key, start, stop))
+    return randomizer.cells_of(public_coins(coins, start, stop))
 
 
 def chunk_digest(reports: Words, answered: Bools | None = None) -> bytes:
@@ -102,6 +106,6 @@ def chunk_digest(reports: Words, answered: Bools | None = None) -> bytes:
     return blake2b(np.packbits(answered).tobytes() + reports[answered].tobytes(), digest_size=16).digest()
 
 
-def round_digest(parts: list[bytes]) -> str:
+def round_digest(parts: Sequence[bytes]) -> str:
     """The digest of a round: equal for two runs if and only if every report of every client is (up to a collision)."""
     return blake2b(b"".join(parts), digest_size=16).hexdigest()

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from local_dp.draws import Draws
-from local_dp.ledger import Ledger
+from local_dp.ledger import Charge, Ledger
 from local_dp.loss import NANO, nano_epsilon, split_epsilon
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.base import Population
@@ -44,7 +44,7 @@ class CuratedOracle:
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
         """The noisy means, on the [-1, 1] scale, clipped to it. Raises RefusedError("budget") before anything is drawn."""
         if queries:
-            self._ledger.charge("curator", 0, 1, self._each * len(queries))  # all records spend alike: one entry stands for all
+            self._ledger.charge("curator", [Charge(0, 1, self._each * len(queries))])  # all records spend alike: one entry stands for all
         self.rounds += 1
         self.queries += len(queries)
         return tuple(self._answer(query) for query in queries)

@@ -7,13 +7,13 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.domains import Domain, symbols
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
-class CoinRR(Randomizer):
+class CoinRR(FiniteChannel):
     """Answers truthfully with some probability, and otherwise what a fair coin says: Warner's survey as it is told in class."""
 
     name: ClassVar[str] = "coin-rr"

@@ -1,0 +1,127 @@
+"""Finite channels: randomizers that are a table of integer weights, the common case, enumerated exactly."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Bools, Floats, Ints, Words
+from local_dp.errors import InputError
+from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.tallies import Tally
+
+MAX_CACHED = 1024  # entries of a law that is worth keeping
+SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
+
+
+@dataclass(frozen=True)
+class FiniteChannel(Randomizer):
+    """A randomizer with finite values, finite reports 0..alphabet-1 and integer thresholds.
+
+    For every public coin cell c, report w and values u, u': weight(w, u, c) <= e^epsilon weight(w, u', c), where weights over 2^word_bits are the exact
+    probabilities of the sampler.
+    """
+
+    evidence: ClassVar[Evidence] = "enumerated"
+
+    @property
+    def total(self) -> int:
+        """2^word_bits, the weight of certainty."""
+        return 1 << self.word_bits
+
+    @property
+    @abstractmethod
+    def alphabet(self) -> int:
+        """The number of possible reports, 0..alphabet-1."""
+
+    @property
+    def cells(self) -> int:
+        """The number of public-coin cells, a power of two; 1 when no public coin is used."""
+        return 1
+
+    @property
+    def uses_coins(self) -> bool:
+        return self.cells > 1
+
+    @abstractmethod
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        """2^word_bits Pr[report | value, cell] as whole numbers, elementwise under broadcasting."""
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
+        """The narrowest unsigned whole number that holds a report."""
+        return np.dtype("u1" if self.alphabet <= 1 << 8 else "<u2" if self.alphabet <= 1 << 16 else "<u4")
+
+    @property
+    def bits(self) -> int:
+        return max(1, (self.alphabet - 1).bit_length())
+
+    def possible(self, reports: Words) -> Bools:
+        inside: Bools = reports < self.alphabet
+        return inside
+
+    def cells_of(self, coins: Words) -> Words:
+        """The cell of each 64-bit public coin."""
+        if self.cells <= 1 << 16:
+            return coins.astype(np.uint16) & np.uint16(self.cells - 1)  # the narrow type is what makes this fast
+        return coins & np.uint64(self.cells - 1)
+
+    def empty(self) -> Tally:
+        """The tally of no reports."""
+        return Tally(np.zeros((self.cells, self.alphabet), dtype=np.int64))
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        """The tally of `reports`. O(n + cells * alphabet)."""
+        index = reports.astype(np.int64, copy=False)
+        if self.cells > 1:
+            index = index + cells.astype(np.int64, copy=False) * self.alphabet
+        counts = np.bincount(index, minlength=self.cells * self.alphabet)
+        return Tally(counts.reshape(self.cells, self.alphabet))
+
+    def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
+        """ln Pr[report | value, cell], elementwise under broadcasting; -inf where impossible."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.weight(reports, values, cells).astype(np.float64)) - self.word_bits * math.log(2)
+
+    def channel(self, cell: int = 0) -> Words:
+        """The whole channel of one cell: integer weights, shape (domain size, alphabet), every row summing to 2^word_bits."""
+        reports = np.arange(self.alphabet, dtype=np.int64)
+        return self.weight(reports[None, :], self.domain.values()[:, None], np.array([[cell]]))
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        """A tally with the law of respond-then-tally for a cohort holding `value_counts[v]` clients of value v; cost independent of n.
+
+        Given the values, reports are independent, so each value's reports are multinomial over (cell, report).
+        """
+        counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
+        law_of = _cached_law if len(counts) <= MAX_CACHED else _report_law
+        for value, count in value_counts.items():
+            counts += generator.multinomial(count, law_of(self, value))
+        return Tally(counts.reshape(self.cells, self.alphabet))
+
+
+def too_narrow(randomizer: FiniteChannel) -> InputError:
+    """The error of a randomizer whose thresholds, rounded to `word_bits`, leave no difference between its values."""
+    return InputError(f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon {randomizer.epsilon!r}; leave word_bits out")
+
+
+def _report_law(randomizer: FiniteChannel, value: int) -> Floats:
+    """Pr[cell, report] of a client that holds `value`, flattened, shape (cells * alphabet,)."""
+    cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
+    reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
+    law = np.exp(randomizer.log_probability(reports, np.array([[value]]), cells)).ravel() / randomizer.cells
+    law /= law.sum()
+    return law
+
+
+_cached_law = lru_cache(maxsize=4096)(_report_law)  # a search draws thousands of tallies from the same few laws
+
+
+def ceil_fraction(value: Fraction) -> int:
+    """The least whole number that is not below `value`."""
+    return -(-value.numerator // value.denominator)

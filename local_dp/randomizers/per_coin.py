@@ -1,0 +1,51 @@
+"""Randomizers that a whole public coin encodes before a small channel randomizes: private whatever the coin says."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Bools, Ints, Words
+from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.finite import FiniteChannel
+
+
+@dataclass(frozen=True)
+class PerCoin(Randomizer):
+    """Encodes the value by the client's 64-bit public coin, say as its hash under that seed, and randomizes the code by `inner`.
+
+    A subclass gives `inner` and `encode`, keeps a tally and estimates from it. Privacy: for every coin the report is one of `inner`'s, so the loss is at
+    most that of `inner`, which is enumerated; codes are clipped to the domain of `inner`, so no coin can do more.
+    """
+
+    evidence: ClassVar[Evidence] = "per coin"
+
+    @cached_property
+    @abstractmethod
+    def inner(self) -> FiniteChannel:
+        """The channel of the codes; it uses no coin."""
+
+    @abstractmethod
+    def encode(self, values: Ints, coins: Words) -> Ints:
+        """The code of each value under each coin, elementwise under broadcasting."""
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.generic]":
+        return self.inner.report_dtype
+
+    @property
+    def bits(self) -> int:
+        return self.inner.bits
+
+    @property
+    def uses_coins(self) -> bool:
+        return True
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        codes = self.inner.domain.clip(self.encode(values, cells))
+        return self.inner.respond(codes, words, np.zeros(1, dtype=np.uint8))
+
+    def possible(self, reports: Words) -> Bools:
+        return self.inner.possible(reports)

@@ -1,0 +1,201 @@
+"""One round, sans I/O: who was asked what, who answered, what is missing."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from local_dp.arrays import Bools, Words
+from local_dp.errors import WireError
+from local_dp.noise import Draw
+from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
+from local_dp.records import chunks
+from local_dp.tallies import Tally
+from local_dp.wire import Ask, Refusal, Reply, Request, Span
+
+
+@dataclass
+class Turnout:
+    """How the reports of a run or of a round fared; a client that is asked three things owes three.
+
+    A late report is one that came after its round had closed; it is not counted in the estimate.
+    """
+
+    asked: int = 0
+    answered: int = 0
+    refused: int = 0
+    late: int = 0
+    duplicate: int = 0
+    conflicting: int = 0
+    missing: int = 0
+
+    def __add__(self, other: "Turnout") -> "Turnout":
+        return Turnout(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+@dataclass
+class Part:
+    """One ask of the round and what its cohort has sent: a report counts once, the first one. Reports are kept as the bytes that came."""
+
+    query: LocalQuery
+    coins: bytes
+    reports: Words = field(init=False)
+    answered: Bools = field(init=False)
+    refused: Bools = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = len(self.query.cohort)
+        self.reports = np.zeros((size, self.query.randomizer.report_dtype.itemsize), dtype=np.uint8)
+        self.answered = np.zeros(size, dtype=np.bool_)
+        self.refused = np.zeros(size, dtype=np.bool_)
+
+    def window(self, start: int, stop: int) -> slice | None:
+        """The clients start..stop as positions in this cohort, or None if none of them is in it."""
+        first = self.query.cohort.start
+        low, high = max(start, first), min(stop, self.query.cohort.stop)
+        return slice(low - first, high - first) if low < high else None
+
+    def waiting(self, window: slice) -> Bools:
+        """Which of these positions have neither answered nor refused."""
+        waiting: Bools = ~(self.answered[window] | self.refused[window])
+        return waiting
+
+    def ask(self) -> Ask:
+        """The ask as data."""
+        query, randomizer = self.query.query, self.query.randomizer
+        return Ask(
+            query=query.name,
+            query_params=query.params(),
+            randomizer=randomizer.name,
+            randomizer_params=randomizer.params(),
+            start=self.query.cohort.start,
+            stop=self.query.cohort.stop,
+            coins=self.coins,
+            once=self.query.once,
+        )
+
+    def decoded(self, window: slice) -> Words:
+        """The reports of these positions."""
+        reports: Words = np.frombuffer(self.reports[window].tobytes(), dtype=self.query.randomizer.report_dtype)
+        return reports
+
+    def chunks(self) -> list[tuple[int, int, slice]]:
+        """The cohort in the chunks that digests are made of: first client, one past the last, positions."""
+        first = self.query.cohort.start
+        return [(start, stop, slice(start - first, stop - first)) for start, stop in chunks(first, self.query.cohort.stop, CHUNK)]
+
+    def tally(self) -> Tally:
+        """The tally of the reports that came."""
+        randomizer, tally = self.query.randomizer, self.query.randomizer.empty()
+        for start, stop, window in self.chunks():
+            answered = self.answered[window]
+            cells = cells_of(randomizer, self.coins, start, stop)
+            tally += randomizer.tally(self.decoded(window)[answered], cells[answered] if randomizer.uses_coins else cells)
+        return tally
+
+    def digests(self) -> list[bytes]:
+        """The digest of each chunk."""
+        return [chunk_digest(self.decoded(window), self.answered[window]) for _, _, window in self.chunks()]
+
+
+class Round:
+    """Collects the replies of one round until everybody has answered, refused or gone, or the deadline passes."""
+
+    def __init__(self, run: str, number: int, queries: tuple[LocalQuery, ...], coin_seed: int) -> None:
+        self.run = run
+        self.number = number
+        self.parts = [Part(query, coin_key(coin_seed, Draw(number, ask, query.once))) for ask, query in enumerate(queries)]
+        self.counts = Turnout(asked=sum(len(query.cohort) for query in queries))
+        self.refusals: dict[str, str] = {}
+        self.closed = False
+        self.outstanding = self.counts.asked  # reports that have neither come nor been refused
+
+    def request(self, missing: tuple[Span, ...] = ()) -> Request:
+        """The round's one request, as data; with `missing`, addressed once more to the clients that have not answered."""
+        return Request(run=self.run, round=self.number, asks=tuple(part.ask() for part in self.parts), missing=missing)
+
+    def accept(self, reply: Reply) -> None:
+        """Counts a reply's reports: the new ones, the repeated ones, the late ones. Raises WireError if it does not fit the round."""
+        part = self.parts[reply.ask] if reply.ask < len(self.parts) else None
+        count, rest = divmod(len(reply.reports), reply.width)
+        start, stop = reply.start, reply.start + count
+        if part is None or rest or not part.query.cohort.start <= start < stop <= part.query.cohort.stop:
+            raise WireError(f"{len(reply.reports)} bytes of {reply.width}-byte reports to ask {reply.ask} by the clients {start}..{stop}, who owe none")
+        randomizer = part.query.randomizer
+        if reply.width != randomizer.report_dtype.itemsize:
+            raise WireError(f"reports of {reply.width} bytes where {randomizer.name} makes {randomizer.report_dtype.itemsize}")
+        if not bool(randomizer.possible(np.frombuffer(reply.reports, dtype=randomizer.report_dtype)).all()):
+            raise WireError(f"a report that no client of {randomizer.name} could have made")
+        self._count(part, start, stop, np.frombuffer(reply.reports, dtype=np.uint8).reshape(count, reply.width))
+
+    def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
+        window = part.window(start, stop)
+        assert window is not None
+        known = part.answered[window]
+        again = int(known.sum())
+        if again:
+            self.counts.duplicate += again
+            self.counts.conflicting += int((part.reports[window][known] != reports[known]).any(axis=1).sum())
+        if self.closed:
+            self.counts.late += len(reports) - again
+            return
+        self.outstanding -= int(part.waiting(window).sum())
+        part.reports[window] = np.where(known[:, None], part.reports[window], reports)
+        self.counts.answered += len(reports) - again
+        part.answered[window] = True
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Counts what the clients of a refusal were asked as refused, all of it."""
+        if self.closed:
+            return
+        self.refusals.setdefault(refusal.code, refusal.text)
+        for part in self.parts:
+            window = part.window(refusal.start, refusal.stop)
+            if window is not None:
+                self.outstanding -= int(part.waiting(window).sum())
+                part.refused[window] = True
+
+    def awaited(self, start: int, stop: int) -> list[Span]:
+        """The spans of clients among start..stop that owe a report, ascending and apart."""
+        spans = []
+        for part in self.parts:
+            window = part.window(start, stop)
+            if window is not None:
+                offset = part.query.cohort.start + int(window.start)
+                spans += [(offset + low, offset + high) for low, high in _runs(part.waiting(window))]
+        return joined(spans)
+
+    def is_awaited(self, start: int, stop: int) -> bool:
+        """Whether any client among start..stop owes a report."""
+        windows = ((part, part.window(start, stop)) for part in self.parts)
+        return any(window is not None and bool(part.waiting(window).any()) for part, window in windows)
+
+    def close(self) -> None:
+        """No report counts any more."""
+        self.closed = True
+        self.counts.refused = sum(int((part.refused & ~part.answered).sum()) for part in self.parts)
+        self.counts.missing = self.counts.asked - self.counts.answered - self.counts.refused
+
+    def tallies(self) -> tuple[Tally, ...]:
+        """The tally of each ask over the reports that came."""
+        return tuple(part.tally() for part in self.parts)
+
+    def digest(self) -> str:
+        """The digest of the round's reports, equal to the population tier's when all came and every report agrees."""
+        return round_digest([digest for part in self.parts for digest in part.digests()])
+
+
+def joined(spans: list[Span]) -> list[Span]:
+    """The spans sorted, those that meet or overlap made one."""
+    merged: list[Span] = []
+    for start, stop in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
+    return merged
+
+
+def _runs(flags: Bools) -> list[Span]:
+    """The maximal spans where `flags` is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return [(int(low), int(high)) for low, high in edges.reshape(-1, 2)]
