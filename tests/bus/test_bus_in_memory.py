@@ -23,6 +23,7 @@ from server.remote import RemoteOracle, filters
 from server.terms import Terms
 from server.waves import Wave, Waves
 from tests.support.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
+from tests.support.virtual_time import run_virtually
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
@@ -54,8 +55,8 @@ def test_nothing_is_lost_or_counted_twice_on_a_bad_bus() -> None:
 
 
 def test_the_outstanding_replies_are_limited() -> None:
-    """Of 1,000 members in groups of 250, at most 750 owe a reply at any time."""
-    population = Rows(yes_records(1000))
+    """Of 800 members in groups of 250, at most 750 owe a reply at any time."""
+    population = Rows(yes_records(800))
     seen: list[int] = []
     original = Waves.ask
 
@@ -66,8 +67,8 @@ def test_the_outstanding_replies_are_limited() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Waves, "ask", ask)
-        _, oracle = play_in_memory(_tally_of(1000), population, 1000, MemoryBroker(), as_processes=True)
-    assert oracle.counts.answered == 1000
+        _, oracle = play_in_memory(_tally_of(800), population, 800, MemoryBroker(), as_processes=True)
+    assert oracle.counts.answered == 800
     assert max(seen) == 750
 
 
@@ -107,7 +108,7 @@ def play_in_memory_with_allowed() -> None:
             for task in tasks:
                 task.cancel()
 
-    asyncio.run(play())
+    run_virtually(play())
 
 
 def test_members_that_are_gone_are_not_waited_for() -> None:
@@ -132,7 +133,7 @@ def test_members_that_are_gone_are_not_waited_for() -> None:
             for task in tasks:
                 task.cancel()
 
-    oracle = asyncio.run(play())
+    oracle = run_virtually(play())
     assert (oracle.coordinator.counts.answered, oracle.coordinator.counts.missing) == (5, 5)
 
 

@@ -25,8 +25,8 @@ from local_dp.randomizers.hadamard import Hadamard
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.testing.channels import law_of
-from tests.randomizers.test_randomizers import built_in
 from tests.support.builders import small
+from tests.support.randomizers import built_in
 
 ALPHA = 1e-6
 

@@ -28,6 +28,7 @@ from server.coordinator import Coordinator
 from server.remote import RemoteOracle
 from server.round import Round
 from server.terms import Terms
+from tests.support.virtual_time import run_virtually
 
 SEED = 20080402
 RUN = "test-run"
@@ -85,7 +86,7 @@ def play_in_memory(
     terms: Terms = PATIENT,
     as_processes: bool = False,
 ) -> tuple[Any, Coordinator]:
-    """A whole run over a bus in memory, the population shared out among `members`."""
+    """A whole run over a bus in memory and in virtual time, the population shared out among `members`."""
 
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
@@ -104,7 +105,7 @@ def play_in_memory(
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    return asyncio.run(play())
+    return run_virtually(play())
 
 
 def in_population(algorithm: Algorithm[LocalQuery, Tally, Any], population: Population) -> tuple[Any, list[str | None]]:
