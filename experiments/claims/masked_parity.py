@@ -264,7 +264,7 @@ def _order_check(found: Found) -> Check:
     return Check(
         "Each improvement of the two-round protocol saves clients, the intervals apart",
         steps[least] > 1,
-        f"list decoding against the printed protocol: {gains} times; the least step saves at least {steps[least]:.2f} times ({LABELS[least[1]]}, d = {least[0]})",
+        f"list decoding against the printed protocol: {gains}; the least step saves at least {steps[least]:.2f} times ({LABELS[least[1]]}, d = {least[0]})",
     )
 
 
