@@ -232,7 +232,7 @@ def _check_rates(sized: Measured) -> Check:
     inside = [low <= SUCCESS + 0.02 and high >= SUCCESS for low, high in (wilson(right, trials, DEPARTURE) for right, trials in run)]
     rates = [right / trials for right, trials in run]
     return Check(
-        "at the computed n each learner returns r in 90 % of runs (at most two points more, from whole n)",
+        f"at the computed n each learner returns r in 90 % of runs (at most two points more, from whole n), up to {DEPARTURE:g} standard errors",
         bool(run) and all(inside),
         f"{sum(inside)} of {len(inside)} sizes confirmed, {sum(trials for _, trials in run)} runs; rates from {min(rates):.3f} to {max(rates):.3f}",
     )

@@ -218,14 +218,14 @@ def rate(name: str, n: int, runs: int) -> tuple[float, float]:
     return wilson(exact_recovery(find_protocol(name).from_settings({"d": "16"}), 1.0, 1)(n, runs), runs, DEPARTURE)
 
 
-@pytest.mark.parametrize(("name", "runs"), [(LISTED, 400), (ONE_ROUND, 400), (CURATOR, 250)])
+@pytest.mark.parametrize(("name", "runs"), [(LISTED, 400), (ONE_ROUND, 400), (CURATOR, 160)])
 def test_readme_counts_succeed_as_often_as_they_say(name: str, runs: int) -> None:
-    """Each count of README's sentence succeeds in 90 % of the runs, within 99.99 %; seven eighths of it (65 for the curator's 74, once printed) do worse."""
+    """Each count of README's sentence succeeds in 90 % of the runs, within 99.99 %; the closed form once printed for the curator, 65, does not."""
     n = readme_counts()[name]
     low, high = rate(name, n, runs)
     assert low < 0.9 < high
     if name == CURATOR:
-        assert rate(name, 65, runs)[1] < 0.9
+        assert rate(name, 65, 120)[1] < 0.9
 
 
 @pytest.mark.slow
