@@ -163,7 +163,7 @@ def by_client(name: str, seed: int) -> dict[str, Any]:
         def succeeds(lesson: Lesson, population: Population) -> bool:
             return learned_within_alpha(protocol, lesson, population)
 
-        return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON, asked)
+        return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON, asked == clients)
 
     return cross_check(trial, seed, users=150, laws=300)
 

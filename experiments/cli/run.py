@@ -12,6 +12,7 @@ from experiments.tiers.execute import execute
 from experiments.tiers.outcome import as_data
 from experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.errors import InputError
+from server.terms import Terms
 
 
 def run(
@@ -39,7 +40,7 @@ def run(
     built, table = options.configured(protocol, records, question, column, settings, private)
     randomness = Randomness.choose(seed, private)
     population = options.population_of(built, table, clients, epsilon, randomness.seed)
-    chosen = Settings(built, population, epsilon, randomness, tier, hosts, broker, deadline, quorum, options.allowed_names(allow))
+    chosen = Settings(built, population, epsilon, randomness, tier, hosts, broker, Terms(deadline, quorum), options.allowed_names(allow))
     if plot is not None:
         check_plot(plot, built.name)
     with ProgressLines() as lines:

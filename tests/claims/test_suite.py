@@ -1,15 +1,12 @@
 """The experiments suite and interaction: real points, and verdicts that wrong measurements lose."""
 
 import json
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from experiments.claims.interaction import EXPERIMENT as INTERACTION
-from experiments.claims.interaction import INTERACTIVE
 from experiments.claims.suite import EXPERIMENT as SUITE
 from experiments.claims.suite_runs import control, outcome, records_needed
 from experiments.claims.suite_worst import finite_class
@@ -47,30 +44,14 @@ def suite_as_promised() -> Measured:
     return measured
 
 
-def interaction_as_promised() -> Measured:
-    """The same for the quick interaction: the interactive learners succeed everywhere, the others nowhere, and prefix sums as predicted."""
-    from experiments.claims.interaction import _predicted_gain
-
-    measured: Measured = []
-    for point in INTERACTION.points("quick"):
-        if point["part"] == "prefix":
-            gain = _predicted_gain(point["k"])
-            measured.append((point, {"together": [1.0, 1.01, 0.99], "apart": [gain, 1.01 * gain, 0.99 * gain]}))
-        else:
-            good = point["learner"] in INTERACTIVE or (point["d"] == 4 and point["learner"] != "averaging")
-            measured.append((point, {"errors": [[0.0 if good else 0.3] * point["trials"] for _ in point["grid"]]}))
-    return measured
-
-
 def shown(experiment: Experiment, measured: Measured) -> list[bool]:
     """Which checks the measurements show, after a journey through JSON."""
     return [check.shown for check in experiment.conclude(json.loads(json.dumps(measured)), "quick").checks]
 
 
-@pytest.mark.parametrize(("experiment", "measured"), [(SUITE, suite_as_promised()), (INTERACTION, interaction_as_promised())])
-def test_what_the_claim_says_is_shown(experiment: Experiment, measured: Measured) -> None:
+def test_what_the_claim_says_is_shown() -> None:
     """Measurements as the claim has them give the verdict "shown", with finite tables and figures."""
-    finding = experiment.conclude(measured, "quick")
+    finding = SUITE.conclude(suite_as_promised(), "quick")
     assert finding.verdict == "shown"
     assert all(len(row) == len(table.columns) for table in finding.tables for row in table.rows)
     curves = [curve for figure in finding.figures if isinstance(figure, Figure) for curve in figure.curves]
@@ -132,28 +113,6 @@ def test_too_many_queries_lose_the_suite() -> None:
     assert not shown(SUITE, survived)[5]
 
 
-@pytest.mark.parametrize(
-    ("learner", "error", "lost"),
-    [("rule by rule", 0.5, 0), ("degree 2", 0.0, 0), ("averaging", 0.05, 2), ("gradient descent", 0.5, 3)],
-)
-def test_wrong_learners_lose_the_interaction(learner: str, error: float, lost: int) -> None:
-    """Interactive learners that fail, or one-round ones that succeed, are not shown."""
-    measured = interaction_as_promised()
-    for point, measurement in measured:
-        if point.get("learner") == learner:
-            measurement["errors"] = [[error] * len(row) for row in measurement["errors"]]
-    assert not shown(INTERACTION, measured)[lost]
-
-
-def test_a_weak_mechanism_loses_the_interaction() -> None:
-    """Prefix sums at half the predicted gain fail both checks about them."""
-    measured = deepcopy(interaction_as_promised())
-    for point, measurement in measured:
-        if point["part"] == "prefix":
-            measurement["together"] = [2 * error for error in measurement["together"]]
-    assert shown(INTERACTION, measured)[-2:] == [False, False]
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_learners_keep_their_promise_in_the_suite(name: str) -> None:
     """In the worst case, of a sample and of local clients, at the proven tolerance, the error is at most alpha."""
@@ -208,10 +167,6 @@ def test_measurements_repeat() -> None:
     cheap: list[tuple[Experiment, Point]] = [
         (SUITE, {"part": "run", "task": "stumps", "oracle": "local clients", "slack": 1.0, "trials": 2}),
         (SUITE, {"part": "fewest", "task": "stumps", "trials": 30}),
-        (INTERACTION, {"part": "prefix", "k": 16, "trials": 20}),
-        (INTERACTION, {"part": "lists", "learner": "rule by rule", "d": 4, "grid": [200_000], "trials": 2}),
-        (INTERACTION, {"part": "lists", "learner": "degree 1", "d": 4, "grid": [200_000], "trials": 2}),
-        (INTERACTION, {"part": "lists", "learner": "gradient descent", "d": 2, "grid": [10_000], "trials": 2}),
     ]
     for experiment, point in cheap:
         once = experiment.measure(point, 7)

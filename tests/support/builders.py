@@ -24,11 +24,14 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.wire import Request
 from server import remote
+from server.coordinator import Coordinator
 from server.remote import RemoteOracle
 from server.round import Round
+from server.terms import Terms
 
 SEED = 20080402
 RUN = "test-run"
+PATIENT = Terms(deadline=20.0, quorum=1.0)
 SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own
     "learn-conjunctions": {"d": "3"},
     "learn-thresholds": {"bits": "3", "alpha": "0.3"},
@@ -79,14 +82,14 @@ def play_in_memory(
     population: Population,
     members: int,
     broker: MemoryBroker,
-    deadline: float = 20.0,
-    quorum: float = 1.0,
+    terms: Terms = PATIENT,
     as_processes: bool = False,
-) -> tuple[Any, RemoteOracle]:
+) -> tuple[Any, Coordinator]:
     """A whole run over a bus in memory, the population shared out among `members`."""
 
-    async def play() -> tuple[Any, RemoteOracle]:
-        oracle = RemoteOracle(broker.join(remote.filters(RUN)), RUN, population.size, SEED, 1.0, deadline, quorum)
+    async def play() -> tuple[Any, Coordinator]:
+        coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
+        oracle = RemoteOracle(broker.join(remote.filters(RUN)), coordinator)
         tasks = [asyncio.create_task(oracle.serve(1.0))]
         ends = [population.size * index // members for index in range(members + 1)]
         for index, (start, stop) in enumerate(pairwise(ends)):
@@ -94,8 +97,8 @@ def play_in_memory(
             member = role(population.batch(start, stop), start, member=f"member-{index}")
             tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, group)), RUN, group)))
         try:
-            await oracle.ready(5.0)
-            return await run_async(algorithm, oracle), oracle
+            await oracle.ready(20.0)
+            return await run_async(algorithm, oracle), coordinator
         finally:
             for task in tasks:
                 task.cancel()

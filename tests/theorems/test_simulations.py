@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.claims.local_to_sq import Counting, fixed_trials, two_questions, two_questions_law
+from experiments.claims.simulated_laws import Counting, two_questions, two_replies_law
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.simulations import density_error, draw_distance, enough_trials, relative_error
 from local_dp.domains import Domain, symbols
@@ -51,6 +51,16 @@ NUMBERS = Finite(Records({"v": np.array([0.0, 0.2, 0.5, 1.0])}), [0.1, 0.3, 0.4,
 
 def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
     return answers
+
+
+def fixed_trials(epsilon: float, draws: int) -> Nonadaptive[LocalQuery, Tally, int]:
+    """One round in which `draws` clients are asked x; the result counts the reported ones."""
+    return Nonadaptive((LocalQuery(X, BinaryRR(epsilon), Cohort(0, draws)),), lambda tallies: int(tallies[0].counts[0, 1]))
+
+
+def two_questions_law(epsilon: float) -> list[float]:
+    """The exact law of one transcript 00, 01, 10, 11."""
+    return two_replies_law({"epsilon": epsilon, "people": "correlated", "bias": "exact"})
 
 
 def _two_steps(first: float, second: float) -> Adaptive[StatisticalQuery, float, tuple[float, float]]:
@@ -199,7 +209,7 @@ def test_query_count_is_geometric() -> None:
             self.sizes.append(len(queries))
             return super().answer(queries)
 
-    assert run(sq_from_local(Adaptive(play), 0.01, 200, 5), Sizes(WORLD)) == n
+    assert run(sq_from_local(Adaptive(play), 0.01, 200, 5), Sizes(ExactOracle(WORLD))) == n
     sizes = np.array([*Sizes.sizes, 0])
     needed = sizes[:-1] - sizes[1:]
     accept = math.exp(-epsilon)

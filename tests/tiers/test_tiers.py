@@ -10,8 +10,11 @@ from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.registry import PROTOCOLS
+from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED, SMALL, small
+
+ALL = Terms(quorum=1.0)
 
 
 def run_tier(protocol: Protocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
@@ -34,7 +37,7 @@ def test_the_tiers_agree_bit_for_bit(name: str) -> None:
     assert None not in expected[1]
     others: tuple[tuple[Tier, int], ...] = (("processes", 1), ("hosts", 1), ("hosts", 3))
     for tier, hosts in others:
-        outcome = run_tier(protocol, clients, tier, hosts=hosts, quorum=1.0)
+        outcome = run_tier(protocol, clients, tier, hosts=hosts, terms=ALL)
         assert told(protocol, outcome) == expected, (tier, hosts)
         assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (population.counts.asked, population.counts.asked, 0)
 
@@ -48,7 +51,7 @@ def test_the_broker_makes_no_difference(name: str, tmp_path: Path) -> None:
     with mosquitto(tmp_path) as broker:
         tiers: tuple[Tier, ...] = ("processes", "hosts")
         for tier in tiers:
-            assert told(protocol, run_tier(protocol, 40, tier, broker=broker.url, quorum=1.0)) == expected
+            assert told(protocol, run_tier(protocol, 40, tier, broker=broker.url, terms=ALL)) == expected
 
 
 def test_another_seed_gives_other_reports() -> None:
