@@ -51,7 +51,7 @@ class Suite(Experiment):
                     {"part": "run", "task": name, "oracle": oracle, "slack": slack, "trials": (10 if full else 3) if oracle == "local clients" else 1}
                     for oracle in ("worst case", "local clients")
                 ]
-        points += [{"part": "fewest", "task": name, "trials": 1000 if full else 300} for name in tasks() if full or name in CHEAP]
+        points += [{"part": "fewest", "task": name, "trials": 600 if full else 300} for name in tasks() if full or name in CHEAP]
         points += [{"part": "users", "task": name} for name in CHECKED]
         points += [{"part": "control", "control": name, "oracle": oracle} for name in CONTROLS for oracle in ("exact", "worst case")]
         return points

@@ -27,7 +27,6 @@ from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.learned import Learned
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
-from local_dp.protocols.sgd import LocalSGD
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
 from local_dp.queries.base import Query
@@ -43,7 +42,6 @@ ALL: list[Protocol[Any]] = [
     Frequency(labels=("red", "green", "blue"), column="colour"),
     Mean(low=-10.0, high=30.0, p=0.001),
     StatisticalQueries(t=1),
-    LocalSGD(d=2, gamma=0.9, rounds=40),
     MaskedParityLearner(d=11, r=1234, a=1),
 ]
 
