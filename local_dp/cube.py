@@ -33,6 +33,17 @@ def bent_halves(d: int) -> tuple[int, int]:
     return half, (1 << half) - 1
 
 
+def bent_coset(x: Words, k: int, s: int) -> Ints:
+    """The inner-product bent function of x_0..x_{k-1}, k even, times the parity s of the other variables: +1 or -1 for every x."""
+    half, low = bent_halves(k)
+    return sign(parity(x & (x >> np.uint64(half)) & np.uint64(low))) * character(s << k, x)  # bit l is x_l x_{l + k/2}
+
+
+def bent_coset_coefficient(r: int, k: int, s: int) -> float:
+    """Its Walsh coefficient E[f(x) (-1)^<r, x>]: +-2^(-k/2) for the 2^k strings r that end in s, and 0 for all others."""
+    return (1 - 2 * bent_dual(k, r)) / 2.0 ** (k // 2) if r >> k == s else 0.0
+
+
 def walsh_hadamard(values: Floats) -> Floats:
     """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K)."""
     out = np.array(values, dtype=np.float64)

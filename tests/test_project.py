@@ -39,3 +39,10 @@ def test_no_source_file_is_too_long() -> None:
     assert sources
     long = {str(path.relative_to(ROOT)): lines for path in sources if (lines := len(path.read_text().splitlines())) > 400}
     assert long == {}
+
+
+def test_no_test_imports_another() -> None:
+    """What tests share lies in tests/support and tests/typing: a file of tests can be moved, renamed or run without any other."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        shared = re.findall(r"^\s*(?:from|import) (tests[\w.]*)", path.read_text(), re.MULTILINE)
+        assert all(module.startswith(("tests.support", "tests.typing")) for module in shared), f"{path.relative_to(ROOT)} imports {shared}"

@@ -8,80 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from experiments.claims.extremal import Accept, Tree, draw_laws, extremal_channel, mixture, random_law, within_draw_bound
+from experiments.claims.simulated_laws import law_check, law_points, law_rows, law_table, measure_law, measure_pair, pair_tolerance
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.bounds.simulations import conditional_draw_distance, draw_distance, miss_probability, relative_error
-from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.populations.finite import Finite
-from local_dp.queries.tables import Question
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.records import Records
-from local_dp.tallies import Tally
+from local_dp.bounds.simulations import conditional_draw_distance, draw_distance, relative_error
 from local_dp.theorems.rejection import acceptance, total_variation
-from local_dp.theorems.sq_from_local import sq_from_local
 
 Z = 4.0  # a two-sided normal interval that misses with probability 6e-5, so that a true claim is hardly ever called not shown
-TRIALS = 400  # candidates a draw: none of them is accepted with probability below 1e-8 for epsilon <= 3
-
-
-def _correlated(seed: int) -> Finite:
-    """Individuals with two bits x and y that agree in 80 % of cases."""
-    kinds = Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])})
-    return Finite(kinds, [0.4, 0.1, 0.1, 0.4], 1, seed)
-
-
-class Counting:
-    """Answers exactly, computes no answer twice, and counts every query."""
-
-    def __init__(self, population: Finite) -> None:
-        self.oracle = ExactOracle(population)
-        self.known: dict[StatisticalQuery, float] = {}
-        self.asked = 0
-
-    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        self.asked += len(queries)
-        new = tuple(query for query in dict.fromkeys(queries) if query not in self.known)
-        self.known |= zip(new, self.oracle.answer(new), strict=True)
-        return tuple(self.known[query] for query in queries)
-
-
-def two_questions(epsilon: float, draws: int, *, same: bool = True) -> Adaptive[LocalQuery, Tally, list[int]]:
-    """Each of `draws` clients is asked x; then, by its own reply, x or y. The result counts the transcripts 00, 01, 10, 11.
-
-    Each reply costs epsilon. `same` puts the second question to the same individual; without it, to another one: a wrong simulation of the first kind.
-    """
-    randomizer = BinaryRR(epsilon)
-
-    def play() -> Play[LocalQuery, Tally, list[int]]:
-        tallies = yield tuple(LocalQuery(Question("x == 1"), randomizer, Cohort(i, i + 1)) for i in range(draws))
-        first = [int(tally.counts[0, 1]) for tally in tallies]
-        shift = 0 if same else draws
-        tallies = yield tuple(
-            LocalQuery(Question("x == 1" if reply else "y == 1"), randomizer, Cohort(shift + i, shift + i + 1)) for i, reply in enumerate(first)
-        )
-        second = [int(tally.counts[0, 1]) for tally in tallies]
-        counts: list[int] = np.bincount([2 * a + b for a, b in zip(first, second, strict=True)], minlength=4).tolist()
-        return counts
-
-    return Adaptive(play)
-
-
-def two_questions_law(epsilon: float) -> list[float]:
-    """The exact law of one transcript 00, 01, 10, 11."""
-    keep = 1 / (1 + math.exp(-epsilon))
-    law = np.zeros((2, 2))
-    for (x, y), share in zip(((0, 0), (0, 1), (1, 0), (1, 1)), (0.4, 0.1, 0.1, 0.4), strict=True):
-        for a in (0, 1):
-            for b in (0, 1):
-                law[a, b] += share * (keep if a == x else 1 - keep) * (keep if b == (x if a else y) else 1 - keep)
-    return [float(p) for p in law.ravel()]
-
-
-def fixed_trials(epsilon: float, draws: int) -> Nonadaptive[LocalQuery, Tally, int]:
-    """One round in which `draws` clients are asked x; the result counts the reported ones."""
-    return Nonadaptive((LocalQuery(Question("x == 1"), BinaryRR(epsilon), Cohort(0, draws)),), lambda tallies: int(tallies[0].counts[0, 1]))
 
 
 @dataclass(frozen=True)
@@ -113,15 +45,15 @@ class LocalToSq(Experiment):
             for share in (0.0, 0.5, 0.95)
             for batch in range(10 if full else 1)
         ]
-        points += [{"kind": "queries", "epsilon": epsilon, "draws": 4000 if full else 1000} for epsilon in (0.25, 0.5, 1.0, 1.5, 2.0)]
-        points += [
-            {"kind": "fixed", "epsilon": 1.0, "draws": 4000 if full else 1500, "trials": trials} for trials in ((1, 2, 3, 5, 8, 12) if full else (1, 2, 4, 8))
-        ]
+        points += law_points(scale)
         return points
 
     def measure(self, point: Point, seed: int) -> Measurement:
-        measured: Measurement = {"draw": self._draw, "tree": self._tree, "queries": self._queries, "fixed": self._fixed}[point["kind"]](point, seed)
-        return measured
+        kinds = {"draw": self._draw, "tree": self._tree, "law": measure_law, "pair": self._pair}
+        return kinds[point["kind"]](point, seed)
+
+    def _pair(self, point: Point, seed: int) -> Measurement:
+        return measure_pair(point, seed, same=self.same)
 
     def _draw(self, point: Point, seed: int) -> Measurement:
         """Random channels with |Z| <= 6 and |W| <= 5, all sign patterns. `share` is the tolerance in units of the one where tau' = 1, or of 0.9."""
@@ -158,55 +90,37 @@ class LocalToSq(Experiment):
                 outside += distance > bound
         return {"tau": float(tau), "worst": float(worst), "bound": bound, "outside": outside, "patterns": patterns}
 
-    def _queries(self, point: Point, seed: int) -> Measurement:
-        """The shipped interactive simulation of two replies from each client: queries used, and the transcripts it drew."""
-        epsilon, draws = point["epsilon"], point["draws"]
-        tolerance = 0.01 / relative_error(2 * epsilon, 1.0)
-        oracle = Counting(_correlated(seed))
-        counts = run(sq_from_local(two_questions(epsilon, draws, same=self.same), tolerance, TRIALS, seed), oracle)
-        return {"asked": oracle.asked, "counts": counts, "tolerance": tolerance}
-
-    def _fixed(self, point: Point, seed: int) -> Measurement:
-        """The shipped non-interactive simulation, every candidate drawn before any answer."""
-        oracle = Counting(_correlated(seed))
-        ones = run(sq_from_local(fixed_trials(point["epsilon"], point["draws"]), 0.01, point["trials"], seed), oracle)
-        return {"asked": oracle.asked, "ones": ones}
-
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        kinds: dict[str, list[tuple[Point, Measurement]]] = {kind: [] for kind in ("draw", "tree", "queries", "fixed")}
+        kinds: dict[str, list[tuple[Point, Measurement]]] = {kind: [] for kind in ("draw", "tree", "law", "pair")}
         for point, measured in measurements:
             kinds[point["kind"]].append((point, measured))
         draws, trees = _merge(kinds["draw"]), _merge(kinds["tree"])
         exact = [row for row in trees if row["share"] == 0]
-        counted = [_queries_row(point, measured) for point, measured in kinds["queries"]]
-        fixed = [_fixed_row(point, measured) for point, measured in kinds["fixed"]]
+        one, two = law_rows(kinds["law"], kinds["pair"])
+        counted = [
+            _queries_row(point, found) for point, found in kinds["pair"] if (point["people"], point["bias"], point["tier"]) == ("correlated", "exact", "sq")
+        ]
         checks = [
-            _within("One answer: total variation within the bound for every channel and every way to err", draws),
-            _within("Two answers of one individual: the same", trees),
+            _within("The rejection step, one answer: total variation within the bound for every channel and every way to err", draws),
+            _within("The rejection step, two answers of one individual: the same", trees),
             Check(
-                "Where the averages are exact, the two answers have exactly the real law",
+                "Where the averages are exact, the rejection step gives two answers exactly the real law",
                 bool(exact) and all(row["worst"] == 0 for row in exact),
                 f"largest distance {max((row['worst'] for row in exact), default=math.nan):.3g} over {sum(row['patterns'] for row in exact)} exact cases",
             ),
-            Check(
-                "The drawn transcripts follow the real law of two dependent answers",
-                bool(counted) and all(row["distance"] <= row["limit"] for row in counted),
-                "; ".join(
-                    f"epsilon {row['epsilon']:g}: distance {row['distance']:.3f}, chance alone exceeds {row['limit']:.3f} once in 10^6" for row in counted
-                ),
+            law_check(
+                "The shipped simulation draws one answer from its law: the real one where the averages are exact, the predicted one where they err, "
+                "also where an estimate must be moved back and where no candidate is accepted in time",
+                one,
             ),
+            law_check("It draws two answers of one individual, the second question chosen by the first answer, from their joint law, as real clients do", two),
             Check(
-                "About e^epsilon averages an answer",
+                "It asks e^epsilon averages for a first answer, and (1 + tau')/(1 - tau') times that for a second",
                 bool(counted) and all(row["low"] <= row["expected"] <= row["high"] for row in counted),
-                "; ".join(f"epsilon {row['epsilon']:g}: {row['low']:.3f} to {row['high']:.3f}, predicted {row['expected']:.3f}" for row in counted),
-            ),
-            Check(
-                "Non-interactive, with the trials fixed beforehand: the drawn answers miss by what the miss probability predicts",
-                bool(fixed) and all(row["low"] <= row["expected"] <= row["high"] for row in fixed),
-                "; ".join(f"{row['trials']} trials: share of ones {row['low']:.3f} to {row['high']:.3f}, predicted {row['expected']:.3f}" for row in fixed),
+                "; ".join(f"epsilon {row['epsilon']:g}: {row['low']:.3f} to {row['high']:.3f} an answer, predicted {row['expected']:.3f}" for row in counted),
             ),
         ]
-        return Finding(checks, _tables(draws, trees, counted, fixed), _figures(draws, counted))
+        return Finding(checks, [*_tables(draws, trees, counted), law_table([*one, *two])], _figures(draws, counted))
 
 
 def _merge(measured: list[tuple[Point, Measurement]]) -> list[dict[str, Any]]:
@@ -227,36 +141,16 @@ def _within(statement: str, rows: list[dict[str, Any]]) -> Check:
 
 
 def _queries_row(point: Point, measured: Measurement) -> dict[str, Any]:
-    """Queries per reply with a normal interval (the number of trials is geometric), and the distance of the drawn transcripts from their law."""
+    """Queries per answer with a normal interval: the number of trials is geometric."""
     epsilon, n = point["epsilon"], point["draws"]
-    growth, tau = math.exp(epsilon), measured["tolerance"]
+    growth, tau = math.exp(epsilon), pair_tolerance(point)
     ceiling = growth * (1 + relative_error(2 * epsilon, tau)) / (1 - relative_error(epsilon, tau))
     mean = measured["asked"] / (2 * n)
     spread = Z * math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / 2
-    distance = total_variation([count / n for count in measured["counts"]], two_questions_law(epsilon))
-    limit = math.sqrt((4 * math.log(2) + math.log(1e6)) / (2 * n))  # Bretagnolle, Huber, Carol: Pr[distance >= t] <= 2^4 exp(-2 n t^2)
-    return {
-        "epsilon": epsilon, "draws": 2 * n, "mean": mean, "low": mean - spread, "high": mean + spread,
-        "expected": (growth + ceiling) / 2, "distance": distance, "limit": limit,
-    }  # fmt: skip
+    return {"epsilon": epsilon, "draws": 2 * n, "mean": mean, "low": mean - spread, "high": mean + spread, "expected": (growth + ceiling) / 2}
 
 
-def _fixed_row(point: Point, measured: Measurement) -> dict[str, Any]:
-    """The share of ones: p where a candidate was accepted, the law of a rejected candidate after a miss."""
-    n, growth = point["draws"], math.exp(point["epsilon"])
-    miss = miss_probability(point["epsilon"], point["trials"])
-    p, q = 0.5, 1 / (growth + 1)
-    rejected = (q - p / growth) / (1 - 1 / growth)
-    expected = (1 - miss) * p + miss * rejected
-    share = measured["ones"] / n
-    spread = Z * math.sqrt(expected * (1 - expected) / n)
-    return {
-        "trials": point["trials"], "asked": measured["asked"] / n, "miss": miss, "share": share,
-        "low": share - spread, "high": share + spread, "expected": expected,
-    }  # fmt: skip
-
-
-def _tables(draws: list[dict[str, Any]], trees: list[dict[str, Any]], counted: list[dict[str, Any]], fixed: list[dict[str, Any]]) -> list[Table]:
+def _tables(draws: list[dict[str, Any]], trees: list[dict[str, Any]], counted: list[dict[str, Any]]) -> list[Table]:
     columns = ("epsilon", "tolerance", "exact cases", "worst distance", "bound", "worst / bound")
 
     def rows(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
@@ -271,11 +165,6 @@ def _tables(draws: list[dict[str, Any]], trees: list[dict[str, Any]], counted: l
             "Averages asked an answer, interactive",
             ("epsilon", "answers", "averages an answer", "low", "high", "predicted", "e^epsilon"),
             [(row["epsilon"], row["draws"], row["mean"], row["low"], row["high"], row["expected"], math.exp(row["epsilon"])) for row in counted],
-        ),
-        Table(
-            "Non-interactive, epsilon 1: trials fixed beforehand",
-            ("averages an answer", "miss probability", "share of ones", "low", "high", "predicted"),
-            [(row["asked"], row["miss"], row["share"], row["low"], row["high"], row["expected"]) for row in fixed],
         ),
     ]
 

@@ -1,34 +1,40 @@
-"""The runs behind the map: one class, one model of computation, one dimension each."""
+"""The runs behind the map: one class, one model of computation, one dimension each; every count of people is the least one for the same success."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from experiments.lab.claim import Measurement
-from local_dp.bounds.curator import parity_examples
-from local_dp.bounds.masked_parity import success_bound
+from experiments.lab.cross_check import Trial, cross_check
+from experiments.lab.minimal_clients import exact_recovery, minimal_clients
+from local_dp.bounds.curator import parity_examples, parity_success
+from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_one_round_clients
+from local_dp.bounds.parity import parity_halving_clients
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import amplified_learner, draw_examples
 from local_dp.draws import Draws
-from local_dp.hardness.certificates import verify_certificate
-from local_dp.interaction import Nonadaptive, run
+from local_dp.errors import InputError
+from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import AllOf, Conjunctions, Literal
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
+from local_dp.learners.fourier import LowDegree
 from local_dp.learners.stumps import Stumps
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.midpoint import MidpointOracle, hidden_set_certificate
-from local_dp.masked_parity.statistical import bent_learner, two_round_learner
-from local_dp.masked_parity.two_rounds import MaskedParityLearner
-from local_dp.noise import KeyedNoise
+from local_dp.noise import KeyedNoise, stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
+from local_dp.protocols.registry import find_protocol
+from local_dp.tallies import Tally
+from local_dp.theorems.local_from_sq import local_from_sq
 
 EPSILON = 1.0
-BETA = 0.05  # every learner gets the people it needs to fail this seldom
+SUCCESS = 0.9  # the probability of success that every count of people is for
+USER_RUNS = 200
+CURATOR_BETA = 0.05  # how seldom the curator's learner gives no answer
 
 
 def _stump(d: int, rng: np.random.Generator, size: int) -> Finite:
@@ -38,9 +44,8 @@ def _stump(d: int, rng: np.random.Generator, size: int) -> Finite:
 
 
 def _conjunction(d: int, rng: np.random.Generator, size: int) -> Finite:
-    """A conjunction of two to four random literals, examples uniform."""
-    places = rng.permutation(d)[: rng.integers(2, 5)]
-    return uniform_examples(d, AllOf(tuple(Literal(int(place), int(rng.integers(2))) for place in places)), size)
+    """A conjunction of two random literals, examples uniform."""
+    return uniform_examples(d, AllOf(tuple(Literal(int(place), int(rng.integers(2))) for place in rng.permutation(d)[:2])), size)
 
 
 def _point(d: int, rng: np.random.Generator, size: int) -> Finite:
@@ -51,78 +56,140 @@ def _point(d: int, rng: np.random.Generator, size: int) -> Finite:
     return labelled(cube(d), shares, AllOf(tuple(Literal(place, point >> place & 1) for place in range(d))), size)
 
 
+def _within(learner: Learner[Any], tolerance: float) -> Learner[Any]:
+    """The learner with this tolerance."""
+    return replace(learner, slack=tolerance / learner.proven)
+
+
 @dataclass(frozen=True)
 class OneRoundClass:
-    """A class that one round should learn: its learner for dimension d, and how a target is drawn. `alpha` is added to the least error a hypothesis has."""
+    """A class that one round should learn: its learner for dimension d, and how a target is drawn; `least` is the error of the best hypothesis.
+
+    The learner asks within a tolerance that suffices for these very examples, as masked parity's protocols do for theirs; a constant label always fails.
+    """
 
     title: str
     learner: Callable[[int], Learner[Any]]
     draw: Callable[[int, np.random.Generator, int], Finite]
     least: float = 0.0
 
+    def clients(self, d: int) -> int:
+        """Enough people, by Hoeffding's bound and one share of the failures a query: a sufficient bound, not a least number."""
+        return self.learner(d).clients(EPSILON, 1 - SUCCESS)
+
+    def local(self, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any]:
+        """The learner on n people, fresh ones for every query."""
+        learner = self.learner(d)
+        return local_from_sq(learner.algorithm(), EPSILON, lambda query: max(1, n // learner.queries))
+
+    def learned(self, d: int, hypothesis: Any, population: Finite) -> bool:
+        """Whether the hypothesis is within alpha of the best one."""
+        return error_rate(hypothesis, population) <= self.least + self.learner(d).alpha + 1e-12
+
 
 ONE_ROUND = {
-    "points": OneRoundClass("Point functions", lambda d: Conjunctions(d=d), _point),
-    "stumps": OneRoundClass("Decision stumps", lambda d: Stumps(d=d), _stump, 0.05),
-    "conjunctions": OneRoundClass("Conjunctions", lambda d: Conjunctions(d=d), _conjunction),
+    # a literal of the target is false on none of the positive examples, another one on half of all examples
+    "points": OneRoundClass("Point functions", lambda d: _within(Conjunctions(d=d), 0.49), _point),
+    # one correlation is 0.9, the others are 0
+    "stumps": OneRoundClass("Decision stumps", lambda d: _within(Stumps(d=d), 0.44), _stump, 0.05),
+    # the linear part of such a conjunction is at least 1/2 from 0 everywhere, and d + 1 coefficients are asked for
+    "conjunctions": OneRoundClass("Conjunctions of two literals", lambda d: _within(LowDegree(d=d, degree=1), 0.49 / (d + 1)), _conjunction),
 }
 
 
+@dataclass(frozen=True)
+class Hidden:
+    """A shipped protocol that finds a hidden concept exactly, and the n to start the search at."""
+
+    protocol: str
+    guess: Callable[[int, float, float], int]
+
+
+PROTOCOLS = {
+    "masked-parity": Hidden("masked-parity", masked_parity_clients),
+    "masked-parity-one-round": Hidden("masked-parity-one-round", masked_parity_one_round_clients),
+    "parity-halving": Hidden("parity", parity_halving_clients),
+}
+
+
+def _least(success: Callable[[int, int], int], guess: int, trials: int, least: int) -> Measurement:
+    """The least n with a 95 % interval; what went wrong where there is none."""
+    try:
+        found = minimal_clients(success, guess, target=SUCCESS, trials=trials, least=least)
+    except InputError as error:
+        return {"failed": str(error)}
+    return {"n": found.n, "low": found.low, "high": found.high, "trials": found.trials}
+
+
+def _seed(name: str, seed: int, d: int) -> int:
+    return int.from_bytes(stream_key(f"map {name}", seed, d)[:8], "little")
+
+
 def measure_one_round(name: str, d: int, trials: int, seed: int) -> Measurement:
-    """How often the class is learned to within alpha by a local protocol of one round; `rounds` is counted, `fixed` read off the protocol's type."""
-    kind = ONE_ROUND[name]
-    learner = kind.learner(d)
-    local = local_from_sq(learner.algorithm(), EPSILON, enough_clients(EPSILON, learner.beta_each(BETA)))
-    n, wins, rounds = learner.clients(EPSILON, BETA), 0, 0
-    for trial in range(trials):
-        rng = np.random.default_rng([seed, sorted(ONE_ROUND).index(name), d, trial])
-        population = kind.draw(d, rng, n)
-        oracle = AggregateOracle(population, rng, EPSILON)
-        wins += error_rate(run(local, oracle), population) <= kind.least + learner.alpha + 1e-12
-        rounds = max(rounds, len(oracle.rounds))
-    return {"n": n, "wins": wins, "rounds": rounds, "fixed": isinstance(local, Nonadaptive)}
+    """The least number of people that learn the class to within alpha in one round; `rounds` is counted, `fixed` read off the protocol's type."""
+    kind, generator = ONE_ROUND[name], np.random.default_rng([_seed(name, seed, d)])
+    rounds = 0
+
+    def success(n: int, runs: int) -> int:
+        nonlocal rounds
+        local, wins = kind.local(d, n), 0
+        for _ in range(runs):
+            population = kind.draw(d, generator, n)
+            oracle = AggregateOracle(population, generator, EPSILON)
+            wins += kind.learned(d, run(local, oracle), population)
+            rounds = max(rounds, len(oracle.rounds))
+        return wins
+
+    enough = kind.clients(d)
+    found = _least(success, enough // 2, trials, kind.learner(d).queries)
+    return {**found, "rounds": rounds, "fixed": isinstance(kind.local(d, enough), Nonadaptive), "enough": enough}
 
 
-def measure_masked_parity(d: int, trials: int, seed: int) -> Measurement:
-    """How often two local rounds recover a masked parity exactly."""
-    learner, wins, rounds = MaskedParityLearner(d), 0, 0
-    n = learner.clients(EPSILON)
-    for trial in range(trials):
-        rng = np.random.default_rng([seed, 100, d, trial])
-        population = learner.synthetic(n, int(rng.integers(1 << 62)))
-        oracle = AggregateOracle(population, rng, EPSILON)
-        wins += learner.true_error(run(learner.algorithm(EPSILON, n), oracle), population) == 0
-        rounds = max(rounds, len(oracle.rounds))
-    return {"n": n, "wins": wins, "rounds": rounds}
-
-
-def measure_worst_case(d: int, trials: int, seed: int) -> Measurement:
-    """Masked parity against the oracle that hides what it may: two rounds of queries play it; one round with as many, as precise, gets a certificate."""
-    tolerance = 0.9 / (2 * d)
-    rng = np.random.default_rng([seed, 200, d])
-    wins = 0
-    for _ in range(trials):
-        target = Concept(d, int(rng.integers(1 << d)), int(rng.integers(2)))
-        wins += run(two_round_learner(d), MidpointOracle(d, target.r, target.a)) == target
-    one_round = bent_learner(d, tolerance)
-    checked = verify_certificate(hidden_set_certificate(one_round.queries, d))
-    return {
-        "wins": wins,
-        "queries": len(one_round.queries),
-        "tolerance": tolerance,
-        "certificate": checked.valid,
-        "success_at_most": checked.figures.get("success_at_most"),
-        "any_learner": success_bound(d, len(one_round.queries), tolerance),
-    }
+def measure_protocol(name: str, d: int, trials: int, seed: int) -> Measurement:
+    """The least number of people for which a shipped protocol finds its hidden concept exactly, and the rounds it takes."""
+    hidden = PROTOCOLS[name]
+    protocol = find_protocol(hidden.protocol).from_settings({"d": str(d)})
+    own_seed = _seed(name, seed, d)
+    guess = hidden.guess(d, EPSILON, 1 - SUCCESS)
+    oracle = AggregateOracle(protocol.synthetic(guess, own_seed), np.random.default_rng([own_seed]), EPSILON)
+    run(protocol.algorithm(EPSILON, guess), oracle)
+    return {**_least(exact_recovery(protocol, EPSILON, own_seed), guess, trials, 2 * d), "rounds": len(oracle.rounds)}
 
 
 def measure_parity(d: int, trials: int, seed: int) -> Measurement:
-    """How often a trusted curator recovers a parity exactly, from as many examples as its exact law asks for."""
-    learner = amplified_learner(EPSILON, BETA)
-    n, wins = parity_examples(learner, d, 1 - BETA), 0
+    """How often a trusted curator recovers a parity exactly, from the least number of examples that its exact law allows."""
+    learner = amplified_learner(EPSILON, CURATOR_BETA)
+    n, wins = parity_examples(learner, d, SUCCESS), 0
     for trial in range(trials):
         rng = np.random.default_rng([seed, 300, d, trial])
         r = gf2.pack(rng.integers(0, 2, d, dtype=np.uint8))
         found = learner.release(draw_examples(d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62)))))
         wins += found == gf2.mask(r)
-    return {"n": n, "wins": wins}
+    return {"n": n, "low": n, "high": n, "wins": wins, "predicted": parity_success(learner, d, n)}
+
+
+def measure_users(name: str, d: int, n: int, seed: int) -> Measurement:
+    """One small point client by client beside its law."""
+    if name in PROTOCOLS:
+        protocol = find_protocol(PROTOCOLS[name].protocol).from_settings({"d": str(d)})
+
+        def exactly(found: Any, people: Population) -> bool:
+            return protocol.true_error(found, people) == 0
+
+        return cross_check(
+            lambda: Trial(protocol.algorithm(EPSILON, n), lambda drawn: protocol.synthetic(n, drawn), exactly, n, EPSILON),
+            seed, users=USER_RUNS, laws=4 * USER_RUNS,
+        )  # fmt: skip
+    kind = ONE_ROUND[name]
+
+    def learned(hypothesis: Any, population: Population) -> bool:
+        assert isinstance(population, Finite)
+        return kind.learned(d, hypothesis, population)
+
+    def people(drawn: int) -> Finite:
+        generator = np.random.default_rng([drawn])
+        drawn_kinds = kind.draw(d, generator, n)
+        return Finite(drawn_kinds.kinds, drawn_kinds.shares.tolist(), n, drawn)
+
+    asked = n // kind.learner(d).queries * kind.learner(d).queries
+    return cross_check(lambda: Trial(kind.local(d, n), people, learned, n, EPSILON, asked == n), seed, users=USER_RUNS, laws=4 * USER_RUNS)

@@ -9,16 +9,19 @@ import numpy as np
 
 from experiments.claims.laplace import clipped, laplace_reports
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats, Words
 from local_dp.bounds.laplace import clipped_laplace_variance
 from local_dp.bounds.response import response_gain, rr_failure, split_budget_cost
+from local_dp.errors import RefusedError
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Question
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -28,6 +31,7 @@ from local_dp.theorems.local_from_sq import ClientsFor, local_from_sq, one_rando
 
 Z = 4.0  # a two-sided normal interval that misses with probability 6e-5
 BETA = 0.05
+USERS_MEAN = 0.6
 FEWER = 0.6  # the part of the exact count that must not be enough
 SPENDING = ("fresh clients", "one random query", "split budget")
 Answers: TypeAlias = tuple[float, ...]
@@ -37,9 +41,9 @@ def _answers(answers: Answers) -> Answers:
     return answers
 
 
-def _columns(t: int, clients: int, seed: int) -> Finite:
-    """t yes/no columns, all 1 or all 0 with probability one half: every query has mean 0, the hardest one."""
-    return Finite(Records({f"q{j}": np.array([0, 1], dtype=np.uint8) for j in range(t)}), [0.5, 0.5], clients, seed)
+def _columns(t: int, clients: int, seed: int, mean: float = 0.0) -> Finite:
+    """t yes/no columns, all 1 or all 0: every query has this mean on the +1/-1 scale, of which 0 is the hardest."""
+    return Finite(Records({f"q{j}": np.array([0, 1], dtype=np.uint8) for j in range(t)}), [(1 - mean) / 2, (1 + mean) / 2], clients, seed)
 
 
 def queries(t: int, tau: float) -> Nonadaptive[StatisticalQuery, float, Answers]:
@@ -55,8 +59,8 @@ class SqToLocal(Experiment):
     title: ClassVar[str] = "Any algorithm that only needs averages can learn from private reports"
     claim: ClassVar[str] = (
         "An algorithm that only asks for averages over the population (statistical queries) runs on randomized answers: enough clients answer each query, and "
-        "all averages are within the tolerance tau except with probability beta. The exact number of clients is known, and it is tight. Randomized "
-        "response needs about half the clients that Laplace noise does; fresh clients for every query beat splitting everybody's privacy budget."
+        "all averages are within the tolerance tau except with probability beta. The exact number of clients is known, and it is tight. Up to epsilon 1 "
+        "randomized response needs about half the clients that Laplace noise does; fresh clients for every query beat splitting everybody's privacy budget."
     )
     source: ClassVar[str] = "KLNRS 2008, Claim 4.1, Lemmas 4.2 and 4.3, Theorem 4.8; limits 1"
     count: Callable[[float, float], ClientsFor] = tight_clients
@@ -68,6 +72,7 @@ class SqToLocal(Experiment):
             for epsilon, tau, t in (*(((0.25, 0.1, 1), (2.0, 0.1, 1), (1.0, 0.2, 8)) if full else ()), (0.5, 0.1, 1), (1.0, 0.1, 1), (1.0, 0.2, 4))
             for part in (1.0, FEWER)
         ]
+        points += [{"kind": "users", "epsilon": 1.0, "tau": 0.2, "t": 2}]
         points += [{"kind": "variance", "epsilon": epsilon, "n": 1 << (22 if full else 20)} for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0)]
         points += [
             {"kind": "spending", "way": way, "epsilon": epsilon, "t": t, "clients": 2000, "trials": (6000 if full else 1600) // t}
@@ -77,8 +82,8 @@ class SqToLocal(Experiment):
         return points
 
     def measure(self, point: Point, seed: int) -> Measurement:
-        measured: Measurement = {"accuracy": self._accuracy, "variance": self._variance, "spending": self._spending}[point["kind"]](point, seed)
-        return measured
+        kinds = {"accuracy": self._accuracy, "users": self._users, "variance": self._variance, "spending": self._spending}
+        return kinds[point["kind"]](point, seed)
 
     def _accuracy(self, point: Point, seed: int) -> Measurement:
         """How many runs have all t answers within tau, with `part` of the clients the count asks for."""
@@ -93,6 +98,19 @@ class SqToLocal(Experiment):
             answers = run(algorithm, AggregateOracle(population, generator, epsilon))
             good += max(map(abs, answers)) <= tau
         return {"good": good, "clients": clients}
+
+    def _users(self, point: Point, seed: int) -> Measurement:
+        """The same with every client answering, beside its law, and a mean that no decoder finds by doing nothing."""
+        t, tau, epsilon = point["t"], point["tau"], point["epsilon"]
+        asked, count = queries(t, tau), self.count(epsilon, BETA / t)
+        clients = sum(count(query) for query in asked.queries)
+
+        def close(answers: Answers, people: Population) -> bool:
+            return bool(np.all(np.abs(np.array(answers) - USERS_MEAN) <= tau))
+
+        return cross_check(
+            lambda: Trial(local_from_sq(asked, epsilon, count), lambda drawn: _columns(t, clients, drawn, USERS_MEAN), close, clients, epsilon), seed
+        )
 
     def _variance(self, point: Point, seed: int) -> Measurement:
         """The sample variance of one unbiased report, at mean 0: shipped randomized response, literal Laplace noise, and that noise clipped."""
@@ -111,19 +129,24 @@ class SqToLocal(Experiment):
         for trial in range(point["trials"]):
             run_seed = seed * 1_000_003 + trial
             oracle = PopulationOracle(_columns(t, n, run_seed), KeyedNoise(run_seed), run_seed, epsilon)
-            answers = run(spend(point["way"], queries(t, 0.5), epsilon, n, run_seed), oracle)
+            try:
+                answers = run(spend(point["way"], queries(t, 0.5), epsilon, n, run_seed), oracle)
+            except RefusedError as error:
+                return {"refused": str(error)}
             squares.append(sum(answer**2 for answer in answers) / t)
         spread = float(np.std(squares)) / math.sqrt(len(squares))
         return {"mean_square": float(np.mean(squares)), "error": spread, "spent": oracle.ledger.max_spent}
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        kinds: dict[str, list[tuple[Point, Measurement]]] = {kind: [] for kind in ("accuracy", "variance", "spending")}
+        kinds: dict[str, list[tuple[Point, Measurement]]] = {kind: [] for kind in ("accuracy", "users", "variance", "spending")}
         for point, measured in measurements:
             kinds[point["kind"]].append((point, measured))
         accuracy = sorted((_accuracy_row(point, found) for point, found in kinds["accuracy"]), key=lambda row: (row["epsilon"], row["t"], -row["part"]))
         variance = [_variance_row(point, found) for point, found in kinds["variance"]]
-        spending = [_spending_row(point, found) for point, found in kinds["spending"]]
-        checks = [*_accuracy_checks(accuracy), *_variance_checks(variance), *_spending_checks(spending)]
+        spending = [_spending_row(point, found) for point, found in kinds["spending"] if "refused" not in found]
+        refused = [f"{point['way']} is refused: {found['refused']}" for point, found in kinds["spending"] if "refused" in found]
+        users = [cross_check_shown("Two queries with the exact count", found, 1 - BETA) for _, found in kinds["users"]]
+        checks = [*_accuracy_checks(accuracy), *users, *_variance_checks(variance), *_spending_checks(spending, refused)]
         return Finding(checks, _tables(accuracy, variance, spending), _figures(variance, spending))
 
 
@@ -190,12 +213,12 @@ def _variance_row(point: Point, found: Measurement) -> dict[str, Any]:
 def _variance_checks(rows: list[dict[str, Any]]) -> list[Check]:
     return [
         Check(
-            "Laplace noise needs more clients than randomized response by the predicted ratio (1.922 at epsilon 1)",
+            "Laplace noise needs more clients than randomized response by the predicted ratio",
             bool(rows) and all(row["low"] <= row["predicted"] <= row["high"] for row in rows),
             "; ".join(f"epsilon {row['epsilon']:g}: {row['ratio']:.4f} +- {row['high'] - row['ratio']:.4f}, predicted {row['predicted']:.4f}" for row in rows),
         ),
         Check(
-            "A server that clips the Laplace reports wins part of that back (variance 5.857 at epsilon 1), never all of it",
+            "A server that clips the Laplace reports wins the predicted part of that back, never all of it",
             bool(rows) and all(abs(row["cut"] - row["cut predicted"]) <= row["cut spread"] and row["coin"] < row["cut"] < row["noise"] for row in rows),
             "; ".join(f"epsilon {row['epsilon']:g}: {row['cut']:.4f} +- {row['cut spread']:.4f}, predicted {row['cut predicted']:.4f}" for row in rows),
         ),
@@ -210,9 +233,11 @@ def _spending_row(point: Point, found: Measurement) -> dict[str, Any]:
     return {**point, "cost": found["mean_square"] / unit, "spread": Z * found["error"] / unit, "predicted": predicted, "spent": found["spent"]}
 
 
-def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
+def _spending_checks(rows: list[dict[str, Any]], refused: list[str]) -> list[Check]:
     by = {(row["epsilon"], row["t"], row["way"]): row for row in rows}
-    all_pairs = [(by[epsilon, t, "fresh clients"], row) for (epsilon, t, way), row in by.items() if way == "split budget"]
+    all_pairs = [
+        (by[epsilon, t, "fresh clients"], row) for (epsilon, t, way), row in by.items() if way == "split budget" and (epsilon, t, "fresh clients") in by
+    ]
     private, open_handed = ([pair for pair in all_pairs if (pair[0]["epsilon"] <= 1) == small] for small in (True, False))
 
     def gain(fresh: dict[str, Any], split: dict[str, Any]) -> tuple[float, float]:
@@ -223,12 +248,14 @@ def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
     return [
         Check(
             "Each way to spend the clients costs what is predicted, and nobody spends more than epsilon",
-            agree and all(row["spent"] <= row["epsilon"] for row in rows),
-            "; ".join(f"{row['way']}, epsilon {row['epsilon']:g}, t = {row['t']}: {row['cost']:.2f} of {row['predicted']:.2f}" for row in rows),
+            agree and not refused and all(row["spent"] <= row["epsilon"] for row in rows),
+            "; ".join(
+                [*refused[:1]] + [f"{row['way']}, epsilon {row['epsilon']:g}, t = {row['t']}: {row['cost']:.2f} of {row['predicted']:.2f}" for row in rows]
+            ),
         ),
         Check(
-            "Up to epsilon 1, fresh clients beat a split budget, by about the number of queries",
-            bool(private) and all(saved > spread for saved, spread in (gain(*pair) for pair in private)),
+            "Up to epsilon 1, fresh clients beat a split budget by a factor that grows with the number of queries and stays below it",
+            bool(private) and all(saved > spread for saved, spread in (gain(*pair) for pair in private)) and _grows(private),
             "; ".join(f"epsilon {fresh['epsilon']:g}, t = {fresh['t']}: {split['cost'] / fresh['cost']:.2f} times" for fresh, split in private),
         ),
         Check(
@@ -237,6 +264,17 @@ def _spending_checks(rows: list[dict[str, Any]]) -> list[Check]:
             "; ".join(f"epsilon {fresh['epsilon']:g}, t = {fresh['t']}: {split['cost'] / fresh['cost']:.2f} times" for fresh, split in open_handed),
         ),
     ]
+
+
+def _grows(pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> bool:
+    """Whether the factor by which the second costs more grows with t at every epsilon, and is below t, intervals allowed for."""
+    for epsilon in {fresh["epsilon"] for fresh, _ in pairs}:
+        here = sorted((fresh["t"], fresh, split) for fresh, split in pairs if fresh["epsilon"] == epsilon)
+        factors = [split["cost"] / fresh["cost"] for _, fresh, split in here]
+        least = [(split["cost"] - split["spread"]) / (fresh["cost"] + fresh["spread"]) for _, fresh, split in here]
+        if factors != sorted(factors) or any(factor >= t for factor, (t, _, _) in zip(least, here, strict=True)):
+            return False
+    return True
 
 
 def _tables(accuracy: list[dict[str, Any]], variance: list[dict[str, Any]], spending: list[dict[str, Any]]) -> list[Table]:

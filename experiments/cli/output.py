@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from server.remote import RoundProgress
+from server.collecting import RoundProgress
 
 SHOWN = 40  # estimates in a summary
 

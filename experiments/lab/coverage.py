@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from experiments.lab.intervals import Z95, wilson
+from experiments.lab.intervals import wilson
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.tallies import Estimate, score_interval
+from local_dp.tallies import Z95, Estimate, score_interval
 
 BAND = (0.94, 0.96)  # where the coverage of a 95 % interval is called right
 FAR = 5.0  # standard errors between a measured coverage and the exact one, which a right program passes once in 2 million

@@ -1,7 +1,6 @@
 """Confidence intervals of success rates."""
 
-from local_dp.tallies import Z95 as Z95
-from local_dp.tallies import score_interval
+from local_dp.tallies import Z95, score_interval
 
 
 def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:

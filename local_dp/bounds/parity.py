@@ -1,6 +1,7 @@
 """Client counts and lower bounds for parity (limits 4). Normal approximations unless a line says "proven"; epsilon in nats."""
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.normal import add_normal, normal_tail
-from local_dp.bounds.response import response_gain
+from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
 
@@ -28,17 +29,22 @@ def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
 
 
 def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for one randomized response to a random mask each: ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(p)), p = E / (E + 1) (Fano, limits 4.2)."""
+    """Proven for NON-INTERACTIVE protocols in which each client gives one randomized response to a random parity, at every epsilon; not for other randomizers.
+
+    ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(p)), p = E / (E + 1) (Fano, limits 4.2).
+    """
     check_success(success, 0.0)
+    check_positive_epsilon(epsilon)
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))
     needed = success * d * math.log(2) - entropy(1 - success)
     return max(0.0, needed) * 2.0**d / (math.log(2) - entropy(truth))
 
 
 def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every sequentially interactive protocol, epsilon <= ln 3: (1 / c) ln(1 / (1 - (p - 2^-d)^2)) C^2 2^d (limits 4.2).
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, and epsilon <= ln 3.
 
-    c = (-ln(1 - 1/C) - 1/C) C^2; 2.25 C^2 2^d at p = .9 and epsilon 1.
+    (1 / c) ln(1 / (1 - (p - 2^-d)^2)) C^2 2^d (limits 4.2). Fully interactive protocols, which ask a client again, are not covered. Raises InputError for a
+    larger epsilon. c = (-ln(1 - 1/C) - 1/C) C^2; 2.25 C^2 2^d at p = .9 and epsilon 1.
     """
     if epsilon > math.log(3):
         raise InputError(f"epsilon is {epsilon}; the bound for parity is proven up to ln 3")
@@ -89,6 +95,28 @@ def _at_most(k: int, n: int, p: Floats) -> Floats:
         return np.array([normal_tail(float(z)) for z in np.clip((n * p - k - 0.5) / deviation, -8, 8)])
     terms: Floats = np.array([math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1)])
     return np.asarray(terms.sum(axis=0), dtype=np.float64)
+
+
+def parities_told(tolerance: float) -> int:
+    """The most parities that one statistical query of this tolerance can tell from random labels: ceil(1 / tau^2) - 1, exactly.
+
+    Proven: the expectations under the parities differ from the one under random labels by Walsh coefficients, whose squares sum to at most 1 (Parseval).
+    """
+    return math.ceil(1 / Fraction(tolerance) ** 2) - 1
+
+
+def parity_sq_success(d: int, queries: int, tolerance: float) -> Fraction:
+    """Proven: q queries of tolerance tau find a uniform r with probability at most (q (ceil(1 / tau^2) - 1) + 1) / 2^d, adaptive or not (limits 4.2).
+
+    So q / tau^2 > p 2^d - 1. At q = 2^(d/3) and tau = 2^(-d/3), the values of Blum et al. 1994 (KLNRS Corollary 4.6), it is below 1.
+    """
+    return min(Fraction(1), Fraction(queries * parities_told(tolerance) + 1, 1 << d))
+
+
+def parity_sq_queries(d: int, tolerance: float) -> int:
+    """Proven: the least number of queries that find every parity, (2^d - 1) / (ceil(1 / tau^2) - 1) rounded up."""
+    told = parities_told(tolerance)
+    return -((1 - (1 << d)) // told)
 
 
 def entropy(p: float) -> float:

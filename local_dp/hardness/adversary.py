@@ -1,7 +1,7 @@
 """A worst-case oracle for a finite class: it commits to no target, and keeps as many concepts as it can consistent with what it has said (limits 5.1)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
@@ -28,6 +28,21 @@ def allowed_gap(tolerance: float, scale: int) -> int:
 def described(query: StatisticalQuery) -> dict[str, Any]:
     """A statistical query as plain JSON data."""
     return {"name": query.query.name, "params": query.query.params(), "tolerance": query.tolerance}
+
+
+def survivors_certificate(
+    name: str, params: Mapping[str, Any], alpha: float, log: Sequence[tuple[StatisticalQuery, Fraction]], survivors: Sequence[int]
+) -> dict[str, Any]:
+    """That these answers are legal for all these concepts of a named class, as JSON data for `certificates.verify_certificate`."""
+    return {
+        "format": FORMAT,
+        "kind": "survivors",
+        "class": {"name": name, "params": dict(params)},
+        "alpha": alpha,
+        "queries": [described(query) for query, _ in log],
+        "answers": [str(answer) for _, answer in log],
+        "survivors": list(survivors),
+    }
 
 
 class VersionSpaceOracle(SQOracle):
@@ -100,12 +115,4 @@ class VersionSpaceOracle(SQOracle):
         if apart[first, second] < self._far_apart:
             return None
         named = self.alive if survivors == "all" else self.alive[[first, second]]
-        return {
-            "format": FORMAT,
-            "kind": "survivors",
-            "class": {"name": self.concepts.name, "params": dict(self.concepts.params)},
-            "alpha": self.alpha,
-            "queries": [described(query) for query, _ in self.log],
-            "answers": [str(answer) for _, answer in self.log],
-            "survivors": named.tolist(),
-        }
+        return survivors_certificate(self.concepts.name, self.concepts.params, self.alpha, self.log, named.tolist())

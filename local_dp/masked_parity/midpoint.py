@@ -10,7 +10,7 @@ import numpy as np
 from local_dp.arrays import Bools, Counts
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
-from local_dp.hardness.adversary import FORMAT, allowed_gap, described
+from local_dp.hardness.adversary import FORMAT, allowed_gap, described, survivors_certificate
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import SQOracle
 from local_dp.records import Records
@@ -89,15 +89,7 @@ class MidpointOracle(SQOracle):
         """That these answers fit (r, 0) and (r, 1) alike, half of the examples apart: no output has error below 1/4 for both. None once a is revealed."""
         if not self.hidden:
             return None
-        return {
-            "format": FORMAT,
-            "kind": "survivors",
-            "class": {"name": "masked-parity", "params": {"d": self.d}},
-            "alpha": 0.25,
-            "queries": [described(query) for query, _ in self.log],
-            "answers": [str(answer) for _, answer in self.log],
-            "survivors": [2 * self.r, 2 * self.r + 1],
-        }
+        return survivors_certificate("masked-parity", {"d": self.d}, 0.25, self.log, [2 * self.r, 2 * self.r + 1])
 
 
 def hidden_set(spectra: tuple[Spectrum, ...]) -> Bools:

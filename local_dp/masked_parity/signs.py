@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.cube import character, parity, sign
+from local_dp.cube import bent_coset, bent_coset_coefficient, character, sign
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
@@ -106,16 +106,10 @@ class MaskedCoset(MaskedFunction):
             raise InputError(f"s is {self.s!r}; give a whole number from 0 to 2^{self.d - self.k} - 1")
 
     def function(self, x: Words) -> Ints:
-        half = self.k // 2
-        pairs = x & (x >> np.uint64(half)) & np.uint64((1 << half) - 1)  # bit l is x_l x_{l + k/2}
-        return sign(parity(pairs)) * character(self.s << self.k, x)
+        return bent_coset(x, self.k, self.s)
 
     def coefficient(self, r: int) -> float:
-        half = self.k // 2
-        if r >> self.k != self.s:
-            return 0.0
-        dual = (r & (r >> half) & ((1 << half) - 1)).bit_count() & 1  # the inner-product function is its own dual
-        return float(1 - 2 * dual) / 2.0**half
+        return bent_coset_coefficient(r, self.k, self.s)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
@@ -41,8 +42,7 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
     t: int = 4
 
     def __post_init__(self) -> None:
-        if not 1 <= self.t <= MAX_SYNTHETIC:
-            raise InputError(f"t is {self.t}; give a whole number of synthetic queries from 1 to {MAX_SYNTHETIC}")
+        check_whole("t", self.t, 1, MAX_SYNTHETIC)
         self.statistical  # noqa: B018  # checks the queries and tolerances
 
     @property

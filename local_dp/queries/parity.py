@@ -1,12 +1,14 @@
-"""The query of the parity learners: the whole labelled example."""
+"""Queries about examples of a parity: the whole labelled example, and the signs that statistical queries average."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
-from local_dp.domains import Domain
+from local_dp.arrays import Bools, Ints, Words
+from local_dp.cube import bent_coset, bent_coset_coefficient, character
+from local_dp.domains import Domain, symbols
+from local_dp.errors import InputError
 from local_dp.queries.base import Query
 from local_dp.randomizers.characters import examples
 from local_dp.records import Records
@@ -34,3 +36,39 @@ class ParityExample(Query):
     def __call__(self, records: Records) -> Ints:
         values: Ints = 2 * records.whole("x").astype(np.int64) + _odd(records)
         return values
+
+
+@dataclass(frozen=True)
+class ParityCoset(Query):
+    """A +1/-1 query (1 stands for +1): y times the bent coset function (`cube.bent_coset`) of k and s, shifted by the parity t of the first k variables.
+
+    Under the parity r its expectation is +-2^(-k/2) if r ends in s, and 0 otherwise. k = 0 asks how y correlates with the parity s.
+    """
+
+    name: ClassVar[str] = "parity-coset"
+    d: int
+    k: int
+    s: int = 0
+    t: int = 0
+
+    def __post_init__(self) -> None:
+        if type(self.d) is not int or not 1 <= self.d <= 64:
+            raise InputError(f"d is {self.d!r}; give a whole number from 1 to 64")
+        if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
+            raise InputError(f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d = {self.d}")
+        for name, value, bits in (("s", self.s, self.d - self.k), ("t", self.t, self.k)):
+            if type(value) is not int or not 0 <= value < 1 << bits:
+                raise InputError(f"{name} is {value!r}; give a whole number from 0 to 2^{bits} - 1")
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(2)
+
+    def mean(self, r: int) -> float:
+        """The expectation under the parity r."""
+        return bent_coset_coefficient(r ^ self.t, self.k, self.s)
+
+    def __call__(self, records: Records) -> Ints:
+        x = records.words("x")
+        values: Bools = bent_coset(x, self.k, self.s) * character(self.t, x) * records.whole("y") > 0
+        return values.view(np.uint8)

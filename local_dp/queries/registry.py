@@ -19,6 +19,7 @@ QUERIES = Registry(
         "nearest-centre": "local_dp.queries.centres:NearestCentre",
         "centre-sum": "local_dp.queries.centres:CentreSum",
         "parity-example": "local_dp.queries.parity:ParityExample",
+        "parity-coset": "local_dp.queries.parity:ParityCoset",
         "masked-index": "local_dp.masked_parity.queries:MaskedIndex",
         "masked-parity": "local_dp.masked_parity.queries:MaskedParity",
         "masked-indicator": "local_dp.masked_parity.queries:MaskedIndicator",

@@ -5,6 +5,7 @@ a statistical query about each (`likelihood`) says with which probability to acc
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -82,12 +83,16 @@ def _tally(query: LocalQuery, replies: list[Observed]) -> Tally:
 
 def _shares(queries: tuple[LocalQuery, ...]) -> list[tuple[Cohort, tuple[int, ...]]]:
     """The clients in cohorts that are asked the same, ascending, each with the places of its queries in the round."""
-    ends = sorted({end for query in queries for end in (query.cohort.start, query.cohort.stop)})
-    shares = []
-    for start, stop in pairwise(ends):
-        asks = tuple(place for place, query in enumerate(queries) if query.cohort.start <= start and stop <= query.cohort.stop)
-        if asks:
-            shares.append((Cohort(start, stop), asks))
+    begun: dict[int, set[int]] = defaultdict(set)
+    ended: dict[int, set[int]] = defaultdict(set)
+    for place, query in enumerate(queries):
+        begun[query.cohort.start].add(place)
+        ended[query.cohort.stop].add(place)
+    shares, open_now = [], set[int]()
+    for start, stop in pairwise(sorted({*begun, *ended})):  # a sweep: thousands of cohorts of one client each are common
+        open_now = (open_now - ended[start]) | begun[start]
+        if open_now:
+            shares.append((Cohort(start, stop), tuple(sorted(open_now))))
     return shares
 
 
@@ -167,6 +172,8 @@ def _round(
     for trial in range(1, trials + 1):
         drawn: list[tuple[int, int, tuple[Observed, ...]]] = []  # share, place, candidate
         for share, (_, _, kinds) in enumerate(shares):
+            if not len(waiting[share]):
+                continue
             candidates = _candidates(kinds, [own[waiting[share]] for own in cells[share]], generator)
             drawn += [(share, place, candidate) for place, candidate in zip(waiting[share].tolist(), candidates, strict=True)]
         known = [transcripts.get(shares[share][0].start + place, _Transcript()) for share, place, _ in drawn]
@@ -177,7 +184,7 @@ def _round(
             if accepted or trial == trials:
                 transcripts[shares[share][0].start + place] = transcript
                 done[share].append(place)
-        waiting = [np.setdiff1d(left, gone) for left, gone in zip(waiting, done, strict=True)]
+        waiting = [np.setdiff1d(left, gone) if gone else left for left, gone in zip(waiting, done, strict=True)]
         if not any(map(len, waiting)):
             break
     kept: list[list[Observed]] = [[] for _ in queries]

@@ -1,8 +1,10 @@
 """The experiments on randomized response and on both simulations: shown at quick scale, not shown for a wrong protocol, the same again for one seed."""
 
 import json
+import math
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,12 +12,20 @@ import pytest
 from experiments.claims import local_to_sq, randomized_response, sq_to_local
 from experiments.claims.local_to_sq import LocalToSq
 from experiments.claims.randomized_response import WAYS, RandomizedResponse
+from experiments.claims.simulated_laws import divergence
 from experiments.claims.sq_to_local import SqToLocal
 from experiments.lab.claim import Experiment, Figure, Finding, Measurement, Point
+from local_dp.arrays import Floats
+from local_dp.oracles.local.asked import Cohort
+from local_dp.randomizers import one_bit
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.one_bit import flip_weight
 from local_dp.records import Records
+from local_dp.theorems.likelihood import Observed, density, likelihood_query
 from local_dp.theorems.local_from_sq import tight_clients
 from local_dp.theorems.rejection import acceptance
 
+simulation = import_module("local_dp.theorems.sq_from_local")  # the module, of which the function has the name
 EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in (randomized_response, sq_to_local, local_to_sq)}
 
 
@@ -106,13 +116,99 @@ def test_a_wrong_client_count_is_not_shown(factor: float, failing: str) -> None:
 def test_a_wrong_acceptance_constant_is_not_shown() -> None:
     """A simulation that accepts twice as readily is outside the bound, and wrong even for exact answers."""
     twin = LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling))
-    finding = _with_twin("local-to-sq", twin, lambda point: (point["kind"], point["epsilon"]) in (("draw", 1.0), ("tree", 0.5)))
+    finding = _with_twin("local-to-sq", twin, lambda point: (point["kind"], point.get("epsilon")) in (("draw", 1.0), ("tree", 0.5)))
     assert finding.verdict == "not shown"
     assert [check.shown for check in finding.checks[:3]] == [False, False, False]
 
 
 def test_independent_second_replies_are_not_shown() -> None:
     """A simulation that draws a second answer without regard to the first has the wrong transcripts."""
-    finding = _with_twin("local-to-sq", LocalToSq(same=False), lambda point: point["kind"] == "queries" and point["epsilon"] == 1.5)
+    finding = _with_twin("local-to-sq", LocalToSq(same=False), lambda point: point["kind"] == "pair" and point["epsilon"] == 2.0)
     assert finding.verdict == "not shown"
-    assert not finding.checks[3].shown
+    assert not finding.checks[4].shown
+
+
+def _three_quarters(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(simulation, "acceptance", lambda ratio, ceiling: acceptance(ratio, 0.75 * ceiling))
+
+
+def _unclipped(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(simulation, "mean_ratio", lambda answer, growth: (growth + 1 / growth + answer * (growth - 1 / growth)) / 2)
+    patch.setattr(simulation, "acceptance", lambda ratio, ceiling: ratio / ceiling)
+
+
+def _weights(reply: Observed) -> Floats:
+    return density(reply.randomizer, np.array([reply.report]), reply.randomizer.domain.values(), reply.cell)
+
+
+def _no_null_weight(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Observed, "ratios", lambda reply: _weights(reply) / reply.randomizer.total)
+
+
+def _wrong_reference(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Observed, "ratios", lambda reply: _weights(reply) / _weights(reply)[-1])
+
+
+@pytest.mark.parametrize("spoil", [_three_quarters, _unclipped, _no_null_weight, _wrong_reference])
+def test_a_wrong_shipped_simulation_is_not_shown(spoil: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ceiling of three quarters, estimates that are not moved into their range, and likelihoods over no or the wrong reference make the shipped
+    program's own draws leave their law, for one answer and for two."""
+    spoil(monkeypatch)
+    likelihood_query.cache_clear()
+    finding = _with_twin("local-to-sq", LocalToSq(), lambda point: point.get("setting") in (0, 6) or point.get("people") == "far")
+    likelihood_query.cache_clear()
+    assert finding.verdict == "not shown"
+    assert [check.shown for check in finding.checks[:5]] == [True, True, True, False, False]
+
+
+def test_chance_is_allowed_for_exactly() -> None:
+    """The Chernoff bound behind the law check holds: a fair coin of 100 tosses exceeds ln(2 / p) / 100 in relative entropy with probability at most p."""
+    for p in (0.1, 0.01, 1e-4):
+        beyond = sum(math.comb(100, heads) for heads in range(101) if divergence(heads / 100, 0.5) > math.log(2 / p) / 100)
+        assert p / 20 < beyond / 2**100 <= p
+
+
+def _twice_epsilon(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits))
+
+
+def _no_gain(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BinaryRR, "gain", 1.0)
+
+
+def _one_short(patch: pytest.MonkeyPatch) -> None:
+    for module in ("local_dp.protocols.survey", "local_dp.theorems.local_from_sq"):
+        patch.setattr(import_module(module), "Cohort", lambda start, stop: Cohort(start, stop - 1))
+
+
+def _one_asked_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(import_module("local_dp.theorems.local_from_sq"), "Cohort", lambda start, stop: Cohort(max(0, start - 1), stop))
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("randomized-response", _twice_epsilon),
+        ("randomized-response", _no_gain),
+        ("randomized-response", _one_short),
+        ("sq-to-local", _twice_epsilon),
+        ("sq-to-local", _no_gain),
+        ("sq-to-local", _one_short),
+        ("sq-to-local", _one_asked_twice),
+    ],
+)
+def test_a_wrong_shipped_protocol_is_not_shown(name: str, spoil: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports at twice the epsilon, estimates that are not scaled back, and cohorts one short or overlapping each make the run by clients "not shown"."""
+    _measured(name)
+    spoil(monkeypatch)
+    finding = _with_twin(name, EXPERIMENTS[name], lambda point: "users" in (point.get("way"), point.get("kind")))
+    assert finding.verdict == "not shown"
+    assert ["client by client" in check.statement for check in finding.checks if not check.shown] == [True]
+
+
+def test_a_wrong_law_is_not_shown_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the gain the draws from the law leave their level too: the checks do not lean on the run by clients alone."""
+    _measured("randomized-response")
+    _no_gain(monkeypatch)
+    finding = _with_twin("randomized-response", EXPERIMENTS["randomized-response"], lambda point: (point["way"], point["n"]) == ("randomized response", 1000))
+    assert any("predict" in check.statement and not check.shown for check in finding.checks)

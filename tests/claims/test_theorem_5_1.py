@@ -12,7 +12,7 @@ from experiments.claims.theorem_5_1 import EXPERIMENT, Row, printed_tolerance
 from local_dp.bounds.masked_parity import coset_tolerance, queries_needed, success_bound
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.midpoint import hidden_set, spectrum
+from local_dp.masked_parity.midpoint import Spectrum, hidden_set, spectrum
 from local_dp.masked_parity.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
 from local_dp.oracles.statistical.asked import StatisticalQuery
 
@@ -132,3 +132,18 @@ def test_a_wrong_measurement_is_not_shown(rows: list[Row], spoil: Any) -> None:
     spoiled = copy.deepcopy(rows)
     spoil(spoiled)
     assert EXPERIMENT.conclude(spoiled, "quick").verdict == "not shown"
+
+
+@pytest.mark.parametrize("answers", [lambda whole, a: whole.centre + (1 - 2 * a) * whole.half, lambda whole, a: whole.centre])
+def test_a_wrong_adversary_is_not_shown(rows: list[Row], answers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An oracle that hides nothing lets learners exceed their certificates, and one that hides more than is legal lets the bent learner lose."""
+    monkeypatch.setattr(Spectrum, "answers", answers)
+    concerned = [(point, EXPERIMENT.measure(point, 3) if (point["kind"], point["d"]) in (("printed", 8), ("sweep", 6)) else found) for point, found in rows]
+    assert EXPERIMENT.conclude(concerned, "quick").verdict == "not shown"
+
+
+def test_a_wrong_theorem_is_not_shown(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound of half the corrected one's excess is exceeded by learners that were played."""
+    monkeypatch.setattr("experiments.claims.theorem_5_1.success_bound", lambda d, q, tau: (1 + success_bound(d, q, tau)) / 2 - 0.25)
+    again = [(point, EXPERIMENT.measure(point, 3) if (point["kind"], point["d"]) == ("sweep", 6) else found) for point, found in rows]
+    assert EXPERIMENT.conclude(again, "quick").verdict == "not shown"

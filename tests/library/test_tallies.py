@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
@@ -83,6 +84,15 @@ def test_what_is_known_has_no_width() -> None:
     low, high = randomizer.estimate(tally).interval()
     assert (float(low[-1]), float(high[-1])) == (1.0, 1.0)
     assert np.all(low[:-1] < high[:-1])
+
+
+def test_a_measured_error_gets_students_quantile() -> None:
+    """Without `ends`, 30 or more reports give Student's interval within .5 %: t quantile of n - 1 degrees times the error with n - 1; 1.96 is 5 % short."""
+    for n in (30, 100, 10_000):
+        low, high = Estimate(np.array(0.0), np.array(1.0), n).interval()
+        student = float(stats.t.ppf(0.975, n - 1)) * float(np.sqrt(n / (n - 1)))
+        assert float(high) == -float(low) == pytest.approx(student, rel=5e-3)
+    assert 0.95 * float(stats.t.ppf(0.975, 29) * np.sqrt(30 / 29)) > Z95
 
 
 def test_wilson_is_the_case_of_zero_and_one() -> None:

@@ -158,6 +158,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "masked-list": {"d": 4, "r": 1, "free": 1},
     "masked-bent": {"d": 4},
     "parity-example": {"d": 4},
+    "parity-coset": {"d": 4, "k": 2, "s": 1, "t": 1},
     "correlation": {"label": "y", "columns": ("x",)},
     "signed-label": {"condition": "x > 1", "label": "y"},
     "product": {"factors": ("x", "y")},

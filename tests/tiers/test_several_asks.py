@@ -20,6 +20,7 @@ from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.hadamard import Hadamard
 from local_dp.tallies import Estimate, Tally
+from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED
 
@@ -54,7 +55,7 @@ class ThreeAsks(Protocol[tuple[Estimate, ...]]):
 
 def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...]:
     protocol = ThreeAsks()
-    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, quorum=1.0, **options)  # type: ignore[arg-type]
+    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, terms=Terms(quorum=1.0), **options)  # type: ignore[arg-type]
     outcome = execute(settings, lambda progress: None)
     asked = 3 * clients + clients // 2
     assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (asked, asked, 0)
