@@ -37,6 +37,8 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ".venv/bin/pip install -e '.[dev]'": "installs; CI installs the same extra",
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
+    "scripts/mutants": "the mutation run: the normal suite against every wrong twin, hours",
+    "scripts/mutants --verdicts": "the mutation run: every experiment against every wrong twin",
     ".venv/bin/python -m pytest -q": "this very suite",
     "python -m pytest -q": "this very suite",
     "python -m pytest -q -m slow": "the long runs",
