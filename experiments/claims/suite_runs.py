@@ -158,12 +158,11 @@ def by_client(name: str, seed: int) -> dict[str, Any]:
     def trial() -> Trial:
         protocol = find_protocol(f"learn-{name}").from_settings(settings)
         assert isinstance(protocol, Learned)
-        asked = clients // protocol.task.learner.queries * protocol.task.learner.queries
 
         def succeeds(lesson: Lesson, population: Population) -> bool:
             return learned_within_alpha(protocol, lesson, population)
 
-        return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON, asked == clients)
+        return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON)
 
     return cross_check(trial, seed, users=150, laws=300)
 

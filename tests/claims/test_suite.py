@@ -37,7 +37,7 @@ def suite_as_promised() -> Measured:
         elif point["part"] == "fewest":
             measured.append((point, {"n": 1000, "low": 900, "high": 1100, "trials": point["trials"]}))
         elif point["part"] == "users":
-            both = {"users": [140, 150], "law": [280, 300], "asked": [[100, 100]], "expected": 100, "loss": 1.0, "epsilon": 1.0}
+            both = {"users": [140, 150], "law": [280, 300], "asked": [[100, 100]], "everybody": True, "loss": 1.0, "epsilon": 1.0}
             measured.append((point, {"clients": 100, **both}))
         else:
             measured.append((point, {"runs": [run(point)] * point["trials"]}))
