@@ -1,12 +1,25 @@
 """One check of each kind of parameter: each raises InputError with what is wrong, the value, and what to give."""
 
+import math
+
 from local_dp.errors import InputError
+
+
+def check_whole(name: str, value: int, least: int, most: int) -> None:
+    """Raises InputError unless `value` is a whole number with least <= value <= most."""
+    if type(value) is not int or not least <= value <= most:
+        raise InputError(f"{name} is {value!r}; give a whole number from {least} to {most}")
 
 
 def check_dimension(d: int, most: int = 64) -> None:
     """Raises InputError unless 1 <= d <= most."""
-    if type(d) is not int or not 1 <= d <= most:
-        raise InputError(f"d is {d!r}; give a whole number from 1 to {most}")
+    check_whole("d", d, 1, most)
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raises InputError unless `value` is a finite number above 0."""
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"{name} is {value}; give a positive number")
 
 
 def check_share(name: str, value: float) -> None:

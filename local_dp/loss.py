@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, overload
+from typing import ClassVar, TypeAlias, overload
 
 from local_dp.errors import InputError
 
@@ -36,11 +36,25 @@ def split_epsilon(epsilon: float, parts: int) -> float:
 ATTO = 10**18
 
 
+def _check_whole(**parts: int) -> None:
+    """A loss below 0 would be a refund."""
+    for name, value in parts.items():
+        if type(value) is not int or value < 0:
+            raise InputError(f"{name} is {value!r}; a loss is a whole number, 0 or more")
+
+
 @dataclass(frozen=True)
 class Pure:
     """Pure privacy: Pr[A(z) in S] <= e^epsilon Pr[A(z') in S] for all neighbours z, z' and all S, epsilon = `nano` / 1e9 nats (KLNRS Definition 2.1)."""
 
     nano: int
+    atto: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        _check_whole(nano=self.nano)
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g}"
 
     @property
     def epsilon(self) -> float:
@@ -69,6 +83,12 @@ class Approximate:
     nano: int
     atto: int
 
+    def __post_init__(self) -> None:
+        _check_whole(nano=self.nano, atto=self.atto)
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon:g} and delta {self.delta:g}"
+
     @property
     def epsilon(self) -> float:
         """In nats."""
@@ -80,7 +100,7 @@ class Approximate:
         return self.atto / ATTO
 
     def __add__(self, other: "Pure | Approximate") -> "Approximate":
-        return Approximate(self.nano + other.nano, self.atto + (other.atto if isinstance(other, Approximate) else 0))
+        return Approximate(self.nano + other.nano, self.atto + other.atto)
 
 
 Loss: TypeAlias = Pure | Approximate
@@ -90,8 +110,20 @@ _PRIVATE_SIDE = 1 - Fraction(1, 10**50)
 
 
 @lru_cache(maxsize=1024)
-def exp_epsilon(nano: int) -> Fraction:
-    """A rational just below e^epsilon (relative gap 1e-50), so that thresholds computed from it never exceed epsilon."""
+def exp_epsilon(nano: int | Fraction) -> Fraction:
+    """A rational just below e^epsilon (relative gap 1e-50; none for 0), so that thresholds computed from it never exceed epsilon."""
+    if nano == 0:
+        return Fraction(1)
     with localcontext() as context:
         context.prec = 60
-        return Fraction((Decimal(nano) / NANO).exp()) * _PRIVATE_SIDE
+        return Fraction((Decimal(nano.numerator) / (nano.denominator * NANO)).exp()) * _PRIVATE_SIDE
+
+
+def nano_of_ratio(ratio: Fraction) -> int:
+    """The least epsilon, in whole nano-nats, whose `exp_epsilon` reaches `ratio` >= 1: a loss computed from the worst ratio of two probabilities."""
+    with localcontext() as context:
+        context.prec = 60
+        nano = math.floor((Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln() * NANO)
+    while exp_epsilon(nano) < ratio:
+        nano += 1
+    return nano

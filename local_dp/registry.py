@@ -25,8 +25,8 @@ class Registry(Mapping[str, type[T]]):
 
     @cached_property
     def _points(self) -> dict[str, EntryPoint]:
-        own = {name: EntryPoint(name, home, self.group) for name, home in self.built_in.items()}
-        return {**{point.name: point for point in entry_points(group=self.group)}, **own}  # a package cannot take the name of a built-in one
+        built_in = {name: EntryPoint(name, home, self.group) for name, home in self.built_in.items()}
+        return {**{point.name: point for point in entry_points(group=self.group)}, **built_in}  # a package cannot take the name of a built-in one
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self.built_in, *sorted(self._points.keys() - self.built_in.keys())])

@@ -1,9 +1,15 @@
 """What a server adds up, and what it makes of it."""
 
 from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError
+
+Z95 = 1.959963984540054  # the normal quantile of a 95 % interval
+Ends: TypeAlias = tuple[Floats | float, Floats | float]
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,13 @@ class Tally:
         if self.n < 0:
             object.__setattr__(self, "n", int(self.counts.sum()))
 
+    @property
+    def answered(self) -> int:
+        """The number of reports, for an estimator to divide by. Raises InputError if there is none."""
+        if self.n == 0:
+            raise InputError("nobody answered: the tally holds 0 reports and there is nothing to estimate; ask at least one client of every cohort")
+        return self.n
+
     def __add__(self, other: "Tally") -> "Tally":
         if self.counts.shape != other.counts.shape:
             raise InputError(f"tallies of shapes {self.counts.shape} and {other.counts.shape} come from different randomizers; add like to like")
@@ -31,13 +44,48 @@ class Tally:
 class Estimate:
     """A value (scalar or vector), its standard error and the number of reports behind it.
 
-    The standard error is that of the mean of the distribution the clients were drawn from: sampling and privacy noise together.
+    The truth it is about is the mean of the distribution the clients were drawn from: error and interval hold sampling and privacy noise together. Of a
+    table whose every row answered, the interval covers the table's own mean more often than it says.
+    `ends` (a, b), where known, are the two values that one report's estimate takes, or would take for the variance it has: (b - f)(f - a) at the truth f.
     """
 
     value: Floats
     standard_error: Floats
     n: int
+    ends: Ends | None = None
 
-    def interval(self, z: float = 1.959963984540054) -> tuple[Floats, Floats]:
-        """The normal confidence interval, 95 % by default."""
-        return self.value - z * self.standard_error, self.value + z * self.standard_error
+    @classmethod
+    def between(cls, ends: Ends, value: Floats | float, n: int, least: float = 0.0) -> Self:
+        """An estimate whose variance is known given the truth, a number from `least` to 1: a value beyond is noise and must not make the error look small."""
+        place = np.clip(value, least, 1.0)
+        variance = (ends[1] - place) * (place - ends[0]) / n
+        return cls(np.asarray(value), np.sqrt(np.maximum(variance, 0.0)), n, ends)
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        """A confidence interval for each coordinate, 95 % by default: Wilson's where `ends` are known; else the normal one with Student's correction."""
+        if self.ends is not None:
+            return score_interval(self.value, self.ends, self.n, z)
+        half = z * (1 + (z**2 + 3) / (4 * self.n)) * self.standard_error  # Student's quantile to order 1/n: the error was measured from the same reports
+        return self.value - half, self.value + half
+
+    def at(self, place: int) -> "Estimate":
+        """One coordinate of a vector."""
+        ends = None if self.ends is None else tuple(np.broadcast_to(end, self.value.shape)[place] for end in self.ends)
+        return Estimate(self.value[place], self.standard_error[place], self.n, ends)
+
+    def on_scale(self, low: float, high: float) -> "Estimate":
+        """The same estimate after 0 is moved to `low` and 1 to `high`."""
+        ends = None if self.ends is None else (low + (high - low) * self.ends[0], low + (high - low) * self.ends[1])
+        return Estimate(low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends)
+
+
+def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95) -> tuple[Floats, Floats]:
+    """Every f for which a mean of n reports with variance (b - f)(f - a) / n lies within z standard errors of `value`: Wilson's interval if a = 0, b = 1.
+
+    The error is the one at f, not at the estimate, so the interval is asymmetric, never empty of width at either end, and holds its level for small n.
+    Source: Wilson 1927.
+    """
+    centre, reach = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
+    away, shrink = value - centre, 1 + z**2 / n
+    half = z * np.sqrt(np.maximum((shrink * reach**2 - away**2) / n, 0.0))
+    return np.asarray(centre + (away - half) / shrink), np.asarray(centre + (away + half) / shrink)

@@ -1,4 +1,4 @@
-"""The project as a whole: what it installs, what its README says."""
+"""The project as a whole: what it installs, where its links lead, how long its files are."""
 
 import re
 import subprocess
@@ -19,14 +19,6 @@ def test_the_wheel_holds_four_packages(tmp_path: Path) -> None:
     assert {"experiments/lab/report.html", "experiments/lab/report.css", "local_dp/py.typed"} <= set(names)
 
 
-def test_the_readmes_python_runs() -> None:
-    """Every Python block of the README runs as it stands."""
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert blocks
-    for block in blocks:
-        subprocess.run([sys.executable, "-c", block], check=True, cwd=ROOT)
-
-
 def test_ci_runs_the_readmes_test_command() -> None:
     """The command that the README gives for the tests is the one that continuous integration runs."""
     command = next(block.strip() for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL) if "pytest" in block)
@@ -41,21 +33,16 @@ def test_the_readmes_links_lead_somewhere() -> None:
                 assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
-def test_the_paper_map_names_what_there_is() -> None:
-    """Every Python file that the paper map names exists, in the library, at the top or among the tests, and so does every name it gives in a file."""
-    told = (ROOT / "docs" / "paper-map.md").read_text()
-    files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w, ]+))?`", told)
-    assert len(files) > 50
-    for file, names in files:
-        found = [path for folder in ("", "local_dp", "tests") if (path := ROOT / folder / file).exists()]
-        assert found, f"the paper map names {file}, which is not there"
-        for name in filter(None, names.split(", ")):
-            assert re.search(rf"\b{name}\b", found[0].read_text()), f"the paper map names {name} in {file}, which is not there"
-
-
 def test_no_source_file_is_too_long() -> None:
     """No Python file has more than 400 lines."""
     sources = [path for folder in ("local_dp", "clients", "server", "experiments", "tests") for path in (ROOT / folder).rglob("*.py")]
     assert sources
     long = {str(path.relative_to(ROOT)): lines for path in sources if (lines := len(path.read_text().splitlines())) > 400}
     assert long == {}
+
+
+def test_no_test_imports_another() -> None:
+    """What tests share lies in tests/support and tests/typing: a file of tests can be moved, renamed or run without any other."""
+    for path in (ROOT / "tests").rglob("*.py"):
+        shared = re.findall(r"^\s*(?:from|import) (tests[\w.]*)", path.read_text(), re.MULTILINE)
+        assert all(module.startswith(("tests.support", "tests.typing")) for module in shared), f"{path.relative_to(ROOT)} imports {shared}"

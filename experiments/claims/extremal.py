@@ -122,7 +122,7 @@ class Tree:
 
 
 def relative(growth: Fraction, tau: Fraction) -> Fraction:
-    """tau' = (growth^2 - 1) tau / 2, the relative error of an estimated mean (`bounds_sq.relative_error`, exactly)."""
+    """tau' = (growth^2 - 1) tau / 2, the relative error of an estimated mean (`bounds.simulations.relative_error`, exactly)."""
     return (growth**2 - 1) * tau / 2
 
 

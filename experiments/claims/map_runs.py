@@ -12,8 +12,8 @@ from experiments.lab.minimal_clients import exact_recovery, minimal_clients
 from local_dp.bounds.curator import parity_examples, parity_success
 from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_one_round_clients
 from local_dp.bounds.parity import parity_halving_clients
-from local_dp.curator import gf2
-from local_dp.curator.parity import amplified_learner, draw_examples
+from local_dp.curator.parity import gf2
+from local_dp.curator.parity.learner import amplified_learner, draw_examples
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Nonadaptive, run
@@ -163,8 +163,8 @@ def measure_parity(d: int, trials: int, seed: int) -> Measurement:
     for trial in range(trials):
         rng = np.random.default_rng([seed, 300, d, trial])
         r = gf2.pack(rng.integers(0, 2, d, dtype=np.uint8))
-        found = learner.learn(draw_examples(d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62)))))
-        wins += found is not None and bool(np.array_equal(found, r))
+        found = learner.release(draw_examples(d, r, n, rng), Draws(KeyedNoise(int(rng.integers(1 << 62)))))
+        wins += found == gf2.mask(r)
     return {"n": n, "low": n, "high": n, "wins": wins, "predicted": parity_success(learner, d, n)}
 
 
@@ -172,9 +172,14 @@ def measure_users(name: str, d: int, n: int, seed: int) -> Measurement:
     """One small point client by client beside its law."""
     if name in PROTOCOLS:
         protocol = find_protocol(PROTOCOLS[name].protocol).from_settings({"d": str(d)})
-        algorithm = protocol.algorithm(EPSILON, n)
-        trial = Trial(algorithm, lambda drawn: protocol.synthetic(n, drawn), lambda found, people: protocol.true_error(found, people) == 0, n, EPSILON)
-        return cross_check(trial, seed, users=USER_RUNS, laws=4 * USER_RUNS)
+
+        def exactly(found: Any, people: Population) -> bool:
+            return protocol.true_error(found, people) == 0
+
+        return cross_check(
+            lambda: Trial(protocol.algorithm(EPSILON, n), lambda drawn: protocol.synthetic(n, drawn), exactly, n, EPSILON),
+            seed, users=USER_RUNS, laws=4 * USER_RUNS,
+        )  # fmt: skip
     kind = ONE_ROUND[name]
 
     def learned(hypothesis: Any, population: Population) -> bool:
@@ -187,4 +192,4 @@ def measure_users(name: str, d: int, n: int, seed: int) -> Measurement:
         return Finite(drawn_kinds.kinds, drawn_kinds.shares.tolist(), n, drawn)
 
     asked = n // kind.learner(d).queries * kind.learner(d).queries
-    return cross_check(Trial(kind.local(d, n), people, learned, n, EPSILON, asked), seed, users=USER_RUNS, laws=4 * USER_RUNS)
+    return cross_check(lambda: Trial(kind.local(d, n), people, learned, n, EPSILON, asked == n), seed, users=USER_RUNS, laws=4 * USER_RUNS)

@@ -1,6 +1,7 @@
 """Private Occam: the exponential mechanism learns any finite class, and how many examples that takes."""
 
 import math
+from itertools import product
 from statistics import linear_regression
 from typing import ClassVar
 
@@ -8,10 +9,11 @@ import numpy as np
 
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.intervals import wilson
+from local_dp.arrays import Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
-from local_dp.curator.exponential import ExponentialMechanism, log_probabilities
-from local_dp.curator.occam import OccamLearner, ParityClass, ThresholdClass
-from local_dp.curator.occam_exact import enumerate_epsilon
+from local_dp.curator.choosing.exponential import ExponentialMechanism, log_probabilities
+from local_dp.curator.choosing.occam import HypothesisClass, Labelled, OccamLearner, ParityClass, ThresholdClass
+from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 
@@ -87,7 +89,7 @@ def _measure_error(point: Point, seed: int) -> Measurement:
         generator = np.random.default_rng([seed, n, trial])
         x = generator.integers(0, POINTS, n)
         y = ((x >= TARGET) ^ (generator.random(n) < flip)).astype(np.int64)
-        chosen = learner.learn(x, y, Draws(KeyedNoise(int(generator.integers(1 << 63)))))
+        chosen = learner.release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63)))))
         excess.append((1 - 2 * flip) * abs(chosen - TARGET) / POINTS)
     excess.sort()
     spread = 1.96 * math.sqrt(trials * BETA * (1 - BETA))
@@ -100,6 +102,10 @@ def _draw_errors(case: str, alpha: float, n: int, generator: np.random.Generator
     """The errors of HYPOTHESES independent features on n examples, the first one best by alpha: exact in law."""
     best, others = (0.0, alpha) if case == "realizable" else (0.5 - alpha, 0.5)
     return np.concatenate([[generator.binomial(n, best)], generator.binomial(n, others, HYPOTHESES - 1)]).astype(np.int64)
+
+
+def _fewest_errors(errors: Ints) -> Ints:
+    return -errors
 
 
 def _measure_size(point: Point, seed: int) -> Measurement:
@@ -115,9 +121,9 @@ def _measure_size(point: Point, seed: int) -> Measurement:
         return sum(chances) / len(chances)
 
     def runs(n: int) -> int:
-        mechanism, generator = ExponentialMechanism(epsilon), np.random.default_rng([seed, n, 1])
+        mechanism, generator = ExponentialMechanism(_fewest_errors, epsilon), np.random.default_rng([seed, n, 1])
         draws = Draws(KeyedNoise(int(generator.integers(1 << 63))))
-        return sum(mechanism.choose(-_draw_errors(case, alpha, n, generator), draws) == 0 for _ in range(trials))
+        return sum(mechanism.release(_draw_errors(case, alpha, n, generator), draws) == 0 for _ in range(trials))
 
     proven, printed = enough(case, HYPOTHESES, epsilon, alpha), occam_examples_printed(HYPOTHESES, epsilon, alpha, BETA)
     low, high = 0, proven
@@ -129,8 +135,9 @@ def _measure_size(point: Point, seed: int) -> Measurement:
 
 def _measure_privacy(point: Point, seed: int) -> Measurement:
     """The exact loss of a small class over all pairs of neighbouring databases of three examples."""
-    hypotheses, points = (ParityClass(2), 4) if point["class"] == "parities" else (ThresholdClass(3), 3)
-    return {"loss": enumerate_epsilon(hypotheses, points, 3, ExponentialMechanism(point["epsilon"]))}
+    hypotheses: HypothesisClass = ParityClass(2) if point["class"] == "parities" else ThresholdClass(3)
+    small = SmallDatabases(list(product(range(4 if point["class"] == "parities" else 3), (0, 1))), 3, Labelled.of)
+    return {"loss": epsilon_of(max(small.worst_ratios(OccamLearner(hypotheses, point["epsilon"])).values()))}
 
 
 def _check_privacy(privacy: Measured) -> Check:

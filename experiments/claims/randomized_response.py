@@ -54,7 +54,10 @@ def _client_by_client(epsilon: float, n: int, seed: int) -> Measurement:
     """The shipped survey with every client answering, beside its law: how often it is within 1.645 predicted errors, which is 90 % of the time."""
     records = _people(n)
     truth, margin = float(records["yes"].mean()), 1.645 * predicted("randomized response", epsilon, n)
-    trial = Trial(Survey().algorithm(epsilon, n), lambda drawn: Rows(records), lambda found, people: abs(float(found.value) - truth) <= margin, n, epsilon)
+
+    def trial() -> Trial:
+        return Trial(Survey().algorithm(epsilon, n), lambda drawn: Rows(records), lambda found, people: abs(float(found.value) - truth) <= margin, n, epsilon)
+
     return cross_check(trial, seed)
 
 

@@ -103,12 +103,14 @@ class SqToLocal(Experiment):
         """The same with every client answering, beside its law, and a mean that no decoder finds by doing nothing."""
         t, tau, epsilon = point["t"], point["tau"], point["epsilon"]
         asked, count = queries(t, tau), self.count(epsilon, BETA / t)
-        algorithm, clients = local_from_sq(asked, epsilon, count), sum(count(query) for query in asked.queries)
+        clients = sum(count(query) for query in asked.queries)
 
         def close(answers: Answers, people: Population) -> bool:
             return bool(np.all(np.abs(np.array(answers) - USERS_MEAN) <= tau))
 
-        return cross_check(Trial(algorithm, lambda drawn: _columns(t, clients, drawn, USERS_MEAN), close, clients, epsilon), seed)
+        return cross_check(
+            lambda: Trial(local_from_sq(asked, epsilon, count), lambda drawn: _columns(t, clients, drawn, USERS_MEAN), close, clients, epsilon), seed
+        )
 
     def _variance(self, point: Point, seed: int) -> Measurement:
         """The sample variance of one unbiased report, at mean 0: shipped randomized response, literal Laplace noise, and that noise clipped."""

@@ -1,44 +1,49 @@
 """Runs of the suite: every learner's task under every oracle that can be put behind the same interface."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import permutations, product
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
+from experiments.claims.suite_worst import scattered, worst_case
+from experiments.lab.cross_check import Trial, cross_check
+from experiments.lab.minimal_clients import minimal_clients
 from local_dp.bounds.curator import enough_records
+from local_dp.curator.account import Account
+from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Oracle, run
-from local_dp.learners import examples
-from local_dp.learners.base import Classifier, Learner
-from local_dp.learners.conjunctions import Literal
-from local_dp.learners.decision_lists import Rule, RuleList
-from local_dp.learners.tasks import Task, tasks
+from local_dp.learners.base import Learner
+from local_dp.learners.tasks import Task
+from local_dp.loss import Pure, nano_epsilon, split_epsilon
 from local_dp.masked_parity.concept import Concept
 from local_dp.masked_parity.midpoint import MidpointOracle, spectrum
 from local_dp.masked_parity.statistical import bent_learner, two_round_learner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.curated import CuratedOracle
 from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.oracles.statistical.hostile import BiasedOracle, RoundedOracle, against, downward, upward
-from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
+from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
+from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.protocols.learned import Learned, Lesson
+from local_dp.protocols.registry import find_protocol
 from local_dp.records import Records
+from local_dp.theorems.curated_from_sq import curated_from_sq
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
 
 EPSILON = 1.0
 BETA = 0.1
-PATTERNS = 24  # random patterns of +-tau tried as the worst case where a learner's class is not finite
 CONTROL_D = 8
 CONTROL_TOLERANCE = 0.05  # above 2^(-d/2 - 1): a one-round query for the mask drowns in it
 
-Factory = Callable[[Finite, Learner[Any], np.random.Generator], Oracle[StatisticalQuery, float]]
+
+class Factory(Protocol):
+    """Makes an oracle for a run of a learner on a population."""
+
+    def __call__(self, population: Finite, learner: Learner[Any], generator: np.random.Generator) -> Oracle[StatisticalQuery, float]: ...
 
 
 @dataclass
@@ -61,19 +66,21 @@ def samples(learner: Learner[Any]) -> int:
     return int(np.ceil(2 * np.log(2 / learner.beta_each(BETA)) / learner.tolerance**2))
 
 
-def _scattered(generator: np.random.Generator) -> Callable[[float], float]:
-    return lambda expectation: float(generator.choice((-1.0, 1.0)))
-
-
 def _sample(population: Finite, learner: Learner[Any], generator: np.random.Generator) -> ExactOracle:
     """The means over one sample of `population.size` individuals, drawn as how many there are of each kind."""
     drawn = generator.multinomial(population.size, population.shares)
     return ExactOracle(Finite(population.kinds, drawn.tolist(), 1, 0))
 
 
-def _curated(population: Finite, learner: Learner[Any], generator: np.random.Generator) -> CuratedOracle:
-    draws = Draws(KeyedNoise(int(generator.integers(2**63))))
-    return CuratedOracle.for_queries(population, draws, EPSILON, learner.queries)
+def _twin(population: Finite, kept: bool) -> Finite:
+    """The population with every label reversed (every coordinate, where there is no label), and with its own examples beside them if they are `kept`."""
+    columns = population.kinds.columns
+    reversed_names = ("y",) if "y" in columns else tuple(columns)
+    opposite = {name: -values if name in reversed_names else values for name, values in columns.items()}
+    if not kept:
+        return Finite(Records(opposite), population.shares.tolist(), 1, 0)
+    both = {name: np.concatenate([values, opposite[name]]) for name, values in columns.items()}
+    return Finite(Records(both), np.tile(population.shares, 2).tolist(), 1, 0)
 
 
 LEGAL: dict[str, Factory] = {
@@ -82,13 +89,11 @@ LEGAL: dict[str, Factory] = {
     "too high": lambda population, learner, generator: BiasedOracle(population, upward),
     "too low": lambda population, learner, generator: BiasedOracle(population, downward),
     "towards 0": lambda population, learner, generator: BiasedOracle(population, against),
-    "scattered": lambda population, learner, generator: BiasedOracle(population, _scattered(generator)),
+    "null-seeking": lambda population, learner, generator: NullOracle(population, _twin(population, kept=True)),
+    "reversing": lambda population, learner, generator: NullOracle(population, _twin(population, kept=False)),
+    "scattered": lambda population, learner, generator: BiasedOracle(population, scattered(generator)),
 }
-SAMPLED: dict[str, Factory] = {
-    "sample": _sample,
-    "curator": _curated,
-}
-ORACLES = (*LEGAL, "worst case", *SAMPLED, "local clients")
+ORACLES = (*LEGAL, "worst case", "sample", "curator", "local clients")
 
 
 def records_needed(name: str, learner: Learner[Any]) -> int:
@@ -105,7 +110,8 @@ def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Gen
     learner = replace(task.learner, slack=slack)
     n = records_needed(oracle, learner)
     if oracle == "worst case":
-        return _worst(task, learner, generator)
+        hostile = [partial(make, learner=learner, generator=generator) for make in LEGAL.values()]
+        return worst_case(task, learner, hostile, generator)
     population = task.population(n, int(generator.integers(2**63)))
     if oracle == "local clients":
         clients_for = enough_clients(EPSILON, learner.beta_each(BETA))
@@ -113,83 +119,53 @@ def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Gen
         hypothesis = run(local_from_sq(learner.algorithm(), EPSILON, clients_for), local)
         used = sum(summary.n for summary in local.rounds)
         return {"excess": task.excess(hypothesis, population), "rounds": len(local.rounds), "individuals": used}
-    counted = Counted((LEGAL | SAMPLED)[oracle](population, learner, generator))
+    if oracle == "curator":
+        trusted = TrustedOracle(population, Account(Pure(nano_epsilon(EPSILON))), Draws(KeyedNoise(int(generator.integers(2**63)))))
+        hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), trusted)
+        return {"excess": task.excess(hypothesis, population), "queries": trusted.queries, "rounds": trusted.rounds, "individuals": n}
+    counted = Counted((LEGAL | {"sample": _sample})[oracle](population, learner, generator))
     excess = task.excess(run(learner.algorithm(), counted), population)
     return {"excess": excess, "queries": counted.queries, "rounds": counted.rounds, "individuals": n}
 
 
-def _worst(task: Task[Any], learner: Learner[Any], generator: np.random.Generator) -> dict[str, Any]:
-    """Against the version-space adversary over the learner's finite class; without one, the worst of PATTERNS patterns of answers off by tau."""
-    concepts = finite_class(learner.name)
-    if concepts is None:
-        population = task.population(1, 0)
-        misses = [
-            task.excess(run(learner.algorithm(), BiasedOracle(population, bias)), population)
-            for bias in (upward, downward, against, *(_scattered(generator) for _ in range(PATTERNS)))
-        ]
-        return {"excess": max(misses), "adversary": "patterns"}
-    oracle = VersionSpaceOracle(concepts, learner.alpha)
-    predicted = run(learner.algorithm(), oracle).predict(concepts.points)
-    misses = [float(concepts.weights @ (concepts.row(int(concept)) != predicted)) / concepts.total for concept in oracle.alive]
-    return {"excess": max(misses), "adversary": f"{concepts.size} concepts"}
+def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:
+    """Whether a local run kept the learner's promise."""
+    return protocol.true_error(lesson, population) <= protocol.task.learner.alpha * (1 + 1e-9)
 
 
-def _class_of(name: str, points: Records, weights: Sequence[int], concepts: Sequence[Classifier]) -> ConceptClass:
-    """The distinct labellings of the points by these concepts."""
-    rows = np.unique(np.stack([concept.predict(points) for concept in concepts]), axis=0).astype(np.int8)
-    return ConceptClass(name, {}, points, np.asarray(weights, dtype=np.int64), len(rows), lambda index: rows[index])
+def fewest_clients(name: str, trials: int, seed: int) -> dict[str, Any]:
+    """The least number of local clients with which the learner succeeds with probability 1 - BETA on its hard task, measured, with its 95 % interval."""
+    protocol = find_protocol(f"learn-{name}")()
+    assert isinstance(protocol, Learned)
+    generator = np.random.default_rng([seed, *name.encode()])
+
+    def successes(n: int, runs: int) -> int:
+        population, algorithm = protocol.synthetic(n, 1), protocol.algorithm(EPSILON, n)
+        return sum(learned_within_alpha(protocol, run(algorithm, AggregateOracle(population, generator, EPSILON)), population) for _ in range(runs))
+
+    least = protocol.task.learner.queries
+    found = minimal_clients(successes, max(least, protocol.task.learner.clients(EPSILON, BETA) // 8), target=1 - BETA, trials=trials, least=least)
+    return {"n": found.n, "low": found.low, "high": found.high, "trials": found.trials}
 
 
-def _lists_as_halfspaces(d: int) -> ConceptClass:
-    """Lists of d variables on the points of `list_halfspace_examples`; the alternating ones have the smallest margin."""
-    population, _ = examples.list_halfspace_examples(d)
-    points = Records({name: column for name, column in population.kinds.columns.items() if name != "y"})
-    bits = Records({f"x{place}": (points[f"x{place}"] < 0).view(np.uint8) for place in range(d)})
-    rows = np.unique(np.stack([concept.predict(bits) for concept in _all_lists(d)]), axis=0).astype(np.int8)
-    weights = np.rint(population.shares * d * 2 ** (d - 1)).astype(np.int64)
-    return ConceptClass("lists as halfspaces", {}, points, weights, len(rows), lambda index: rows[index])
+CHECKED = {"stumps": ({"d": "3", "alpha": "0.3"}, 150), "logistic-regression": ({"d": "2", "alpha": "0.4"}, 120)}  # parameters and clients: small points
 
 
-def _all_lists(d: int) -> list[RuleList]:
-    """Every decision list that uses each of d variables once."""
-    rules = [
-        [Rule(Literal(place, value), label) for place, value, label in zip(order, values, labels, strict=True)]
-        for order in permutations(range(d))
-        for values in product((0, 1), repeat=d)
-        for labels in product((-1, 1), repeat=d)
-    ]
-    return [RuleList((*some, Rule(None, last))) for some in rules for last in (-1, 1)]
+def by_client(name: str, seed: int) -> dict[str, Any]:
+    """A small point of a learner's local run, client by client and drawn from its law."""
+    settings, clients = CHECKED[name]
 
+    def trial() -> Trial:
+        protocol = find_protocol(f"learn-{name}").from_settings(settings)
+        assert isinstance(protocol, Learned)
+        asked = clients // protocol.task.learner.queries * protocol.task.learner.queries
 
-@cache
-def finite_class(learner: str) -> ConceptClass | None:
-    """The class from which a worst-case oracle picks the target, on the points of the learner's task; None if the task has no such class."""
-    if learner == "decision-lists":
-        weights = np.rint(examples.first_one_law(4) * 4 * 8).astype(np.int64)
-        return _class_of("decision-lists", examples.cube(4), weights.tolist(), _all_lists(4))
-    if learner == "perceptron":
-        return _lists_as_halfspaces(4)
-    if learner == "trees":
-        return _greedily_learnable(juntas(5, 2))
-    named: dict[str, Callable[[], ConceptClass]] = {
-        "conjunctions": lambda: signed_conjunctions(5),
-        "stumps": lambda: stumps(6),
-        "thresholds": lambda: thresholds(4),
-        "low-degree": lambda: juntas(5, 2),
-    }
-    return named[learner]() if learner in named else None
+        def succeeds(lesson: Lesson, population: Population) -> bool:
+            return learned_within_alpha(protocol, lesson, population)
 
+        return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON, asked == clients)
 
-def _greedily_learnable(concepts: ConceptClass) -> ConceptClass:
-    """The concepts that the greedy tree learner finds from exact answers: it misses parities, whoever answers."""
-    learner = tasks()["trees"].learner
-
-    def learned(index: int) -> bool:
-        population = concepts.population(index, 1, 0)
-        return examples.error_rate(run(learner.algorithm(), ExactOracle(population)), population) <= learner.alpha
-
-    kept = [index for index in range(concepts.size) if learned(index)]
-    return replace(concepts, name="trees", params={}, size=len(kept), row=lambda index: concepts.row(kept[index]))
+    return cross_check(trial, seed, users=150, laws=300)
 
 
 def control(name: str, oracle: str, generator: np.random.Generator) -> float:

@@ -18,7 +18,7 @@ from local_dp.masked_parity.midpoint import MidpointOracle, Spectrum, hidden_set
 from local_dp.masked_parity.population import MaskedParityPopulation
 from local_dp.masked_parity.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
 from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
-from local_dp.oracles.statistical.watched import LegalOracle
+from local_dp.oracles.statistical.legal import legal
 
 BELOW: Final = 1 - 1e-9  # just inside the threshold tolerance
 BIASES: Final[dict[str, Bias]] = {"up": upward, "down": downward, "against the sign": against}
@@ -136,7 +136,7 @@ def _measure_biased(point: Point, seed: int) -> Measurement:
     for concept in _targets(d, BIASED_TARGETS, seed):
         population = MaskedParityPopulation(concept, 1, seed)
         for name, bias in BIASES.items():
-            wins[name] += run(learner, LegalOracle(BiasedOracle(population, bias), population)) == concept
+            wins[name] += run(learner, legal(BiasedOracle(population, bias), population)) == concept
     return {"wins": dict(wins), "targets": BIASED_TARGETS}
 
 

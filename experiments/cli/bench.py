@@ -27,7 +27,8 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
-from server.remote import RoundProgress
+from server.collecting import RoundProgress
+from server.terms import Terms
 
 REPORTS = 1 << 24
 REPEATS = 3
@@ -137,7 +138,7 @@ def _command(arguments: list[str]) -> tuple[float, float]:
 def _processes(count: int) -> list[Speed]:
     """A survey over real client processes: how soon they are ready, their memory, and one round."""
     protocol = Survey()
-    settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", deadline=120.0)
+    settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", terms=Terms(deadline=120.0))
     sizes: list[float] = []
 
     def look(progress: RoundProgress) -> None:

@@ -25,7 +25,7 @@ def dimension(
     alpha: Annotated[float, typer.Option(help="The error it may have.")] = 0.1,
     as_json: options.Json = False,
 ) -> None:
-    """Statistical-query and spectral dimensions of a class, and the number of clients that every local learner of it needs."""
+    """Statistical-query and spectral dimensions of a class, and the number of clients that every sequentially interactive local learner of it needs."""
     from local_dp.hardness.dimensions import dimensions, local_clients
 
     concepts = _read_matrix(Path(name)) if Path(name).suffix.lower() == ".csv" else build_class(name, {"d": d, "k": k} if name == "juntas" else {"d": d})
@@ -42,7 +42,10 @@ def dimension(
         ("statistical-query dimension", f"{exact}{data['sq_dimension']}"),
         ("spectral dimension, uniform prior", f"{data['spectral_uniform']:.4g}"),
         ("spectral dimension, best prior", f"{data['spectral_optimised']:.4g} (proven at most {data['spectral_at_most']:.4g})"),
-        ("clients of any local learner", f"at least {data['clients_at_least']:.0f} (epsilon {epsilon:g}, error {alpha:g} with probability {success:g})"),
+        (
+            "clients of any local learner that asks nobody in two rounds",
+            f"at least {data['clients_at_least']:.0f} (epsilon {epsilon:g}, error {alpha:g} with probability {success:g})",
+        ),
     ):
         table.add_row(label, value)
     Console().print(table)

@@ -4,6 +4,7 @@ import typer
 
 from experiments.cli import bench, export, listing
 from experiments.cli import check as checking
+from experiments.cli import coverage as measuring
 from experiments.cli import experiment as laboratory
 from experiments.cli import join as joining
 from experiments.cli import run as running
@@ -17,7 +18,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     running.run, listing.protocols, listing.randomizers, listing.describe, joining.server, joining.host, joining.client,
-    laboratory.experiment, laboratory.report, checking.dimension, checking.certify, bench.bench, export.export,
+    laboratory.experiment, laboratory.report, checking.dimension, checking.certify, measuring.coverage, bench.bench, export.export,
 )  # fmt: skip
 for command in COMMANDS:
     app.command()(command)

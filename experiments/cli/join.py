@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +21,7 @@ from local_dp.errors import InputError
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
 from local_dp.wire import check_name
+from server.terms import Terms
 
 Start = Annotated[int, typer.Option("--start", metavar="I", help="The index of the first client.")]
 
@@ -44,17 +44,14 @@ def server(
     as_json: options.Json = False,
 ) -> None:
     """Coordinates a run whose clients join from elsewhere. A table, if given, tells the true error of a simulation."""
-    started = time.perf_counter()
     check_name(run)
     built, table = options.configured(protocol, records, question, column, settings, private)
     randomness = Randomness.choose(seed, private)
     population = options.population_of(built, table, clients, epsilon, randomness.seed)
-    chosen = Settings(built, population, epsilon, randomness, "hosts", 1, broker, deadline, quorum)
+    chosen = Settings(built, population, epsilon, randomness, "hosts", 1, broker, Terms(deadline, quorum))
     algorithm = built.algorithm(epsilon, chosen.clients)
     with ProgressLines() as lines:
-        outcome = asyncio.run(
-            serve_run(run, Address.parse(broker), algorithm, chosen.clients, epsilon, randomness.seed, deadline, quorum, joining, lines.update, started)
-        )
+        outcome = asyncio.run(serve_run(algorithm, chosen, run, Address.parse(broker), joining, lines.update))
     data = as_data(chosen, outcome, truth_known=table is not None)  # otherwise the clients' records are their own
     if as_json:
         typer.echo(json.dumps(data))

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from server.remote import RoundProgress
+from server.collecting import RoundProgress
 
 SHOWN = 40  # estimates in a summary
 
@@ -45,7 +45,10 @@ def summary(data: dict[str, Any]) -> None:
     console = Console()
     clients, result = data["clients"], data["result"]
     stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
-    console.print(f"[bold]{data['protocol']}[/bold] ({data['model']}) in tier {data['tier']}, epsilon {data['epsilon']:g}  [dim]{stamp}[/dim]", soft_wrap=True)
+    console.print(
+        f"[bold]{data['protocol']}[/bold] ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {data['epsilon']:g}  [dim]{stamp}[/dim]",
+        soft_wrap=True,
+    )
     console.print(_result_table(result))
     if result["true_error"] is not None:
         console.print(f"true error {result['true_error']:.4g}")

@@ -12,6 +12,7 @@ from experiments.tiers.execute import execute
 from experiments.tiers.outcome import as_data
 from experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.errors import InputError
+from server.terms import Terms
 
 
 def run(
@@ -39,7 +40,7 @@ def run(
     built, table = options.configured(protocol, records, question, column, settings, private)
     randomness = Randomness.choose(seed, private)
     population = options.population_of(built, table, clients, epsilon, randomness.seed)
-    chosen = Settings(built, population, epsilon, randomness, tier, hosts, broker, deadline, quorum, options.allowed_names(allow))
+    chosen = Settings(built, population, epsilon, randomness, tier, hosts, broker, Terms(deadline, quorum), options.allowed_names(allow))
     if plot is not None:
         check_plot(plot, built.name)
     with ProgressLines() as lines:
@@ -59,8 +60,8 @@ def run(
 
 def check_plot(plot: Path, protocol: str) -> None:
     """Raises InputError before the run if its figure could not be drawn after it."""
-    if protocol.startswith(("masked-parity", "parity")):
-        raise InputError(f"{protocol} learns a concept: there is no estimate to draw; leave out --plot")
+    if protocol.startswith(("masked-parity", "parity", "learn-", "local-sgd")):
+        raise InputError(f"{protocol} learns a hypothesis: there is no estimate to draw; leave out --plot")
     if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"--plot is {str(plot)!r}; give a file that ends in .png, .svg or .pdf")
     if not plot.parent.is_dir():

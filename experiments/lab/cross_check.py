@@ -33,19 +33,20 @@ class Trial:
     succeeds: Callable[[Any, Population], bool]
     clients: int
     epsilon: float
-    asked: int | None = None  # how many of the clients it asks; by default all of them
+    everybody: bool = True  # whether every run asks all the clients; if not, only nobody else
 
 
-def cross_check(trial: Trial, seed: int, *, users: int = 400, laws: int = 1600) -> Measurement:
-    """How often it succeeds client by client (`users` runs) and drawn from its law (`laws` runs), whom it asks, and its randomizers' largest exact loss.
+def cross_check(make: Callable[[], Trial], seed: int, *, users: int = 400, laws: int = 1600) -> Measurement:
+    """How often the trial succeeds client by client (`users` runs) and drawn from its law (`laws` runs), whom it asks, and its randomizers' largest exact loss.
 
-    A protocol that a client or the library refuses (budget, cohort, loss) gives {"refused": why}: `cross_check_shown` makes of it a check that is not shown.
+    A protocol that a client or the library refuses, when it is made or when it runs (budget, cohort, loss), gives {"refused": why}, which
+    `cross_check_shown` makes a check that is not shown.
     Cost: users * clients reports.
     """
     try:
-        return _measured(trial, seed, users, laws)
+        return _measured(make(), seed, users, laws)
     except LocalDPError as error:
-        return {"clients": trial.clients, "refused": str(error)}
+        return {"refused": str(error)}
 
 
 def _measured(trial: Trial, seed: int, users: int, laws: int) -> Measurement:
@@ -66,29 +67,30 @@ def _measured(trial: Trial, seed: int, users: int, laws: int) -> Measurement:
         "users": [found["users"], users],
         "law": [found["law"], laws],
         "asked": sorted(asked),  # (how many, one past the last) of every run: the budget sees to it that nobody is asked twice
-        "expected": trial.clients if trial.asked is None else trial.asked,
+        "everybody": trial.everybody,
         "loss": max(losses.values()),
         "epsilon": trial.epsilon,
     }
 
 
-def cross_check_shown(what: str, found: Measurement, least: float = 0.0) -> Check:
+def cross_check_shown(what: str, found: Measurement, least: float = 0.0, way: str = "client by client") -> Check:
     """Whether both ways succeed alike and at least with probability `least`, ask whom they should, and lose no more than epsilon; `what` names protocol and
     point. Rates are compared at 3.9 standard errors."""
-    statement = f"{what}: client by client it succeeds as often as drawn from its law" + (f", not below {least:.0%}" if least else "")
+    statement = f"{what}: {way} it succeeds as often as drawn from its law" + (f", not below {least:.0%}" if least else "")
     if "refused" in found:
         return Check(statement, False, f"refused: {found['refused']}")
     (users, user_runs), (laws, law_runs) = found["users"], found["law"]
     alike = agree(users, user_runs, laws, law_runs) and wilson(users, user_runs, DEPARTURE)[1] >= least
-    counted = all(asked == found["expected"] and last <= found["clients"] for asked, last in found.get("asked", []))
+    counted = all(last <= found["clients"] and (asked == found["clients"] or not found["everybody"]) for asked, last in found.get("asked", []))
     private = found.get("loss", 0.0) <= found.get("epsilon", math.inf) * (1 + 1e-12)
     low, high = wilson(users, user_runs)
     evidence = (
-        f"{found['clients']:,} clients: {users / user_runs:.3f} of {user_runs} runs client by client [{low:.3f}, {high:.3f}], "
+        f"{found['clients']:,} clients: {users / user_runs:.3f} of {user_runs} runs {way} [{low:.3f}, {high:.3f}], "
         f"{laws / law_runs:.3f} of {law_runs} from the law"
     )
     if "asked" in found:
-        evidence += f"; asked {', '.join(f'{asked:,}' for asked in sorted({asked for asked, _ in found['asked']}))} of {found['expected']:,}"
+        fewest, most = min(asked for asked, _ in found["asked"]), max(asked for asked, _ in found["asked"])
+        evidence += f"; asked {f'{fewest:,} to ' if fewest < most else ''}{most:,} of {found['clients']:,}"
     if "loss" in found:
         evidence += f"; largest exact loss {found['loss']:.6f}"
     return Check(statement, alike and counted and private, evidence)

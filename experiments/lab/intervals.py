@@ -1,11 +1,9 @@
 """Confidence intervals of success rates."""
 
-import math
+from local_dp.tallies import Z95, score_interval
 
 
-def wilson(successes: int, trials: int, z: float = 1.959963984540054) -> tuple[float, float]:
+def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
     """Wilson's interval for a success rate, 95 % by default: (low, high)."""
-    rate, spread = successes / trials, z * z / trials
-    centre = (rate + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * math.sqrt(rate * (1 - rate) / trials + spread / (4 * trials))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    low, high = score_interval(successes / trials, (0.0, 1.0), trials, z)
+    return max(0.0, float(low)), min(1.0, float(high))

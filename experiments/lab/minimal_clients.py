@@ -1,23 +1,27 @@
-"""The least number of clients for which a protocol succeeds with a given probability, measured: a search with a confidence interval."""
+"""The least number of clients for which a protocol succeeds with a given probability, measured: a search, then a fresh sample with a confidence interval."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from experiments.lab.claim import Check, Measurement
 from local_dp.bounds.normal import normal_quantile, normal_tail
-from local_dp.errors import InputError
+from local_dp.errors import InputError, LocalDPError
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.protocols.base import Protocol
 
-Z95 = 1.959963984540054
-_WINDOW = 2.25  # points further than this factor from the answer do not enter the fit
-_SPREAD = (-0.4, -0.2, 0.0, 0.2, 0.4)  # where to put runs, in probits from the target
-_REACH = 0.6  # but no further than this in x = 2 (sqrt(n / answer) - 1): from half the answer to 1.7 times it
+_WITHIN_95 = 1.9207294  # half the 95 % point of chi-square with one degree of freedom: how far the profile likelihood may fall
+_BITS = 8  # success is taken for the chance that this many threshold decisions are all right: between one decision and the 65 of masked parity at d = 64
+_SLOPE = (1.1, 0.7)  # what is supposed of the line's slope: its median and the deviation of its logarithm; 0.45 for one decision, 1.8 for 65
+_PILOT = (-0.3, -0.15, 0.0, 0.15, 0.3)  # where the search puts runs, in units of the line from the target: successes of .81 to .95
+_HALF_WIDTH = 9.0  # of the fresh sample, in standard errors of its level: wide enough to know the slope, too narrow for a bend to matter
+_WIDEST = 0.33
+_REACH = 0.8  # but no further than this in x = 2 (sqrt(n / answer) - 1): from a third of the answer to twice it
+_STEPS = 40
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class MinimalClients:
-    """The least n with success probability `target`, its 95 % confidence interval, and the runs behind it."""
+    """The least n with success probability `target`, its 95 % confidence interval, and the runs behind it: those of the search, then the fresh ones."""
 
     n: int
     low: int
@@ -52,26 +56,38 @@ class MinimalClients:
 def minimal_clients(success: Callable[[int, int], int], guess: int, *, target: float = 0.9, trials: int = 3000, least: int = 2) -> MinimalClients:
     """The n at which `success(n, runs)`, a count of successes among fresh independent runs, reaches the share `target`.
 
-    A bracket is found from `guess` by steps of 1.5, then about `trials` runs are spread around the answer and a probit curve in sqrt(n) is fitted to
-    all points within a factor 2.25: success curves of threshold decoders are straight there, and every run counts. `least` is the smallest n allowed.
+    A quarter of the `trials` finds where to look; the others are spread over three sizes there, fixed before they are made, and alone decide: a search's own
+    runs stop where chance is kind, and would pull the answer along. Over that narrow range Phi^-1(success^(1/8)) is taken for a line in sqrt(n), and the
+    interval is the profile likelihood's; its coverage and bias are measured in tests/lab/test_minimal_clients.py. `least` is the smallest n allowed.
     Raises InputError if success does not grow with n.
     """
     if not 0 < target < 1 or guess < least:
         raise InputError(f"target is {target} and guess {guess}; give a share between 0 and 1 and a guess of at least {least}")
     points = _bracket(success, guess, target, max(60, trials // 25), least)
-    centre = math.sqrt(points[-1].n * points[-2].n)
-    for part in (trials // 3, trials - trials // 3):
-        fit = _fit(points, centre)
-        centre = fit.solve(target)
-        for probits in _SPREAD:
-            x = min(max(probits / max(fit.slope, 1e-3), -_REACH), _REACH)
-            points.append(_runs(success, max(least, round(centre * (1 + x / 2) ** 2)), max(1, part // len(_SPREAD))))
-    fit = _fit(points, centre)
-    if fit.slope <= 0:
-        raise InputError(f"success does not grow with n near n = {centre:.0f}; give more trials or another protocol")
-    margin = Z95 * fit.error(target)
-    low, high = fit.solve(target, -margin), fit.solve(target, margin)
-    return MinimalClients(round(fit.solve(target)), math.floor(low), math.ceil(high), target, tuple(points))
+    line = _Line(tuple(points), math.sqrt(points[-1].n * points[-2].n), target)
+    for part in (trials // 8, trials // 8):
+        points += _spread(success, line, _PILOT, part, least)
+        line = _Line(tuple(points), line.best()[0], target)
+    fresh = trials - 2 * (trials // 8)
+    half_width = min(_HALF_WIDTH * _level_error(target, fresh), _WIDEST)
+    decisive = _spread(success, line, (-half_width, 0.0, half_width), fresh, least)
+    n, low, high = _Line(tuple(decisive), line.best()[0], target).interval()
+    return MinimalClients(round(n), math.floor(low), math.ceil(high), target, (*points, *decisive))
+
+
+def measured_clients(success: Callable[[int, int], int], guess: int, *, target: float = 0.9, trials: int = 3000, least: int = 2) -> Measurement:
+    """`minimal_clients` as a measurement {n, low, high, trials}; {failed: why} where success is never reached or a run is refused."""
+    try:
+        found = minimal_clients(success, guess, target=target, trials=trials, least=least)
+    except LocalDPError as error:
+        return {"failed": str(error)}
+    return {"n": found.n, "low": found.low, "high": found.high, "trials": found.trials}
+
+
+def reached_check(counts: list[tuple[str, Measurement]]) -> Check:
+    """Whether every search among (name, measurement) found a count; where one failed, it says which and why."""
+    failures = [f"{name}: {found['failed']}" for name, found in counts if "failed" in found]
+    return Check("Every search for a least number of clients finds one", not failures, "; ".join(failures) or f"{len(counts)} searches")
 
 
 def exact_recovery(protocol: Protocol[Any], epsilon: float, seed: int) -> Callable[[int, int], int]:
@@ -98,7 +114,7 @@ def _bracket(success: Callable[[int, int], int], guess: int, target: float, runs
     """Points at steps of 1.5 from the guess, until the target lies between two of them."""
     points = [_runs(success, guess, runs)]
     up = points[0].share < target
-    for _ in range(60):
+    for _ in range(30):
         n = max(least, round(points[-1].n * (1.5 if up else 1 / 1.5)))
         if n == points[-1].n:  # already at `least`, or 1.5 n rounds to n
             n += up
@@ -108,45 +124,103 @@ def _bracket(success: Callable[[int, int], int], guess: int, target: float, runs
     raise InputError(f"success stays at {points[-1].share:.2f} from n = {guess} to {points[-1].n}; it does not reach {target} with more clients")
 
 
+def _spread(success: Callable[[int, int], int], line: "_Line", levels: Sequence[float], runs: int, least: int) -> list[Trials]:
+    """`runs` shared out over sizes so far, in units of the line, from where it reaches the target."""
+    centre, slope = line.best()
+    places = [min(max(level / slope, -_REACH), _REACH) for level in levels]
+    return [_runs(success, max(least, round(centre * (1 + x / 2) ** 2)), max(1, runs // len(places))) for x in places]
+
+
+def _success(level: float) -> tuple[float, float]:
+    """Phi(level)^8 and its derivative, the level kept from where its logarithm fails."""
+    level = min(max(level, -1.0), 6.0)
+    bit = normal_tail(-level)
+    return bit**_BITS, _BITS * bit ** (_BITS - 1) * math.exp(-level * level / 2) / math.sqrt(2 * math.pi)
+
+
+def _level(share: float) -> float:
+    """The level at which success is `share`."""
+    return normal_quantile(1 - share ** (1 / _BITS))
+
+
+def _level_error(target: float, runs: int) -> float:
+    """The standard error of a level near the target."""
+    return math.sqrt(target * (1 - target) / runs) / _success(_level(target))[1]
+
+
 @dataclass(frozen=True)
-class _Fit:
-    """Pr[success] = Phi(level + slope x), x = 2 (sqrt(n / centre) - 1), with the covariance of (level, slope)."""
+class _Line:
+    """Pr[success] = Phi(u + slope (x - place))^8, Phi(u)^8 = target, x = 2 (sqrt(n / centre) - 1), fitted to points by maximum likelihood."""
 
+    points: tuple[Trials, ...]
     centre: float
-    level: float
-    slope: float
-    covariance: Floats
+    target: float
 
-    def solve(self, target: float, shift: float = 0.0) -> float:
-        """The n at which the target is reached, `shift` added to its x."""
-        x = (-normal_quantile(target) - self.level) / self.slope + shift if self.slope > 0 else shift
-        return self.centre * (1 + min(max(x, -1.5), 3.0) / 2) ** 2
+    def best(self) -> tuple[float, float]:
+        """(n where the target is reached, slope), the likeliest: Fisher scoring from the middle of the points."""
+        level, log_slope, aim = 0.0, math.log(_SLOPE[0]), _level(self.target)
+        for _ in range(_STEPS):
+            score, (own, both, other) = self._scores(aim + level, log_slope, 0.0)
+            size = own * other - both**2
+            step = _bounded((other * score[0] - both * score[1]) / size), _bounded((own * score[1] - both * score[0]) / size)
+            level, log_slope = level + step[0], log_slope + step[1]
+            if max(map(abs, step)) < 1e-9:
+                break
+        slope = math.exp(log_slope)
+        return self._size(min(max(-level / slope, -1.0), 2.0)), slope
 
-    def error(self, target: float) -> float:
-        """The standard error of that x (delta method)."""
-        x = (-normal_quantile(target) - self.level) / self.slope
-        gradient = np.array([-1.0, -x]) / self.slope
-        return math.sqrt(float(gradient @ self.covariance @ gradient))
+    def interval(self) -> tuple[float, float, float]:
+        """n and its 95 % interval: the places whose profile likelihood is within chi-square's 95 % point of the greatest."""
+        n, _ = self.best()
+        place = 2 * (math.sqrt(n / self.centre) - 1)
+        floor = self._profile(place) - _WITHIN_95
+        return n, self._size(self._crossing(place, -1.6, floor)), self._size(self._crossing(place, 4.0, floor))
+
+    def _crossing(self, inside: float, outside: float, floor: float) -> float:
+        if self._profile(outside) > floor:
+            raise InputError(f"success hardly grows with n near n = {self._size(inside):.0f}: its interval has no end; give more trials or another protocol")
+        while abs(outside - inside) > 1e-6:
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if self._profile(middle) > floor else (inside, middle)
+        return inside
+
+    def _size(self, place: float) -> float:
+        return self.centre * (1 + place / 2) ** 2
+
+    def _profile(self, place: float) -> float:
+        """The likelihood of a place, maximised over the slope."""
+        log_slope = math.log(_SLOPE[0])
+        for _ in range(_STEPS):
+            score, information = self._scores(_level(self.target), log_slope, place)
+            step = _bounded(score[1] / information[2])
+            log_slope += step
+            if abs(step) < 1e-6:
+                break
+        return self._likelihood(place, log_slope)
+
+    def _likelihood(self, place: float, log_slope: float) -> float:
+        total = -(((log_slope - math.log(_SLOPE[0])) / _SLOPE[1]) ** 2) / 2
+        for x, point in self._placed():
+            right, _ = _success(_level(self.target) + math.exp(log_slope) * (x - place))
+            total += point.successes * math.log(right) + (point.trials - point.successes) * math.log1p(-right)
+        return total
+
+    def _scores(self, level: float, log_slope: float, place: float) -> tuple[tuple[float, float], tuple[float, float, float]]:
+        """The derivatives of the log likelihood in (level, logarithm of the slope), and its expected curvature: (level, both, slope)."""
+        slope = math.exp(log_slope)
+        first, second = 0.0, (math.log(_SLOPE[0]) - log_slope) / _SLOPE[1] ** 2
+        own, both, other = 1e-9, 0.0, 1 / _SLOPE[1] ** 2
+        for x, point in self._placed():
+            away = slope * (x - place)
+            right, density = _success(level + away)
+            pull, weight = (point.successes - point.trials * right) * density / (right * (1 - right)), point.trials * density**2 / (right * (1 - right))
+            first, second = first + pull, second + pull * away
+            own, both, other = own + weight, both + weight * away, other + weight * away**2
+        return (first, second), (own, both, other)
+
+    def _placed(self) -> list[tuple[float, Trials]]:
+        return [(2 * (math.sqrt(point.n / self.centre) - 1), point) for point in self.points]
 
 
-def _fit(points: list[Trials], centre: float) -> _Fit:
-    """The probit fit by Fisher scoring."""
-    near = [point for point in points if 1 / _WINDOW <= point.n / centre <= _WINDOW]
-    x = 2 * (np.sqrt([point.n / centre for point in near]) - 1)
-    runs = np.array([point.trials for point in near], dtype=np.float64)
-    share = np.array([(point.successes + 0.25) / (point.trials + 0.5) for point in near])  # a quarter success each way keeps 0 and 1 finite
-    design = np.stack([np.ones(len(near)), x], axis=1)
-    beta, covariance = _solve(design, runs, np.array([-normal_quantile(float(p)) for p in share]))
-    for _ in range(25):
-        eta = np.clip(design @ beta, -5, 5)
-        fitted = np.array([normal_tail(-float(e)) for e in eta])
-        density = np.exp(-(eta**2) / 2) / math.sqrt(2 * math.pi)
-        beta, covariance = _solve(design, runs * density**2 / (fitted * (1 - fitted)), eta + (share - fitted) / density)
-    return _Fit(centre, float(beta[0]), float(beta[1]), covariance)
-
-
-def _solve(design: Floats, weights: Floats, response: Floats) -> tuple[Floats, Floats]:
-    """Weighted least squares with a slope that is N(1, 1) beforehand, worth some tens of runs: coefficients and their covariance."""
-    precision = design.T @ (weights[:, None] * design) + np.diag([0.0, 1.0])
-    covariance = np.linalg.inv(precision).astype(np.float64)
-    return covariance @ (design.T @ (weights * response) + np.array([0.0, 1.0])), covariance
+def _bounded(step: float) -> float:
+    return min(max(step, -1.0), 1.0)

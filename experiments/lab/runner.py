@@ -21,7 +21,7 @@ from local_dp.errors import LocalDPError
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
 # The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
-_WORKER_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+_WORKER_ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
 def measure(module: str, point: Point, seed: int) -> Measurement:
@@ -44,7 +44,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _worker_environment() -> Iterator[None]:
-    """Processes started meanwhile do linear algebra on one thread and hash alike."""
+    """Processes started meanwhile do linear algebra on one thread, hash alike, and do not import from the folder where the user stands."""
     before = {name: os.environ.get(name) for name in _WORKER_ENVIRONMENT}
     os.environ.update(_WORKER_ENVIRONMENT)
     try:
@@ -61,16 +61,16 @@ def _worker_environment() -> Iterator[None]:
 def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Worker processes that are gone when the block ends, at once if it ends by an exception or the interrupt key."""
     before: set[BaseProcess] = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
-    try:
-        with _worker_environment():
+    with _worker_environment():
+        pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
+        try:
             yield pool
-    except BaseException:
-        for worker in set(multiprocessing.active_children()) - before:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        except BaseException:
+            for worker in set(multiprocessing.active_children()) - before:
+                worker.terminate()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _result(future: Future[Measurement], what: str) -> Measurement:

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,52 +16,49 @@ from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import EMBEDDED, Settings
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import Address, MqttBus
-from local_dp.interaction import Algorithm, Oracle, run, run_async
+from local_dp.interaction import Algorithm, run, run_async
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.watched import Watched
 from local_dp.tallies import Tally
-from server.remote import RemoteOracle, RoundProgress, filters
+from server.collecting import RoundProgress
+from server.coordinator import Coordinator
+from server.remote import RemoteOracle, filters
 from server.round import Turnout
 
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
 
 OnProgress: TypeAlias = Callable[[RoundProgress], None]
+LocalAlgorithm: TypeAlias = Algorithm[LocalQuery, Tally, Any]
 
 
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     """Runs the protocol. Raises QuorumError, RefusedError or BusError; whatever happens, no process outlives it."""
     started = time.perf_counter()
     algorithm = settings.protocol.algorithm(settings.epsilon, settings.clients)
-    if settings.tier in ("processes", "hosts"):
-        return asyncio.run(_over_bus(settings, algorithm, on_progress, started))
+    over_bus = settings.tier in ("processes", "hosts")
+    outcome = asyncio.run(_over_bus(algorithm, settings, on_progress)) if over_bus else _in_memory(algorithm, settings)
+    return replace(outcome, wall=time.perf_counter() - started)
+
+
+def _in_memory(algorithm: LocalAlgorithm, settings: Settings) -> Outcome:
+    started = time.perf_counter()
     oracle: PopulationOracle | AggregateOracle
     if settings.tier == "population":
         oracle = PopulationOracle(settings.population, settings.randomness.noise(), settings.randomness.seed, settings.epsilon)
     else:
         oracle = AggregateOracle(settings.population, np.random.default_rng(settings.randomness.seed), settings.epsilon)
-    timed = _Timed(oracle)
+    times: list[float] = []
+    timed = Watched(oracle, before=lambda queries: times.append(time.perf_counter()), after=lambda queries, tallies: times.append(time.perf_counter()))
     result = run(algorithm, timed)
+    seconds = [end - start for start, end in zip(times[::2], times[1::2], strict=True)]
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
-    return Outcome(result, oracle.interaction, oracle.rounds, timed.seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
+    return Outcome(result, oracle.interaction, oracle.rounds, seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
 
 
-class _Timed:
-    """An oracle that keeps the time of each round."""
-
-    def __init__(self, oracle: Oracle[LocalQuery, Tally]) -> None:
-        self.oracle = oracle
-        self.seconds: list[float] = []
-
-    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        started = time.perf_counter()
-        tallies = self.oracle.answer(queries)
-        self.seconds.append(time.perf_counter() - started)
-        return tallies
-
-
-async def _over_bus(settings: Settings, algorithm: Algorithm[LocalQuery, Tally, Any], on_progress: OnProgress, started: float) -> Outcome:
+async def _over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
     name = f"run-{secrets.token_hex(4)}"
     address: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
@@ -90,10 +88,7 @@ async def _over_bus(settings: Settings, algorithm: Algorithm[LocalQuery, Tally, 
             await broker.start()
             address.set_result(Address.parse(broker.url))
         joining = _JOINING * (1 + len(spans) / 600)
-        return await serve_run(
-            name, await address, algorithm, settings.clients, settings.epsilon, settings.randomness.seed,
-            settings.deadline, settings.quorum, joining, on_progress, started, fleet.watch(),
-        )  # fmt: skip
+        return await serve_run(algorithm, settings, name, await address, joining, on_progress, fleet.watch())
     finally:
         await fleet.stop()
         if broker is not None:
@@ -101,22 +96,18 @@ async def _over_bus(settings: Settings, algorithm: Algorithm[LocalQuery, Tally, 
 
 
 async def serve_run(
+    algorithm: LocalAlgorithm,
+    settings: Settings,
     name: str,
     address: Address,
-    algorithm: Algorithm[LocalQuery, Tally, Any],
-    clients: int,
-    epsilon: float,
-    coin_seed: int,
-    deadline: float,
-    quorum: float,
     joining: float,
     on_progress: OnProgress,
-    started: float,
     *watches: Coroutine[Any, Any, None],
 ) -> Outcome:
-    """The server's side of a run over a broker: waits for the clients, plays the rounds, says the end. `watches` end the run by raising."""
-    bus = MqttBus(address, f"{name}-server", filters(name))
-    oracle = RemoteOracle(bus, name, clients, coin_seed, epsilon, deadline, quorum, on_progress)
+    """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising."""
+    started = time.perf_counter()
+    coordinator = Coordinator(name, settings.clients, settings.randomness.seed, settings.epsilon, settings.terms)
+    oracle = RemoteOracle(MqttBus(address, f"{name}-server", filters(name)), coordinator, on_progress)
 
     async def play() -> Outcome:
         await oracle.ready(joining)
@@ -125,7 +116,16 @@ async def serve_run(
         finally:
             await oracle.end()
         wall = time.perf_counter() - started
-        return Outcome(result, oracle.interaction, oracle.rounds, oracle.seconds, oracle.counts, oracle.rejected, oracle.ledger.max_spent, wall)
+        return Outcome(
+            result,
+            coordinator.interaction,
+            coordinator.rounds,
+            coordinator.seconds,
+            coordinator.counts,
+            coordinator.rejected,
+            coordinator.ledger.max_spent,
+            wall,
+        )
 
     playing = asyncio.create_task(play())
     tasks = {playing, *(asyncio.create_task(watch) for watch in (oracle.serve(patience=5.0), *watches))}

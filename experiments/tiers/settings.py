@@ -1,7 +1,7 @@
 """What a run is: the protocol, its clients, where chance comes from, and on which tier."""
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from local_dp.errors import InputError
@@ -9,7 +9,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.noise import SEED_BITS, KeyedNoise, Noise, SystemNoise
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
-from server.remote import check_terms
+from server.terms import Terms
 
 Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
@@ -40,7 +40,7 @@ class Randomness:
 
 @dataclass(frozen=True)
 class Settings:
-    """One run. `broker` is "embedded" or a URL; `allowed` is the clients' list of randomizers (None: all that are installed)."""
+    """One run. `broker` is "embedded" or a URL; `terms` are those of each round over it; `allowed` is the clients' list of randomizers (None: all)."""
 
     protocol: Protocol[Any]
     population: Population
@@ -49,13 +49,11 @@ class Settings:
     tier: Tier = "hosts"
     hosts: int = 2
     broker: str = EMBEDDED
-    deadline: float = 30.0
-    quorum: float = 0.9
+    terms: Terms = field(default_factory=Terms)
     allowed: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
-        check_terms(self.deadline, self.quorum)
         if self.tier not in TIERS:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
         if self.hosts < 1:

@@ -5,14 +5,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from local_dp.curator.parity import ParityLearner, paper_runs
+from local_dp.checks import check_share
+from local_dp.curator.parity.learner import ParityLearner, paper_runs
 from local_dp.errors import InputError
-
-
-def _check(**shares: float) -> None:
-    for name, value in shares.items():
-        if not 0 < value < 1:
-            raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
 
 
 def recovery(d: int, p: float) -> Iterator[float]:
@@ -51,7 +46,7 @@ def parity_examples(learner: ParityLearner, d: int, success: float) -> int:
 
 def plain_parity_examples(d: int, success: float) -> int:
     """The least n for which Gaussian elimination, without privacy, returns r: about d + 3 at 90 %."""
-    _check(success=success)
+    check_share("success", success)
     return next(n for n, chance in enumerate(recovery(d, 1.0)) if chance >= success)
 
 
@@ -60,7 +55,8 @@ def paper_parity_examples(d: int, epsilon: float, alpha: float, beta: float, who
 
     With `whole_runs` false, runs = log2(2 / beta) as printed, which is not a whole number: rounded up at that eps', the budget would be exceeded.
     """
-    _check(alpha=alpha, beta=beta)
+    check_share("alpha", alpha)
+    check_share("beta", beta)
     runs = paper_runs(beta) if whole_runs else math.log2(2 / beta)
     return math.ceil(8 * runs / (epsilon * alpha) * (d * math.log(2) + math.log(2 / beta)))
 
@@ -70,7 +66,7 @@ def exponential_parity_examples(d: int, epsilon: float, success: float) -> int:
 
     Scores fluctuate, so a little more is needed: a measurement of the law belongs beside it.
     """
-    _check(success=success)
+    check_share("success", success)
     return math.ceil(4 / epsilon * (math.log(2**d - 1) + math.log(success / (1 - success))))
 
 
@@ -79,7 +75,7 @@ def packing_parity_examples(d: int, epsilon: float, success: float) -> int:
 
     Two parities differ on about n / 2 of the labels, so Pr[answer r' | data of r] >= success e^(-eps n / 2) for each of the 2^d parities r'.
     """
-    _check(success=success)
+    check_share("success", success)
     return math.ceil(2 / epsilon * (d * math.log(2) + math.log(success)))
 
 
@@ -91,9 +87,10 @@ def occam_examples(size: int, epsilon: float, alpha: float, beta: float) -> int:
     (cosh t - alpha sinh t)^n because e^(-tD) lies below its chord on [-1, 1]; add up over the hypotheses. This is below KLNRS Theorem 3.7's printed n, whose
     proof covers a perfect hypothesis only: the printed size is right after all. Two to three times less than by uniform convergence (limits 4.1).
     """
-    _check(alpha=alpha, beta=beta)
+    check_share("alpha", alpha)
+    check_share("beta", beta)
     t = min(epsilon / 2, math.atanh(alpha))
-    return math.ceil(math.log(size / beta) / -math.log(math.cosh(t) - alpha * math.sinh(t)))
+    return math.ceil((math.log(size) - math.log(beta)) / -math.log(math.cosh(t) - alpha * math.sinh(t)))  # a class may have 10^400 labellings
 
 
 def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: float) -> int:
@@ -101,19 +98,22 @@ def occam_examples_realizable(size: int, epsilon: float, alpha: float, beta: flo
 
     Proof: Pr[h is chosen] <= e^(-eps (errors of h) / 2), whose mean is (1 - error (1 - e^(-eps/2)))^n; add up over the hypotheses of error above alpha.
     """
-    _check(alpha=alpha, beta=beta)
+    check_share("alpha", alpha)
+    check_share("beta", beta)
     return math.ceil(math.log(size / beta) / -math.log1p(alpha * math.expm1(-epsilon / 2)))
 
 
 def occam_examples_printed(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """n >= (ln size + ln(2 / beta)) max(4 / (eps alpha), 2 / alpha^2), as printed in KLNRS Theorem 3.7."""
-    _check(alpha=alpha, beta=beta)
+    check_share("alpha", alpha)
+    check_share("beta", beta)
     return math.ceil(math.log(2 * size / beta) * max(4 / (epsilon * alpha), 2 / alpha**2))
 
 
 def occam_examples_uniform(size: int, epsilon: float, alpha: float, beta: float) -> int:
     """Agnostic, by uniform convergence within alpha / 3: n >= max((9 / (2 alpha^2)) ln(4 size / beta), (6 / (eps alpha)) ln(2 size / beta)) (limits 4.1)."""
-    _check(alpha=alpha, beta=beta)
+    check_share("alpha", alpha)
+    check_share("beta", beta)
     return math.ceil(max(4.5 / alpha**2 * math.log(4 * size / beta), 6 / (epsilon * alpha) * math.log(2 * size / beta)))
 
 
@@ -123,7 +123,9 @@ def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int
     n >= max(8 ln(4t / beta) / tau^2, 4t ln(4t / beta) / (eps tau)): half of tau for sampling (Hoeffding), half for noise (Pr[|Y| > y] <= 2 e^(-eps y / t)).
     Against the local model's C^2 t ln(t / beta) / tau^2, privacy is free once tau < eps / t.
     """
-    if queries < 1 or not 0 < tau < 1 or not 0 < beta < 1:
-        raise InputError(f"there are {queries} queries, tau = {tau}, beta = {beta}; give at least one query, and tau and beta strictly between 0 and 1")
+    check_share("tau", tau)
+    check_share("beta", beta)
+    if queries < 1:
+        raise InputError(f"there are {queries} queries; give at least one query")
     tail = math.log(4 * queries / beta)
     return math.ceil(max(8 * tail / tau**2, 4 * queries * tail / (epsilon * tau)))

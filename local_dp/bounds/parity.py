@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.normal import add_normal, normal_tail
-from local_dp.bounds.response import response_gain
+from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
 
@@ -29,17 +29,22 @@ def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
 
 
 def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for one randomized response to a random mask each: ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(p)), p = E / (E + 1) (Fano, limits 4.2)."""
+    """Proven for NON-INTERACTIVE protocols in which each client gives one randomized response to a random parity, at every epsilon; not for other randomizers.
+
+    ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(p)), p = E / (E + 1) (Fano, limits 4.2).
+    """
     check_success(success, 0.0)
+    check_positive_epsilon(epsilon)
     truth = math.exp(epsilon) / (1 + math.exp(epsilon))
     needed = success * d * math.log(2) - entropy(1 - success)
     return max(0.0, needed) * 2.0**d / (math.log(2) - entropy(truth))
 
 
 def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every sequentially interactive protocol, epsilon <= ln 3: (1 / c) ln(1 / (1 - (p - 2^-d)^2)) C^2 2^d (limits 4.2).
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, and epsilon <= ln 3.
 
-    c = (-ln(1 - 1/C) - 1/C) C^2; 2.25 C^2 2^d at p = .9 and epsilon 1.
+    (1 / c) ln(1 / (1 - (p - 2^-d)^2)) C^2 2^d (limits 4.2). Fully interactive protocols, which ask a client again, are not covered. Raises InputError for a
+    larger epsilon. c = (-ln(1 - 1/C) - 1/C) C^2; 2.25 C^2 2^d at p = .9 and epsilon 1.
     """
     if epsilon > math.log(3):
         raise InputError(f"epsilon is {epsilon}; the bound for parity is proven up to ln 3")

@@ -54,19 +54,19 @@ def sq_dimension(concepts: ConceptClass, generator: np.random.Generator, steps: 
     kept, correlations = _up_to_negation(concepts)
     clique, exact = [0], len(kept) <= MAX_EXACT
     while len(clique) < len(kept):
-        m = len(clique) + 1
-        adjacent: Bools = correlations * m <= concepts.total
+        wanted = len(clique) + 1
+        adjacent: Bools = correlations * wanted <= concepts.total
         np.fill_diagonal(adjacent, False)
         tries = (greedy_clique(adjacent, generator) for _ in range(RESTARTS))
-        larger = next((found for found in tries if len(found) >= m), None)
+        larger = next((found for found in tries if len(found) >= wanted), None)
         if larger is None and exact:
             search = CliqueSearch(adjacent, steps)
-            larger, exact = search.find(m), search.finished
+            larger, exact = search.find(wanted), search.finished
         if larger is None:
             break
         inside = correlations[np.ix_(larger, larger)] - np.diag(np.diag(correlations)[larger])
         closest = int(inside.max())
-        clique = larger[: max(m, min(len(larger), concepts.total // closest if closest else len(larger)))]
+        clique = larger[: max(wanted, min(len(larger), concepts.total // closest if closest else len(larger)))]
     return SQDimension(tuple(sorted(int(kept[place]) for place in clique)), exact)
 
 
@@ -213,6 +213,9 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 
 
 def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
-    """The better of the two lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`."""
+    """The better of the two lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
+
+    For non-interactive and sequentially interactive protocols, as `clients_needed`.
+    """
     bounds = (clients_needed(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (found.uniform, found.optimised))
     return max(bounds)

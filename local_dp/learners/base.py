@@ -1,6 +1,7 @@
 """What every statistical-query learner offers: its algorithm, and the tolerance, queries and rounds that its guarantee needs."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar, get_origin, get_type_hints
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints
 from local_dp.bounds.response import rr_clients_hoeffding
-from local_dp.errors import InputError
+from local_dp.checks import check_positive, check_share
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.base import Query
@@ -40,10 +41,8 @@ class Learner(ABC, Generic[H]):
     slack: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise InputError(f"alpha is {self.alpha}; give a number strictly between 0 and 1")
-        if not self.slack > 0:
-            raise InputError(f"slack is {self.slack}; give a positive number, 1 for the proven tolerance")
+        check_share("alpha", self.alpha)
+        check_positive("slack", self.slack)
 
     @property
     @abstractmethod
@@ -101,3 +100,9 @@ def share(answer: float) -> float:
 def features(d: int) -> tuple[str, ...]:
     """The feature columns x0, x1, ..., x{d-1}."""
     return tuple(f"x{place}" for place in range(d))
+
+
+def weighted(weights: Sequence[float], names: Sequence[str]) -> str:
+    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1."""
+    terms = [f"{'-' if weight < 0 else '+'} {abs(weight):.4g} {name}".rstrip() for weight, name in zip(weights, names, strict=True)]
+    return " ".join(terms).removeprefix("+ ")

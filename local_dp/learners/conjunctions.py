@@ -36,6 +36,9 @@ class AllOf:
 
     literals: tuple[Literal, ...]
 
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.literals)) or "always"
+
     def holds(self, records: Records) -> Bools:
         """Where every literal holds, shape (n,)."""
         every = np.ones(len(records), dtype=np.bool_)

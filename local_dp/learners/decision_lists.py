@@ -24,12 +24,18 @@ class Rule:
     literal: Literal | None
     label: int
 
+    def __str__(self) -> str:
+        return f"{self.label:+d}" if self.literal is None else f"if {self.literal} then {self.label:+d}"
+
 
 @dataclass(frozen=True)
 class RuleList:
     """The label of the first rule whose literal holds; -1 if none does."""
 
     rules: tuple[Rule, ...]
+
+    def __str__(self) -> str:
+        return ", else ".join(map(str, self.rules)) or "-1"
 
     def predict(self, records: Records) -> Ints:
         """The list's label of each record, shape (n,)."""

@@ -86,6 +86,18 @@ def halfspace_examples(weights: Sequence[float], gamma: float, size: int = 1, se
     return Finite(Records({**records.columns, "y": y}).take(kept), [1 / len(kept)] * len(kept), size, seed)
 
 
+def skewed_examples(d: int, gamma: float, rare: float, size: int = 1, seed: int = 0) -> Finite:
+    """y x = gamma w +- (1 - gamma) v for orthogonal w = (1, 1, ...) / sqrt d and v = (1, -1, 1, ...) / sqrt d; minus with probability `rare`.
+
+    The halfspace of w has margin gamma on every example, exactly; below gamma = 1/2 the average of y x misclassifies the rare ones.
+    """
+    check_dimension(d)
+    alternating = np.array([1.0, -1.0] * (d // 2) + [0.0] * (d % 2))
+    y, side = np.array([1, -1, 1, -1], dtype=np.int8), np.array([1.0, 1.0, -1.0, -1.0])
+    x = y * (gamma + (1 - gamma) * alternating[:, None] * side) / math.sqrt(d)
+    return Finite(Records({**dict(zip(features(d), x, strict=True)), "y": y}), [1 - rare, 1 - rare, rare, rare], size, seed)
+
+
 def list_weights(d: int) -> Floats:
     """Weights of a halfspace that is the list "x0: +1, else x1: -1, else x2: +1, ...": each outweighs the later ones against it. Fibonacci numbers."""
     weights = np.zeros(d)
@@ -110,25 +122,25 @@ def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finit
     return Finite(Records({**columns, **constant, "y": signs(score > 0)}), law[kept].tolist(), size, seed), margin
 
 
-def logistic_examples(weights: Sequence[float], size: int = 1, seed: int = 0) -> Finite:
-    """Uniform over `signed_cube`, Pr[y = +1] = 1 / (1 + e^(-<w, x>))."""
-    records = signed_cube(len(weights))
-    score = sum(weight * values for weight, values in zip(weights, records.columns.values(), strict=True))
-    columns = {name: np.concatenate([values, values]) for name, values in records.columns.items()}
-    y = np.repeat(np.array([1, -1], dtype=np.int8), len(records))
-    plus = 1 / (1 + np.exp(-np.asarray(score)))
-    return Finite(Records({**columns, "y": y}), np.concatenate([plus, 1 - plus]).tolist(), size, seed)
+def faint_examples(d: int, strength: float, size: int = 1, seed: int = 0) -> Finite:
+    """Labels of +1 and -1, equally likely; a loud first feature +-1 / sqrt d that says nothing of them, and faint others, y strength / sqrt d each."""
+    loud, y = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1, -1, 1, -1], dtype=np.int8)
+    columns = {name: (loud if place == 0 and d > 1 else strength * y) / math.sqrt(d) for place, name in enumerate(features(d))}
+    return Finite(Records({**columns, "y": y}), [1.0] * 4, size, seed)
 
 
-def linear_examples(weights: Sequence[float], noise: float, size: int = 1, seed: int = 0) -> Finite:
-    """x uniform over {-1, 0, +1}^d (so E[x x^T] = 2/3), y = <w, x> +- noise with equal odds."""
+def correlated_examples(weights: Sequence[float], correlation: float, noise: float, size: int = 1, seed: int = 0) -> Finite:
+    """x over {-1, +1}^d, uniform, but all coordinates equal with probability `correlation` (so that is E[x_i x_j]); y = <w, x> +- noise, equally likely.
+
+    The least eigenvalue of E[x x^T] is 1 - correlation, in every direction whose coordinates sum to 0.
+    """
     d = len(weights)
-    check_dimension(d, 8)
-    points = np.array(np.meshgrid(*[[-1.0, 0.0, 1.0]] * d, indexing="ij")).reshape(d, -1)
-    twice = np.concatenate([points, points], axis=1)
-    y = np.array(weights) @ twice + noise * np.repeat([1.0, -1.0], points.shape[1])
-    columns = dict(zip(features(d), twice, strict=True))
-    return Finite(Records({**columns, "y": y}), [1.0] * len(y), size, seed)
+    x = 2.0 * np.stack(list(cube(d).columns.values())) - 1
+    law = np.full(1 << d, (1 - correlation) / (1 << d))
+    law[[0, -1]] += correlation / 2
+    twice = np.concatenate([x, x], axis=1)
+    y = np.array(weights) @ twice + noise * np.repeat([1.0, -1.0], 1 << d)
+    return Finite(Records({**dict(zip(features(d), twice, strict=True)), "y": y}), np.concatenate([law, law]).tolist(), size, seed)
 
 
 def cluster_examples(centres: Sequence[Sequence[float]], shares: Sequence[float], spread: float, size: int = 1, seed: int = 0) -> Finite:

@@ -9,10 +9,10 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.bounds.response import response_gain
-from local_dp.checks import check_dimension
+from local_dp.checks import check_dimension, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, features, signs
+from local_dp.learners.base import Learner, features, signs, weighted
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.examples import Correlation
 from local_dp.records import Records
@@ -24,6 +24,10 @@ class Polynomial:
 
     sets: tuple[tuple[int, ...], ...]
     coefficients: tuple[float, ...]
+
+    def __str__(self) -> str:
+        names = [f"(-1)^({' + '.join(f'x{place}' for place in members)})" if members else "" for members in self.sets]
+        return f"{weighted(self.coefficients, names)} > 0"
 
     def predict(self, records: Records) -> Ints:
         """The label of each record, shape (n,)."""
@@ -52,8 +56,9 @@ class LowDegree(Learner[Polynomial]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_dimension(self.d)
-        if not 0 <= self.degree <= self.d or self.queries > 100_000:
-            raise InputError(f"degree is {self.degree}; give one from 0 to d = {self.d} with at most 100,000 coefficients")
+        check_whole("degree", self.degree, 0, self.d)
+        if self.queries > 100_000:
+            raise InputError(f"degree is {self.degree}; give one with at most 100,000 coefficients at d = {self.d}")
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:

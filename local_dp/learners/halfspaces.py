@@ -10,7 +10,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.learners.base import Learner, features, share, signs
+from local_dp.learners.base import Learner, features, share, signs, weighted
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.margins import Descent, Mistake
 from local_dp.queries.numbers import matrix, written
@@ -22,6 +22,9 @@ class Halfspace:
     """+1 where <weights, x> > 0, else -1."""
 
     weights: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return f"{weighted(self.weights, features(len(self.weights)))} > 0"
 
     def predict(self, records: Records) -> Ints:
         """The side of each record, +1 or -1, shape (n,)."""

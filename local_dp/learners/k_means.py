@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
+from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import Learner, features
@@ -20,6 +21,9 @@ class Centres:
     """k centres in d dimensions."""
 
     points: tuple[tuple[float, ...], ...]
+
+    def __str__(self) -> str:
+        return "; ".join(f"({', '.join(f'{value:.4g}' for value in point)})" for point in self.points)
 
     def predict(self, records: Records) -> Ints:
         """The nearest centre of each record, shape (n,)."""
@@ -48,8 +52,9 @@ class KMeans(Learner[Centres]):
         super().__post_init__()
         if len(self.start) < 2 or len({len(point) for point in self.start}) != 1:
             raise InputError(f"start is {self.start!r}; give at least two centres of one dimension")
-        if self.rounds_asked < 1 or not 0 < self.least_share <= 1 / len(self.start):
-            raise InputError(f"{self.rounds_asked} rounds and a least share of {self.least_share} do not fit {len(self.start)} clusters")
+        check_whole("rounds_asked", self.rounds_asked, 1, 1000)
+        if not 0 < self.least_share <= 1 / len(self.start):
+            raise InputError(f"least_share is {self.least_share}; give a number above 0 and at most {1 / len(self.start):g} for {len(self.start)} clusters")
 
     @property
     def proven(self) -> float:

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.checks import check_dimension
+from local_dp.checks import check_dimension, check_positive
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, features
+from local_dp.learners.base import Learner, features, weighted
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.examples import Product
 from local_dp.queries.numbers import matrix
@@ -23,6 +23,9 @@ class LinearModel:
     """Predicts <weights, x>."""
 
     weights: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return f"y = {weighted(self.weights, features(len(self.weights)))}"
 
     def predict(self, records: Records) -> Floats:
         """The prediction for each record, shape (n,)."""
@@ -50,8 +53,9 @@ class LinearRegression(Learner[LinearModel]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_dimension(self.d)
-        if not (0 < self.least_eigenvalue <= 1 and self.radius > 0):
-            raise InputError(f"the least eigenvalue {self.least_eigenvalue} must be in (0, 1] and the radius {self.radius} positive")
+        check_positive("radius", self.radius)
+        if not 0 < self.least_eigenvalue <= 1:
+            raise InputError(f"least_eigenvalue is {self.least_eigenvalue}; give a number above 0 and at most 1")
 
     @property
     def proven(self) -> float:

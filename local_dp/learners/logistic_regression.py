@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.errors import InputError
+from local_dp.checks import check_positive
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import Learner, features
 from local_dp.learners.halfspaces import Halfspace, check_margin
@@ -42,8 +42,7 @@ class LogisticRegression(Learner[Halfspace]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_margin(self.d, 1.0, self.bound)
-        if not self.radius > 0:
-            raise InputError(f"radius is {self.radius}; give a positive number")
+        check_positive("radius", self.radius)
 
     @property
     def scale(self) -> float:

@@ -24,6 +24,10 @@ class BayesRule:
     prior: float
     yes: tuple[tuple[float, ...], tuple[float, ...]]
 
+    def __str__(self) -> str:
+        likely = (", ".join(f"{share:.3g}" for share in shares) for shares in self.yes)
+        return "P(y = 1) = {:.3g}; P(x_j = 1 | y = -1) = {}; P(x_j = 1 | y = +1) = {}".format(self.prior, *likely)
+
     def predict(self, records: Records) -> Ints:
         """The likelier label of each record, shape (n,)."""
         bits = matrix(records, features(len(self.yes[0])))

@@ -21,6 +21,9 @@ class Stump:
 
     literal: Literal
 
+    def __str__(self) -> str:
+        return str(self.literal)
+
     def predict(self, records: Records) -> Ints:
         """The stump's label of each record, shape (n,)."""
         return signs(self.literal.holds(records))

@@ -1,5 +1,10 @@
-"""One task a learner: a population on which its guarantee can be checked exactly, and by how much a hypothesis misses."""
+"""One hard task a learner: a population near the edge of what its tolerance can tell apart, and by how much a hypothesis misses.
 
+Every population is made so that a learner with a lax threshold, a dropped query, a wrong sign or a round too few misses alpha on it, while the right one
+keeps its promise whatever the answers within its tolerance. Labels and features are public constructions, exact in law.
+"""
+
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic
@@ -10,7 +15,7 @@ from local_dp.learners import examples
 from local_dp.learners.base import Classifier, H, Learner
 from local_dp.learners.conjunctions import AllOf, Conjunctions, Literal
 from local_dp.learners.decision_lists import DecisionLists, Rule, RuleList
-from local_dp.learners.fourier import LowDegree
+from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.halfspaces import Halfspace, Perceptron
 from local_dp.learners.k_means import Centres, KMeans
 from local_dp.learners.linear_regression import LinearModel, LinearRegression
@@ -20,6 +25,9 @@ from local_dp.learners.stumps import Stump, Stumps
 from local_dp.learners.thresholds import AtLeast, Thresholds
 from local_dp.learners.trees import Tree, Trees
 from local_dp.populations.finite import Finite
+from local_dp.records import Records
+
+BARELY = 1.02  # times alpha: what a mistake must cost to count as one
 
 
 @dataclass(frozen=True)
@@ -36,27 +44,83 @@ def beyond(best: float) -> Callable[[Classifier, Finite], float]:
     return lambda hypothesis, population: examples.error_rate(hypothesis, population) - best
 
 
-def conjunctions() -> Task[AllOf]:
-    """x0 and not x2, of 5 variables, uniform."""
-    target = AllOf((Literal(0), Literal(2, 0)))
-    return Task(Conjunctions(d=5), lambda size, seed: examples.uniform_examples(5, target, size, seed), beyond(0))
+def conjunctions(learner: Conjunctions) -> Task[AllOf]:
+    """x0 alone; every other literal x_j is violated by its own alpha / (d - 1) of the examples, so that only all of them together cost more than alpha."""
+    d, rare = learner.d, min(BARELY * learner.alpha, 0.5)
+    full = (1 << d) - 1
+    rows = [full - 1, full, *(full - (1 << place) for place in range(1, d))]
+    shares = [(1 - rare) / 2, (1 - rare) / 2, *[rare / max(1, d - 1)] * (d - 1)]
+    points = examples.cube(d).take(np.array(rows))
+    return Task(learner, lambda size, seed: examples.labelled(points, shares, AllOf((Literal(0),)), size, seed), beyond(0))
 
 
-def stumps() -> Task[Stump]:
-    """not x3, of 6 variables, with 20 % of the labels flipped."""
+def stumps(learner: Stumps) -> Task[Stump]:
+    """The negation of the last variable, wrong on 5 %; x0 is behind it by barely more than alpha, and the others say nothing."""
+    correlations = [max(0.0, 0.9 - 2 * BARELY * learner.alpha), *[0.0] * (learner.d - 1)]
+    correlations[-1] = -0.9
+    yes = [[(1 + sign * correlation) / 2 for correlation in correlations] for sign in (-1, 1)]
+    return Task(learner, lambda size, seed: examples.naive_bayes_examples(0.5, yes, size, seed), beyond(0.05))
+
+
+def thresholds(learner: Thresholds) -> Task[AtLeast]:
+    """x >= N - 1 of N points: barely more than alpha at N - 1 and as much at N - 2 decide, the rest is noise; N - 1 is the sum of the most dyadic parts."""
+    points, decisive = 1 << learner.bits, min(BARELY * learner.alpha, 0.5)
+    line = examples.line(learner.bits)
+    noise = np.full(points, (0.5 - decisive) / points)
+    minus, plus = noise.copy(), noise.copy()
+    minus[-2] += decisive
+    plus[-1] += decisive
+    kinds = Records({"x": np.tile(line["x"], 2), "y": np.repeat(np.array([-1, 1], dtype=np.int8), points)})
+    return Task(learner, lambda size, seed: Finite(kinds, np.concatenate([minus, plus]).tolist(), size, seed), beyond(0.5 - decisive))
+
+
+def naive_bayes(learner: NaiveBayes) -> Task[BayesRule]:
+    """Pr[y = 1] = 0.4: a common feature that only the prior decides, and d - 1 rare ones, of probability 2.1 alpha / d or a tenth of it."""
+    rare = min(2.1 * learner.alpha / learner.d, 0.9)
+    yes = ((0.7, *[rare / 10] * (learner.d - 1)), (0.9, *[rare] * (learner.d - 1)))
+    best = examples.error_rate(BayesRule(0.4, yes), examples.naive_bayes_examples(0.4, yes))
+    return Task(learner, lambda size, seed: examples.naive_bayes_examples(0.4, yes, size, seed), beyond(best))
+
+
+def multiplexer(select: int, one: int, zero: int) -> Tree:
+    """x_one if x_select is 1, else x_zero."""
+    return Tree(tuple(((Literal(select, chosen), Literal(place, bit)), 2 * bit - 1) for chosen, place in ((1, one), (0, zero)) for bit in (0, 1)))
+
+
+def low_degree(learner: LowDegree) -> Task[Polynomial]:
+    """The multiplexer of the last three variables (a variable or a constant, where the degree is too low for it) with one point's label flipped, uniform.
+
+    The flipped point has weight at every degree: what it costs is allowed, and nothing else is.
+    """
+    d = learner.d
+    target: Classifier = AllOf((Literal(d - 1),) if learner.degree else ())
+    if learner.degree >= 2 and d >= 3:
+        target = multiplexer(d - 1, d - 2, d - 3)
+    cube = examples.cube(d)
+    y = target.predict(cube)
+    y[0] = -y[0]
+    kinds = Records({**cube.columns, "y": y})
+
+    def population(size: int, seed: int) -> Finite:
+        return Finite(kinds, [1.0] * len(y), size, seed)
+
+    exact = population(1, 0)
+    above = 1 - sum(query.expectation(exact.law(query.query)) ** 2 for query in learner.algorithm().queries)
+    return Task(learner, population, beyond(above))
+
+
+def _square_loss(model: LinearModel, population: Finite) -> float:
+    return float(population.shares @ (model.predict(population.kinds) - population.kinds["y"]) ** 2)
+
+
+def linear_regression(learner: LinearRegression) -> Task[LinearModel]:
+    """Correlated features, with exactly the least eigenvalue, and the weights in its direction; y to within +-0.1. Misses by the excess mean square error."""
+    weights, size_of = [0.0] * learner.d, 0.9 * min(1.0, learner.radius)
+    weights[0], weights[-1] = (size_of / 2, -size_of / 2) if learner.d > 1 else (size_of, size_of)
     return Task(
-        Stumps(d=6),
-        lambda size, seed: examples.labelled(examples.cube(6), np.ones(64), Stump(Literal(3, 0)), size, seed, flip=0.2),
-        beyond(0.2),
-    )
-
-
-def thresholds() -> Task[AtLeast]:
-    """x >= 11 on 16 points, with 10 % of the labels flipped."""
-    return Task(
-        Thresholds(bits=4),
-        lambda size, seed: examples.labelled(examples.line(4), np.ones(16), AtLeast(11), size, seed, flip=0.1),
-        beyond(0.1),
+        learner,
+        lambda size, seed: examples.correlated_examples(weights, 1 - learner.least_eigenvalue, 0.1, size, seed),
+        lambda model, population: _square_loss(model, population) - 0.01,
     )
 
 
@@ -65,93 +129,82 @@ def alternating_list(d: int) -> RuleList:
     return RuleList(tuple(Rule(Literal(place), 1 - 2 * (place % 2)) for place in range(d)))
 
 
-def decision_lists() -> Task[RuleList]:
-    """The alternating list of 4 variables, every rule decisive equally often."""
+def decision_lists(learner: DecisionLists) -> Task[RuleList]:
+    """The alternating list with half of its rules rare: where one decides all later variables are 1, so a literal that catches much catches a rare one too.
+
+    The rare rules together decide barely more than alpha.
+    """
+    d, pairs = learner.d, (learner.d + 1) // 2
+    rare = min(BARELY * learner.alpha, 0.5)
+    full = (1 << d) - 1
+    rows = [full - ((1 << first) - 1) for first in range(2 * pairs)]  # the first 1 at place `first`; none at place d
+    shares = [(rare if (place + 1) // 2 % 2 == 0 else 1 - rare) / pairs for place in range(2 * pairs)]  # rare common, common rare, rare common, ...
+    points = examples.cube(d).take(np.array(rows))
+    return Task(learner, lambda size, seed: examples.labelled(points, shares, alternating_list(d), size, seed), beyond(0))
+
+
+def perceptron(learner: Perceptron) -> Task[Halfspace]:
+    """Every example at margin gamma, exactly; barely more than alpha of them are so rare a kind that their average, one round's move, is wrong on all."""
+    rare = min(BARELY * learner.alpha, 0.45)
+    return Task(learner, lambda size, seed: examples.skewed_examples(learner.d, learner.gamma, rare, size, seed), beyond(0))
+
+
+def trees(learner: Trees) -> Task[Tree]:
+    """The multiplexer of the last three variables, uniform, of which ID3 needs three levels; with fewer, a conjunction or a variable that needs them all.
+
+    So many labels are wrong that a level too few costs barely more than alpha.
+    """
+    d, flip = learner.d, (1 - min(1.0, 4 * BARELY * learner.alpha)) / 2
+    target: Classifier = AllOf(tuple(Literal(d - 1 - place) for place in range(min(learner.depth, 2))))
+    if learner.depth >= 3:
+        target = multiplexer(d - 1, d - 2, d - 3)
+    law = np.ones(1 << d)
+    return Task(learner, lambda size, seed: examples.labelled(examples.cube(d), law, target, size, seed, flip), beyond(flip))
+
+
+def k_means(learner: KMeans) -> Task[Centres]:
+    """Two clusters in the plane, of unequal shares where allowed; the first round cuts the larger one. Misses by the largest coordinate error of a centre."""
+    truth = ((-0.8, 0.2), (0.1, -0.3))
+    shares = (learner.least_share, 1 - learner.least_share)
     return Task(
-        DecisionLists(d=4),
-        lambda size, seed: examples.labelled(examples.cube(4), examples.first_one_law(4), alternating_list(4), size, seed),
-        beyond(0),
-    )
-
-
-def perceptron() -> Task[Halfspace]:
-    """The alternating list of 4 variables as a halfspace of margin 0.129, every rule decisive equally often: averaging errs on 28 %."""
-    margin = examples.list_halfspace_examples(4)[1]
-    return Task(Perceptron(d=5, gamma=margin, alpha=0.25), lambda size, seed: examples.list_halfspace_examples(4, size, seed)[0], beyond(0))
-
-
-def multiplexer() -> Tree:
-    """x1 if x0 is 1, else x2."""
-    return Tree(tuple(((Literal(0, chosen), Literal(place, bit)), 2 * bit - 1) for chosen, place in ((1, 1), (0, 2)) for bit in (0, 1)))
-
-
-def trees() -> Task[Tree]:
-    """The multiplexer of 5 variables, uniform: ID3 needs one level more than the smallest tree."""
-    return Task(Trees(d=5, depth=3), lambda size, seed: examples.uniform_examples(5, multiplexer(), size, seed), beyond(0))
-
-
-def naive_bayes() -> Task[BayesRule]:
-    """Six features, independent given the label; the label is 1 in 40 %."""
-    yes = ((0.2, 0.3, 0.6, 0.5, 0.5, 0.2), (0.7, 0.4, 0.2, 0.5, 0.6, 0.5))
-    bayes = BayesRule(0.4, yes)
-    population = examples.naive_bayes_examples(0.4, yes)
-    return Task(NaiveBayes(d=6), lambda size, seed: examples.naive_bayes_examples(0.4, yes, size, seed), beyond(examples.error_rate(bayes, population)))
-
-
-def k_means() -> Task[Centres]:
-    """Two well separated clusters in the plane, of 40 % and 60 %; misses by the largest coordinate error of a centre."""
-    truth = ((-0.6, 0.2), (0.4, -0.3))
-    return Task(
-        KMeans(least_share=0.4),
-        lambda size, seed: examples.cluster_examples(truth, (0.4, 0.6), 0.2, size, seed),
+        learner,
+        lambda size, seed: examples.cluster_examples(truth, shares, 0.2, size, seed),
         lambda centres, population: centres.distance(Centres(truth)),
     )
 
 
-def low_degree() -> Task[Any]:
-    """The multiplexer of 5 variables, uniform: its Fourier degree is 2."""
-    return Task(LowDegree(d=5, degree=2), lambda size, seed: examples.uniform_examples(5, multiplexer(), size, seed), beyond(0))
-
-
-def _square_loss(model: LinearModel, population: Finite) -> float:
-    return float(population.shares @ (model.predict(population.kinds) - population.kinds["y"]) ** 2)
-
-
-def linear_regression() -> Task[LinearModel]:
-    """Three features and a noise of +-0.1; misses by the excess mean square error."""
+def logistic_regression(learner: LogisticRegression) -> Task[Halfspace]:
+    """A loud feature that says nothing and faint ones that say all: their gradient is just large enough to be worth alpha. Misses by the excess loss."""
+    d = learner.d
+    faint = range(1, d) if d > 1 else range(1)
+    strength = min(1.0, 2.25 * learner.alpha / learner.radius * math.sqrt(d / len(faint)))  # the weights 0 miss by barely more than alpha
+    best = Halfspace(tuple(learner.radius / math.sqrt(len(faint)) if place in faint else 0.0 for place in range(d)))
+    least = logistic_loss(best, examples.faint_examples(d, strength))
     return Task(
-        LinearRegression(d=3, least_eigenvalue=0.6),
-        lambda size, seed: examples.linear_examples((0.3, -0.2, 0.4), 0.1, size, seed),
-        lambda model, population: _square_loss(model, population) - 0.01,
-    )
-
-
-def logistic_regression() -> Task[Halfspace]:
-    """A well specified logistic model of four features; misses by the excess logistic loss."""
-    weights = (1.0, -1.0, 0.5, 0.5)
-    least = logistic_loss(Halfspace(weights), examples.logistic_examples(weights))
-    return Task(
-        LogisticRegression(d=4),
-        lambda size, seed: examples.logistic_examples(weights, size, seed),
+        learner,
+        lambda size, seed: examples.faint_examples(d, strength, size, seed),
         lambda halfspace, population: logistic_loss(halfspace, population) - least,
     )
 
 
-MAKERS: tuple[Callable[[], Task[Any]], ...] = (
-    conjunctions,
-    stumps,
-    thresholds,
-    naive_bayes,
-    low_degree,
-    linear_regression,
-    decision_lists,
-    perceptron,
-    trees,
-    k_means,
-    logistic_regression,
-)
+TRIED: dict[str, tuple[Learner[Any], Callable[[Any], Task[Any]]]] = {
+    learner.name: (learner, task)
+    for learner, task in (
+        (Conjunctions(d=5), conjunctions),
+        (Stumps(d=6), stumps),
+        (Thresholds(bits=4), thresholds),
+        (NaiveBayes(d=6), naive_bayes),
+        (LowDegree(d=5), low_degree),
+        (LinearRegression(d=3, alpha=0.02, least_eigenvalue=0.3), linear_regression),
+        (DecisionLists(d=4), decision_lists),
+        (Perceptron(d=4, gamma=0.3, alpha=0.25), perceptron),
+        (Trees(d=5, depth=3), trees),
+        (KMeans(), k_means),
+        (LogisticRegression(d=4), logistic_regression),
+    )
+}
 
 
 def tasks() -> dict[str, Task[Any]]:
-    """Every task by its learner's name: the non-adaptive ones first."""
-    return {task.learner.name: task for task in (make() for make in MAKERS)}
+    """Every task by its learner's name, at the size at which it is tried: the non-adaptive learners first."""
+    return {name: task(learner) for name, (learner, task) in TRIED.items()}

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.checks import check_dimension
+from local_dp.checks import check_whole
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, signs
 from local_dp.oracles.statistical.asked import StatisticalQuery
@@ -19,6 +19,9 @@ class AtLeast:
     """+1 where x >= threshold, else -1."""
 
     threshold: int
+
+    def __str__(self) -> str:
+        return f"x >= {self.threshold}"
 
     def predict(self, records: Records) -> Ints:
         """The label of each record, shape (n,)."""
@@ -54,7 +57,7 @@ class Thresholds(Learner[AtLeast]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_dimension(self.bits, 12)
+        check_whole("bits", self.bits, 1, 12)
 
     @property
     def proven(self) -> float:

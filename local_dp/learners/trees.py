@@ -6,8 +6,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.checks import check_dimension
-from local_dp.errors import InputError
+from local_dp.checks import check_dimension, check_whole
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import Learner, share
 from local_dp.learners.conjunctions import AllOf, Literal
@@ -24,6 +23,9 @@ class Tree:
     """Leaves as (path, label): the label of the leaf whose path a record satisfies."""
 
     leaves: tuple[tuple[Path, int], ...]
+
+    def __str__(self) -> str:
+        return "; ".join(f"{AllOf(path)}: {label:+d}" for path, label in self.leaves)
 
     def predict(self, records: Records) -> Ints:
         """The tree's label of each record, shape (n,)."""
@@ -50,8 +52,7 @@ class Trees(Learner[Tree]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_dimension(self.d)
-        if not 1 <= self.depth <= min(self.d, 10):
-            raise InputError(f"depth is {self.depth}; give a whole number from 1 to {min(self.d, 10)}")
+        check_whole("depth", self.depth, 1, min(self.d, 10))
 
     @property
     def proven(self) -> float:

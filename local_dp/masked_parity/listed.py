@@ -26,7 +26,7 @@ class MaskedParityList(MaskedParityProtocol):
 
     In round two a client's public coin picks one candidate parity (for b = 0) and one hashed bit of r (for b = 1), so every report serves both.
     `bits` is t and `share` is round two's share of the clients; 0 picks `default_bits` and `default_share`.
-    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for 0.57 to 0.72 of the clients of one-round hashing.
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 95 % for a measured .55 + .5 / d of one-round hashing's clients.
     Cost: one bit a client, two rounds, 2^t likelihoods.
     """
 
@@ -82,4 +82,4 @@ def default_share(d: int) -> float:
 def _candidates(fixed: int, free: int) -> list[int]:
     """The vectors that agree with `fixed` outside `free`: number s holds the bits of s at the places of `free`, in order."""
     places = places_of(free)
-    return [fixed | sum(1 << place for at, place in enumerate(places) if s >> at & 1) for s in range(1 << len(places))]
+    return [fixed | sum(1 << place for bit, place in enumerate(places) if s >> bit & 1) for s in range(1 << len(places))]

@@ -32,7 +32,7 @@ class MaskedParityLiteral(MaskedParityProtocol):
 
     r_j = 1 if the answer to g_j exceeds 1 / (4 d), a = 1 if that to g_d exceeds 1/4. Every value is released as Claim 4.1 with b = 1 has it, noise of
     scale 2 / epsilon, here discrete Laplace on 64 steps of [-1, 1], clamped: clamping is post-processing, so this needs no more clients than Lap(2 / epsilon).
-    Privacy: each client answers once, epsilon-locally private. Utility: `bounds_parity.masked_parity_literal_clients`, about 128 d^3 z^2 / epsilon^2.
+    Privacy: each client answers once, epsilon-locally private. Utility: `bounds.masked_parity.masked_parity_literal_clients`, about 128 d^3 z^2 / epsilon^2.
     Cost: 7 bits a client, two rounds. One-round hashing needs 27 d / 4 times fewer clients.
     """
 

@@ -87,11 +87,11 @@ def _positions(concept: Concept, listed: int) -> dict[int, float]:
 
 def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
     apart = concept.r ^ query.r
-    inside = [at for at, place in enumerate(places_of(query.free)) if apart >> place & 1]
+    inside = [bit for bit, place in enumerate(places_of(query.free)) if apart >> place & 1]
     found = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
     law = _positions(concept, query.listed)
     for symbol in range(query.listed):
-        odd = (concept.a + sum(symbol >> at & 1 for at in inside)) % 2
+        odd = (concept.a + sum(symbol >> bit & 1 for bit in inside)) % 2
         minus = float(odd) if found else 0.5
         law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
     return law

@@ -109,8 +109,8 @@ class MaskedList(_Parity):
     def __call__(self, records: Records) -> Ints:
         x = records.words("x")
         symbol = np.zeros(len(records), dtype=np.uint64)
-        for at, place in enumerate(places_of(self.free)):
-            symbol |= (x >> np.uint64(place) & np.uint64(1)) << np.uint64(at)
+        for bit, place in enumerate(places_of(self.free)):
+            symbol |= (x >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
         return _signed(records, symbol, self.differs(records), self.listed)
 
 

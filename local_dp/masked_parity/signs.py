@@ -53,7 +53,7 @@ class MaskedSign(Query):
 
 @dataclass(frozen=True)
 class MaskedBit(MaskedSign):
-    """y where i = j and b = 1: expectation (-1)^(r_j) / (2d), twice that of the 0/1 query of KLNRS Section 5.1 on the same scale."""
+    """y where i = j and b = 1: expectation (-1)^(r_j) / (2d), twice as far apart as the 0/1 query of KLNRS Section 5.1 as it stands."""
 
     name: ClassVar[str] = "masked-bit"
     j: int

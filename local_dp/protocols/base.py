@@ -73,6 +73,10 @@ class Protocol(ABC, Generic[R]):
 
 
 def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...] | None:
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise InputError(f"{key} is {text!r}; give true or false")
+        return text == "true"
     try:
         if kind is int or int in get_args(kind):
             return int(text, 0)

@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import frequency_clients, prefers_grr
 from local_dp.checks import check_share
 from local_dp.domains import symbols
@@ -87,5 +88,9 @@ class Frequency(Protocol[Estimate]):
     def describe(self, result: Estimate) -> Result:
         return {"column": self.column, "labels": list(self.category.labels), **describe_estimate(result)}
 
+    def truth(self, population: Population) -> Floats:
+        """The shares of the labels in the distribution that the clients are drawn from, shape (k,)."""
+        return population.law(self.category)
+
     def true_error(self, result: Estimate, population: Population) -> float:
-        return float(np.abs(result.value - population.law(self.category)).max())
+        return float(np.abs(result.value - self.truth(population)).max())

@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from local_dp.arrays import Floats
 from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
@@ -56,11 +57,8 @@ class Mean(Protocol[Estimate]):
         randomizer = OneBitMean(epsilon, steps=STEPS)
         bounded = self.bounded
 
-        def decode(answers: tuple[Tally, ...]) -> Estimate:
-            share = randomizer.estimate(answers[0])
-            return Estimate(bounded.in_units(share.value), (bounded.high - bounded.low) * share.standard_error, share.n)
-
-        return Nonadaptive((LocalQuery(bounded, randomizer, Cohort(0, clients)),), decode)
+        query = LocalQuery(bounded, randomizer, Cohort(0, clients))
+        return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]).on_scale(bounded.low, bounded.high))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Binomial(100, p) / 100, stretched to the bounds."""
@@ -78,7 +76,10 @@ class Mean(Protocol[Estimate]):
     def describe(self, result: Estimate) -> Result:
         return {"column": self.column, "low": self.bounded.low, "high": self.bounded.high, **describe_estimate(result)}
 
-    def true_error(self, result: Estimate, population: Population) -> float:
+    def truth(self, population: Population) -> Floats:
+        """The mean of the distribution that the clients are drawn from, clipped to the bounds, shape ()."""
         law = population.law(self.bounded)
-        truth = self.bounded.in_units(np.asarray(law @ np.arange(len(law)) / STEPS))
-        return abs(float(result.value) - float(truth))
+        return self.bounded.in_units(np.asarray(law @ np.arange(len(law)) / STEPS))
+
+    def true_error(self, result: Estimate, population: Population) -> float:
+        return abs(float(result.value) - float(self.truth(population)))

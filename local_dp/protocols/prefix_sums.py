@@ -5,6 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from local_dp.arrays import Floats
 from local_dp.bounds.prefixes import prefix_clients, prefix_gamma
 from local_dp.checks import check_share
 from local_dp.errors import InputError
@@ -65,5 +66,9 @@ class PrefixSums(Protocol[Estimate]):
     def describe(self, result: Estimate) -> Result:
         return {"column": self.column, "labels": [f"<= {label}" for label in self.category.labels], **describe_estimate(result)}
 
+    def truth(self, population: Population) -> Floats:
+        """The distribution function that the clients are drawn from, shape (k,)."""
+        return np.cumsum(population.law(self.category))
+
     def true_error(self, result: Estimate, population: Population) -> float:
-        return float(np.abs(result.value - np.cumsum(population.law(self.category))).max())
+        return float(np.abs(result.value - self.truth(population)).max())

@@ -23,6 +23,18 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "masked-parity-one-round": "local_dp.masked_parity.one_round:MaskedParityOneRound",
         "parity": "local_dp.protocols.parity:ParityHalving",
         "parity-one-round": "local_dp.protocols.parity:ParityOneRound",
+        "learn-conjunctions": "local_dp.protocols.learned:LearnConjunctions",
+        "learn-stumps": "local_dp.protocols.learned:LearnStumps",
+        "learn-thresholds": "local_dp.protocols.learned:LearnThresholds",
+        "learn-naive-bayes": "local_dp.protocols.learned:LearnNaiveBayes",
+        "learn-low-degree": "local_dp.protocols.learned:LearnLowDegree",
+        "learn-linear-regression": "local_dp.protocols.learned:LearnLinearRegression",
+        "learn-decision-lists": "local_dp.protocols.learned:LearnDecisionLists",
+        "learn-perceptron": "local_dp.protocols.learned:LearnPerceptron",
+        "learn-trees": "local_dp.protocols.learned:LearnTrees",
+        "learn-k-means": "local_dp.protocols.learned:LearnKMeans",
+        "learn-logistic-regression": "local_dp.protocols.learned:LearnLogisticRegression",
+        "local-sgd": "local_dp.protocols.sgd:LocalSGD",
     },
 )
 

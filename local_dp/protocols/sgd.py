@@ -1,18 +1,24 @@
 """Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.response import response_gain
+from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import features
+from local_dp.learners.examples import error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
+from local_dp.learners.tasks import BARELY
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.protocols.base import Protocol, Result
 from local_dp.queries.margins import Descent
 from local_dp.queries.numbers import STEPS, written
 from local_dp.randomizers.one_bit_mean import OneBitMean
@@ -20,13 +26,14 @@ from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalSGD:
+class LocalSGD(Protocol[Halfspace]):
     """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
 
     Each round's clients are dealt out over the d coordinates of the gradient and report one bit. Privacy: epsilon-locally private.
     Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of margin gamma: the hinge loss of the averaged weights, and with it the
     error, is in expectation at most sqrt(1 / rounds + d^2 bound^2 C^2 / n) / gamma, C = (e^eps + 1) / (e^eps - 1): features +-1 / sqrt d need n about
     d C^2 / (alpha gamma)^2.
+    The default number of clients is for an expected error of `alpha`, on examples at margin gamma of which barely more than alpha are of a rare kind.
     Source: Duchi, Jordan, Wainwright 2013; limits 9.
     """
 
@@ -34,13 +41,14 @@ class LocalSGD:
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
     d: int = 4
     gamma: float = 0.5
-    rounds: int = 100
+    alpha: float = 0.2
+    rounds: int = 200
     bound: float | None = None
 
     def __post_init__(self) -> None:
         check_margin(self.d, self.gamma, self.bound)
-        if self.rounds < 1:
-            raise InputError(f"rounds is {self.rounds}; give 1 or more")
+        check_share("alpha", self.alpha)
+        check_whole("rounds", self.rounds, 1, 1_000_000)
 
     @property
     def scale(self) -> float:
@@ -56,11 +64,12 @@ class LocalSGD:
         """The guarantee on the expected error."""
         return self.gradient_norm(epsilon, clients) / math.sqrt(self.rounds)
 
-    def clients(self, epsilon: float, alpha: float) -> int:
-        """Clients for expected error alpha; raises InputError if the rounds are too few for any number."""
-        room = (alpha * self.gamma) ** 2 - 1 / self.rounds
+    def clients(self, epsilon: float) -> int:
+        """Clients for an expected error of alpha; raises InputError if the rounds are too few for any number."""
+        room = (self.alpha * self.gamma) ** 2 - 1 / self.rounds
         if room <= 0:
-            raise InputError(f"{self.rounds} rounds cannot promise error {alpha} at margin {self.gamma}; give more than {1 / (alpha * self.gamma) ** 2:.0f}")
+            least = 1 / (self.alpha * self.gamma) ** 2
+            raise InputError(f"{self.rounds} rounds cannot promise error {self.alpha} at margin {self.gamma}; give more than {least:.0f}")
         return math.ceil((self.d * self.scale * response_gain(epsilon)) ** 2 / room)
 
     def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Halfspace]:
@@ -83,6 +92,17 @@ class LocalSGD:
             return Halfspace(tuple((total / self.rounds).tolist()))
 
         return Adaptive(play)
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        return skewed_examples(self.d, self.gamma, min(BARELY * self.alpha, 0.45), clients, seed)
+
+    def describe(self, result: Halfspace) -> Result:
+        return {"hypothesis": {"rule": str(result)}, "parameters": asdict(result)}
+
+    def true_error(self, result: Halfspace, population: Population) -> float:
+        """Pr[the halfspace mislabels an example], exactly."""
+        assert isinstance(population, Finite)
+        return error_rate(result, population)
 
     def _questions(self, weights: Floats) -> tuple[Descent, ...]:
         columns, texts = features(self.d), written(weights / self.gamma)

@@ -8,6 +8,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from local_dp.arrays import Floats
+from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
@@ -40,8 +42,7 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
     t: int = 4
 
     def __post_init__(self) -> None:
-        if not 1 <= self.t <= MAX_SYNTHETIC:
-            raise InputError(f"t is {self.t}; give a whole number of synthetic queries from 1 to {MAX_SYNTHETIC}")
+        check_whole("t", self.t, 1, MAX_SYNTHETIC)
         self.statistical  # noqa: B018  # checks the queries and tolerances
 
     @property
@@ -107,12 +108,14 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
             **{key: [part[key] for part in described] for key in described[0]},
         }
 
+    def truth(self, population: Population) -> Floats:
+        """The expectations of the queries in the distribution that the clients are drawn from, on the +1/-1 scale, shape (queries,)."""
+        return np.array([2 * float(population.law(query.query)[1]) - 1 for query in self.statistical])
+
     def true_error(self, result: tuple[Estimate, ...], population: Population) -> float:
-        truths = [2 * float(population.law(query.query)[1]) - 1 for query in self.statistical]
-        return max(abs(float(estimate.value) - truth) for estimate, truth in zip(result, truths, strict=True))
+        return max(abs(float(estimate.value) - float(truth)) for estimate, truth in zip(result, self.truth(population), strict=True))
 
 
 def _signed(query: LocalQuery, tally: Tally) -> Estimate:
     """The answer on the +1/-1 scale."""
-    share = query.randomizer.estimate(tally)
-    return Estimate(2 * share.value - 1, 2 * share.standard_error, share.n)
+    return query.randomizer.estimate(tally).on_scale(-1.0, 1.0)

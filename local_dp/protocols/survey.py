@@ -3,6 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+import numpy as np
+
+from local_dp.arrays import Floats
 from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_share
 from local_dp.interaction import Nonadaptive
@@ -61,10 +64,14 @@ class Survey(Protocol[Estimate]):
     def describe(self, result: Estimate) -> Result:
         return {"question": self.question, **describe_estimate(result)}
 
+    def truth(self, population: Population) -> Floats:
+        """The share of yes in the distribution that the clients are drawn from, shape ()."""
+        return np.asarray(population.law(Question(self.question))[1])
+
     def true_error(self, result: Estimate, population: Population) -> float:
-        return abs(float(result.value) - float(population.law(Question(self.question))[1]))
+        return abs(float(result.value) - float(self.truth(population)))
 
 
 def _share(estimate: Estimate) -> Estimate:
     """The share of ones, from an oracle that estimates it alone or beside the share of zeros."""
-    return estimate if estimate.value.ndim == 0 else Estimate(estimate.value[1], estimate.standard_error[1], estimate.n)
+    return estimate if estimate.value.ndim == 0 else estimate.at(1)

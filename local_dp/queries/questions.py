@@ -126,7 +126,7 @@ class _Parser:
         if len(question) > MAX_LENGTH:
             raise InputError(f"the question has {len(question)} characters; {MAX_LENGTH} is the most")
         self.question = question
-        self.at = 0
+        self.position = 0
         self.depth = 0
         self.kind, self.token = "", ""
         self.advance()
@@ -136,14 +136,14 @@ class _Parser:
         return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; write for example 'affairs > 0 and age >= 30'")
 
     def advance(self) -> None:
-        if not self.question[self.at :].strip():
+        if not self.question[self.position :].strip():
             self.kind, self.token = "", ""
             return
-        match = _TOKEN.match(self.question, self.at)
+        match = _TOKEN.match(self.question, self.position)
         if match is None or match.lastgroup is None:
-            self.kind, self.token = "character", self.question[self.at :].strip()[0]
+            self.kind, self.token = "character", self.question[self.position :].strip()[0]
             raise self.fail("a column, a number, a text or a comparison")
-        self.at, self.kind, self.token = match.end(), match.lastgroup, match[match.lastgroup]
+        self.position, self.kind, self.token = match.end(), match.lastgroup, match[match.lastgroup]
 
     def accept(self, token: str) -> bool:
         if self.kind in ("word", "symbol") and self.token == token:

@@ -69,8 +69,8 @@ class Category(Query):
             return np.where((column >= 0) & (column < len(self.labels)), column, 0).astype(np.int64)
         values = labels_of(records, self.column)
         order, ordered = self._sorted
-        at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-        return np.where(ordered[at] == values, order[at], 0)
+        nearest = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+        return np.where(ordered[nearest] == values, order[nearest], 0)
 
 
 def labels_of(records: Records, column: str) -> np.ndarray:

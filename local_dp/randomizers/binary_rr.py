@@ -31,8 +31,6 @@ class BinaryRR(OneBit):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The share of ones, unbiased."""
-        n = tally.n
+        n = tally.answered
         reported = 1 - 2 * float(tally.counts[0, 1]) / n
-        share = (1 - self.gain * reported) / 2
-        mean = min(1.0, max(-1.0, 1 - 2 * share))  # a share outside [0, 1] is noise: it must not make the error look small
-        return Estimate(np.asarray(share), np.asarray(np.sqrt((self.gain**2 - mean**2) / (4 * n))), n)
+        return Estimate.between(((1 - self.gain) / 2, (1 + self.gain) / 2), (1 - self.gain * reported) / 2, n)

@@ -80,9 +80,9 @@ class Characters(OneBit):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean of y (-1)^<s, x> for each mask on the list, unbiased, shape (list length,); 0 with infinite error where nobody drew the mask."""
-        sizes = tally.counts.sum(axis=1)
+        n, sizes = tally.answered, tally.counts.sum(axis=1)
         signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
         drawn = np.maximum(sizes, 1)
         mean = self.gain * signs / drawn
         error = np.sqrt(np.maximum(self.gain**2 - mean**2, 0.0) / drawn)
-        return Estimate(mean, np.where(sizes > 0, error, np.inf), tally.n)
+        return Estimate(mean, np.where(sizes > 0, error, np.inf), n)

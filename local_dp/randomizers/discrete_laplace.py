@@ -78,7 +78,7 @@ class DiscreteLaplace(FiniteChannel):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean of x in [0, 1], unbiased up to 1e-7."""
-        n, counts = tally.n, tally.counts[0]
+        n, counts = tally.answered, tally.counts[0]
         mean = float(counts @ self.decoded) / n
         variance = float(counts @ (self.decoded - mean) ** 2) / n
         return Estimate(np.asarray(mean), np.asarray(math.sqrt(variance / n)), n)

@@ -71,12 +71,23 @@ def _of_product(randomizer: BitVector) -> Fraction:
     if any(ones[symbol] in (0, total) for symbol in used) and len({ones[symbol] for symbol in used}) > 1:
         raise RefusedError("unverifiable", f"{randomizer.name}: a bit that some value never sends reveals that value")
     worst = {(a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b])) for a in used for b in used if ones[a] != ones[b]}
-    holds = {symbol: (code == symbol).astype(np.float64) for symbol in used}
-    how_often = [(holds[a] @ holds[b].T).astype(np.int64).ravel() for a, b in worst]  # whole numbers far below 2^53: exact
-    if not how_often:
+    if not worst:
         return Fraction(1)
-    distinct = {tuple(row) for row in np.unique(np.stack(how_often, axis=1), axis=0).tolist()}
-    return max(math.prod((ratio**times for ratio, times in zip(worst.values(), row, strict=True)), start=Fraction(1)) for row in distinct)
+    holds = {symbol: (code == symbol).astype(np.float32) for symbol in used}
+    pairs = np.zeros(values * values, dtype=np.int64)  # for each pair of values, how often each pair of symbols meets, as digits
+    base = randomizer.places + 1
+    if base ** len(worst) >= 1 << 62 or base > 1 << 23:
+        raise RefusedError("unverifiable", f"{randomizer.name}: {len(ones)} symbols at {randomizer.places} places are too many to enumerate")
+    for a, b in worst:
+        pairs = pairs * base + (holds[a] @ holds[b].T).ravel().astype(np.int64)  # whole numbers below 2^24: exact
+    ratio = Fraction(1)
+    for key in np.unique(pairs).tolist():
+        product = Fraction(1)
+        for factor in reversed(worst.values()):
+            key, times = divmod(key, base)
+            product *= factor**times
+        ratio = max(ratio, product)
+    return ratio
 
 
 def exact_epsilon(randomizer: Randomizer) -> float:

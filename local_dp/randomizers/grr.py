@@ -78,8 +78,6 @@ class GRR(FiniteChannel):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""
-        n, total = tally.n, self.total
+        n, total = tally.answered, self.total
         p, q = self.truth / total, self.other / total
-        share = (tally.counts[0] / n - q) / (p - q)
-        seen = q + share * (p - q)
-        return Estimate(share, np.sqrt(np.maximum(seen * (1 - seen), 0.0) / n) / (p - q), n)
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (tally.counts[0] / n - q) / (p - q), n)

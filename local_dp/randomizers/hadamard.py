@@ -1,5 +1,6 @@
 """One-bit Hadamard randomizers: a public coin picks a row of a Hadamard matrix, the client randomizes one entry of it."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,10 +47,9 @@ class Hadamard(OneBit):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""
-        n = tally.n
+        n = tally.answered
         signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
-        share = self.gain * walsh_hadamard(signs)[: self.k] / n
-        return Estimate(share, np.sqrt(np.maximum(self.gain**2 - share**2, 0.0) / n), n)
+        return Estimate.between((-self.gain, self.gain), self.gain * walsh_hadamard(signs)[: self.k] / n, n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,11 +85,11 @@ class SignedHadamard(OneBit):
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
         """The k signed means, unbiased for every fixed `null_share`, and of least variance when that is the share of clients that hold nothing."""
-        n = tally.n
+        n = tally.answered
         cells = tally.counts.reshape(-1, 2, 2)  # row, coin, report
         reported = cells[:, :, 0] - cells[:, :, 1]
         coins = cells[:, 0, :].sum(axis=1) - cells[:, 1, :].sum(axis=1)
         rows = self.gain * reported.sum(axis=1) - null_share * coins
         mean = walsh_hadamard(rows)[: self.k] / n
-        variance = np.maximum(self.gain**2 - null_share**2 - mean**2, 0.0) / n
-        return Estimate(mean, np.sqrt(variance), n)
+        reach = math.sqrt(self.gain**2 - null_share**2)
+        return Estimate.between((-reach, reach), mean, n, least=-1.0)

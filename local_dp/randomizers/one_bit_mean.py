@@ -66,8 +66,6 @@ class OneBitMean(FiniteChannel):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean of x in [0, 1], unbiased."""
-        n = tally.n
+        n = tally.answered
         gain = self.total / (self.slope * self.steps)
-        mean = 0.5 + gain * (float(tally.counts[0, 1]) / n - 0.5)
-        variance = np.maximum(gain**2 - (2 * mean - 1) ** 2, 0.0) / (4 * n)
-        return Estimate(np.asarray(mean), np.sqrt(variance), n)
+        return Estimate.between(((1 - gain) / 2, (1 + gain) / 2), 0.5 + gain * (float(tally.counts[0, 1]) / n - 0.5), n)

@@ -1,5 +1,6 @@
 """One bit for all prefix sums: a factorization mechanism with sign patterns matched to the workload."""
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
@@ -76,7 +77,7 @@ class PrefixSigns(OneBit):
 
     The patterns' spectrum follows the singular values of the prefix sums, so least squares over all cells comes near the factorization bound.
     Privacy: binary randomized response for every cell. Utility: each prefix sum has variance (C^2 v - (F - 1/2)^2) / n, v = `excess`: 1.05 to 1.13 times
-    gamma_2^2 (`bounds.prefix_gamma`), where one random query a client has C^2 k / 4n. Cost: 1 bit; decoding O(k log k).
+    gamma_2^2 (`bounds.prefixes.prefix_gamma`), where one random query a client has C^2 k / 4n. Cost: 1 bit; decoding O(k log k).
     """
 
     name: ClassVar[str] = "prefix-signs"
@@ -110,10 +111,11 @@ class PrefixSigns(OneBit):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k prefix sums, unbiased and neither clipped nor made monotone, shape (k,); the last is 1 and certain."""
-        n = tally.n
+        n = tally.answered
         signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64).reshape(PATTERNS, self.size)
         together = (spectrum(signs) * spectrum(patterns(self.size).astype(np.float64))).mean(axis=0)
         centred = from_spectrum(spectrum(_half_prefix(self.size)) * together * PATTERNS / _power(self.size))[: self.k] * self.gain / n
-        variance = np.maximum(self.gain**2 * excess(self.size) - centred**2, 0.0) / n
+        reach = self.gain * math.sqrt(excess(self.size))
         known = np.arange(self.k) == self.k - 1
-        return Estimate(np.where(known, 1.0, centred + 0.5), np.where(known, 0.0, np.sqrt(variance)), n)
+        ends = np.where(known, 1.0, 0.5 - reach), np.where(known, 1.0, 0.5 + reach)
+        return Estimate.between(ends, np.where(known, 1.0, centred + 0.5), n)

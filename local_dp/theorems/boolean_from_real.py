@@ -62,6 +62,6 @@ def _read(queries: tuple[StatisticalQuery, ...], asked: tuple[StatisticalQuery, 
     means = []
     for query in queries:
         bits = bit_queries(query)
-        own = tuple(islice(left, len(bits)))
-        means.append(own[0] if bits == (query,) else read_bits(own))
+        digits = tuple(islice(left, len(bits)))
+        means.append(digits[0] if bits == (query,) else read_bits(digits))
     return tuple(means)

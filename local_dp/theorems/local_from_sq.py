@@ -62,12 +62,16 @@ class Rescaled(Query):
         return looked_up
 
 
+def put_to_records(query: StatisticalQuery) -> Query:
+    """What a record is asked: the query itself, or a real function of it rounded to 2^-16 of its range."""
+    if not isinstance(query, RealQuery):
+        return query.query
+    return Rescaled(query.query, tuple(np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64).tolist()))
+
+
 def local_query(query: StatisticalQuery, epsilon: float, cohort: Cohort) -> LocalQuery:
-    """The statistical query put to a cohort under the minimax one-bit randomizer of its values; a real function is rounded to 2^-16 of its range."""
-    asked = query.query
-    if isinstance(query, RealQuery):
-        places = np.rint((on_domain(query) + 1) / 2 * STEPS).astype(np.int64)
-        asked = Rescaled(asked, tuple(places.tolist()))
+    """The statistical query put to a cohort under the minimax one-bit randomizer of its values."""
+    asked = put_to_records(query)
     randomizer: Randomizer = OneBitMean(epsilon, steps=asked.domain.high) if asked.domain.kind == "levels" else BinaryRR(epsilon)
     return LocalQuery(asked, randomizer, cohort)
 

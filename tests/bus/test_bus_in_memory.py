@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from clients.member import HOSTS, serve
+from clients.member import filters as member_filters
 from local_dp.bus.base import CONNECTED, Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.errors import QuorumError, RefusedError
@@ -15,9 +17,13 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.wire import Gone, encode, topic
-from server import remote
-from server.remote import RemoteOracle
-from tests.support.builders import RUN, SEED, in_population, play_in_memory, survey_query, yes_records
+from server.collecting import ASK_AGAIN
+from server.coordinator import Coordinator
+from server.remote import RemoteOracle, filters
+from server.terms import Terms
+from server.waves import Wave, Waves
+from tests.support.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
+from tests.support.virtual_time import run_virtually
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
@@ -27,7 +33,7 @@ def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
 @pytest.mark.parametrize(("name", "members"), [*product(PROTOCOLS, (1, 3)), ("survey", 300), ("masked-parity", 300)])
 def test_every_protocol_gives_the_populations_result(name: str, members: int) -> None:
     """However many members share the clients, results and report digests equal the population tier's bit for bit."""
-    protocol = PROTOCOLS[name]()
+    protocol = small(name)
     population = protocol.synthetic(300, SEED)
     algorithm = protocol.algorithm(1.0, 300)
     result, oracle = play_in_memory(algorithm, population, members, MemoryBroker(), as_processes=members == 300)
@@ -41,7 +47,7 @@ def test_nothing_is_lost_or_counted_twice_on_a_bad_bus() -> None:
     chance = random.Random(SEED)
     broker = MemoryBroker(lambda delivery: chance.choice((0, 1, 2)))
     population = Rows(yes_records(120))
-    counts, oracle = play_in_memory(_tally_of(120), population, 12, broker, deadline=60.0)
+    counts, oracle = play_in_memory(_tally_of(120), population, 12, broker, Terms(60.0, 1.0))
     assert (oracle.counts.answered, oracle.counts.missing) == (120, 0)
     assert oracle.counts.duplicate > 0
     assert oracle.counts.conflicting == 0
@@ -49,21 +55,20 @@ def test_nothing_is_lost_or_counted_twice_on_a_bad_bus() -> None:
 
 
 def test_the_outstanding_replies_are_limited() -> None:
-    """Of 1,000 members in groups of 250, at most 750 owe a reply at any time."""
-    population = Rows(yes_records(1000))
+    """Of 800 members in groups of 250, at most 750 owe a reply at any time."""
+    population = Rows(yes_records(800))
     seen: list[int] = []
-    original = remote.RemoteOracle._has_room
+    original = Waves.ask
 
-    def has_room(oracle: RemoteOracle, names: set[str]) -> bool:
-        room = original(oracle, names)
-        owing = sum(map(len, oracle._pending.values()))
-        seen.append(owing + (len(names) if room else 0))
-        return room
+    def ask(waves: Waves, now: float) -> Wave | None:
+        wave = original(waves, now)
+        seen.append(sum(len(wave.owing) for wave in waves.asked()))
+        return wave
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remote.RemoteOracle, "_has_room", has_room)
-        _, oracle = play_in_memory(_tally_of(1000), population, 1000, MemoryBroker(), as_processes=True)
-    assert oracle.counts.answered == 1000
+        patch.setattr(Waves, "ask", ask)
+        _, oracle = play_in_memory(_tally_of(800), population, 800, MemoryBroker(), as_processes=True)
+    assert oracle.counts.answered == 800
     assert max(seen) == 750
 
 
@@ -71,13 +76,13 @@ def test_a_round_under_quorum_says_so() -> None:
     """When replies never arrive the round ends at its deadline with QuorumError."""
     broker = MemoryBroker(lambda delivery: "/rep/" not in delivery.topic)
     with pytest.raises(QuorumError, match="0 of 50 replies"):
-        play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, deadline=0.3)
+        play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, Terms(0.3, 1.0))
 
 
 def test_the_estimate_uses_the_replies_that_came() -> None:
     """Members cut off from the server are missing, the others are counted once, and the quorum decides that this is enough."""
     broker = MemoryBroker(lambda delivery: not delivery.topic.endswith(("rep/hosts/member-0", "rep/hosts/member-4")))
-    counts, oracle = play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, deadline=0.5, quorum=0.5)
+    counts, oracle = play_in_memory(_tally_of(50), Rows(yes_records(50)), 5, broker, Terms(0.5, 0.5))
     assert (oracle.counts.answered, oracle.counts.missing) == (30, 20)
     assert sum(counts[0]) == 30
 
@@ -90,14 +95,12 @@ def test_refusals_end_the_round_at_once() -> None:
 
 def play_in_memory_with_allowed() -> None:
     """A run whose members allow another randomizer only."""
-    from clients.member import HOSTS, filters, serve
-    from tests.support.builders import role
 
     async def play() -> None:
         broker = MemoryBroker()
-        oracle = RemoteOracle(broker.join(remote.filters(RUN)), RUN, 5, SEED, 1.0, 60.0, 1.0)
+        oracle = RemoteOracle(broker.join(filters(RUN)), Coordinator(RUN, 5, SEED, 1.0, Terms(60.0, 1.0)))
         member = role(yes_records(5), allowed=frozenset({"grr"}))
-        tasks = [asyncio.create_task(oracle.serve(1.0)), asyncio.create_task(serve(member, broker.join(filters(RUN, HOSTS)), RUN, HOSTS))]
+        tasks = [asyncio.create_task(oracle.serve(1.0)), asyncio.create_task(serve(member, broker.join(member_filters(RUN, HOSTS)), RUN, HOSTS))]
         try:
             await oracle.ready(5.0)
             await asyncio.wait_for(run_async(_tally_of(5), oracle), 5.0)
@@ -105,21 +108,19 @@ def play_in_memory_with_allowed() -> None:
             for task in tasks:
                 task.cancel()
 
-    asyncio.run(play())
+    run_virtually(play())
 
 
 def test_members_that_are_gone_are_not_waited_for() -> None:
     """When the broker says a member's will and it does not come back, the round closes before its deadline."""
-    from clients.member import HOSTS, filters, serve
-    from tests.support.builders import role
 
     async def play() -> RemoteOracle:
         broker = MemoryBroker(lambda delivery: "rep/hosts/member-1" not in delivery.topic)
-        oracle = RemoteOracle(broker.join(remote.filters(RUN)), RUN, 10, SEED, 1.0, 60.0, 0.5)
+        oracle = RemoteOracle(broker.join(filters(RUN)), Coordinator(RUN, 10, SEED, 1.0, Terms(60.0, 0.5)))
         tasks = [asyncio.create_task(oracle.serve(1.0))]
         for index in (0, 1):
             member = role(yes_records(5), 5 * index, member=f"member-{index}")
-            tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, HOSTS)), RUN, HOSTS)))
+            tasks.append(asyncio.create_task(serve(member, broker.join(member_filters(RUN, HOSTS)), RUN, HOSTS)))
         try:
             await oracle.ready(5.0)
             asking = asyncio.create_task(run_async(_tally_of(10), oracle))
@@ -132,8 +133,8 @@ def test_members_that_are_gone_are_not_waited_for() -> None:
             for task in tasks:
                 task.cancel()
 
-    oracle = asyncio.run(play())
-    assert (oracle.counts.answered, oracle.counts.missing) == (5, 5)
+    oracle = run_virtually(play())
+    assert (oracle.coordinator.counts.answered, oracle.coordinator.counts.missing) == (5, 5)
 
 
 def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
@@ -189,4 +190,4 @@ def test_reconnection_asks_again() -> None:
     broker.route = route  # type: ignore[method-assign]
     _, oracle = play_in_memory(_tally_of(10), Rows(yes_records(10)), 2, broker)
     assert oracle.counts.answered == 10
-    assert oracle.seconds[0] < remote.ASK_AGAIN
+    assert oracle.seconds[0] < ASK_AGAIN

@@ -10,8 +10,8 @@ from experiments.claims import occam, parity_central
 from experiments.claims.parity import separation
 from experiments.lab.claim import Check, Curve, Measurement, Point
 from local_dp.bounds.curator import occam_examples_realizable, parity_examples
-from local_dp.curator.exponential import ExponentialMechanism
-from local_dp.curator.parity import ParityLearner
+from local_dp.curator.choosing.occam import OccamLearner
+from local_dp.curator.parity.learner import ParityLearner
 
 Measured = list[tuple[Point, Measurement]]
 
@@ -101,7 +101,7 @@ def test_occam_is_shown() -> None:
 
 def test_occam_with_too_large_an_epsilon_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twin: a mechanism that spends three times its epsilon loses the verdict on privacy."""
-    monkeypatch.setattr(occam, "ExponentialMechanism", lambda epsilon: ExponentialMechanism(3 * epsilon))
+    monkeypatch.setattr(occam, "OccamLearner", lambda hypotheses, epsilon: OccamLearner(hypotheses, 3 * epsilon))
     points = [point for point in small_occam() if point["kind"] == "privacy"]
     assert not occam._check_privacy(measure_all(points, occam.EXPERIMENT.measure)).shown
 

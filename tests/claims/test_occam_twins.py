@@ -1,41 +1,43 @@
 """Wrong exponential mechanisms, put in the place of the shipped one, lose the verdict of `occam`."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from experiments.claims import occam
 from experiments.lab.claim import Measurement, Point
-from local_dp.arrays import Ints
 from local_dp.bounds.curator import occam_examples_printed
-from local_dp.curator.exponential import ExponentialMechanism, _powers
+from local_dp.curator.choosing.exponential import ExponentialMechanism, _powers
+from local_dp.curator.choosing.occam import Labelled
 from local_dp.draws import Draws
 
 SIZE: Point = {"kind": "size", "case": "realizable", "epsilon": 1.0, "alpha": 0.16, "trials": 300}
 PRIVACY: list[Point] = [point for point in occam.EXPERIMENT.points("quick") if point["kind"] == "privacy"]
-right_choice = ExponentialMechanism.choose
+right_choice = ExponentialMechanism.release
 
 
 def measured(*points: Point) -> list[tuple[Point, Measurement]]:
     return [(point, occam.EXPERIMENT.measure(point, 5)) for point in points]
 
 
-def best(mechanism: ExponentialMechanism, scores: Ints, draws: Draws) -> int:
-    return int(np.argmax(scores))
+def best(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:
+    return int(np.argmax(mechanism.score(examples)))
 
 
-def blind(mechanism: ExponentialMechanism, scores: Ints, draws: Draws) -> int:
-    return draws.below(len(scores))
+def blind(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:
+    return draws.below(len(mechanism.score(examples)))
 
 
-def cautious(mechanism: ExponentialMechanism, scores: Ints, draws: Draws) -> int:
-    return right_choice(ExponentialMechanism(mechanism.epsilon / 2), scores, draws)
+def cautious(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:
+    return right_choice(replace(mechanism, epsilon=mechanism.epsilon / 2), examples, draws)
 
 
 @pytest.mark.parametrize("choose", [best, blind, cautious])
 def test_a_choice_that_is_not_the_mechanisms_is_not_shown(choose: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Always the best, any at all, or at half the epsilon: at the measured size these succeed more or less often than 90 %."""
     assert occam._check_sizes(measured(SIZE)).shown
-    monkeypatch.setattr(ExponentialMechanism, "choose", choose)
+    monkeypatch.setattr(ExponentialMechanism, "release", choose)
     assert not occam._check_sizes(measured(SIZE)).shown
 
 

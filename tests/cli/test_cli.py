@@ -7,28 +7,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
+from local_dp.bus.mqtt import MqttBus
 from local_dp.protocols.registry import PROTOCOLS
 from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.command import command, local_dp, outcome_of
 
 
-def local_dp(*arguments: str, timeout: float = 60, **environment: str) -> subprocess.CompletedProcess[str]:
-    """One command, as typed."""
-    return subprocess.run(
-        [sys.executable, "-m", "experiments.cli", *arguments], capture_output=True, text=True, timeout=timeout, env={**os.environ, **environment}, check=False
-    )
-
-
-def outcome_of(*arguments: str) -> dict[str, Any]:
-    """The JSON of a run that must succeed."""
-    done = local_dp("run", *arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    data: dict[str, Any] = json.loads(done.stdout)
-    return data
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that gives up a broker it cannot reach after a fifth of a second, not after five."""
+    patiently = MqttBus.messages
+    monkeypatch.setattr(MqttBus, "messages", lambda bus, patience: patiently(bus, min(patience, 0.2)))
 
 
 @pytest.fixture
@@ -134,6 +127,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
 }
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_input_gets_one_line(name: str) -> None:
     """What is wrong, with which value: one line on standard error, the documented exit code, no traceback."""
@@ -189,17 +183,34 @@ def test_a_wrong_password_is_told_in_a_line(tmp_path: Path) -> None:
 
 
 @needs_mosquitto
+@pytest.mark.usefixtures("impatient")
 def test_tls_with_a_private_authority(tmp_path: Path) -> None:
     """Over mqtts:// a run trusts the authority it is given, and without it refuses the broker: exit code 5, one line."""
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", str(key), "-out", str(certificate), *subject]
+    made = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+        "-keyout",
+        str(key),
+        "-out",
+        str(certificate),
+        *subject,
+    ]
     subprocess.run(made, check=True, capture_output=True)
     with mosquitto(tmp_path, "allow_anonymous true", f"certfile {certificate}", f"keyfile {key}", "user root") as broker:
         url = broker.url.replace("mqtt://", "mqtts://")
-        trusted = local_dp("run", "survey", "--clients", "50", "--tier", "processes", "--broker", f"{url}?ca={certificate}", "--json")
+        trusted = local_dp("run", "survey", "--clients", "20", "--tier", "processes", "--broker", f"{url}?ca={certificate}", "--json")
         assert trusted.returncode == 0, trusted.stderr
-        assert json.loads(trusted.stdout)["clients"]["answered"] == 50
+        assert json.loads(trusted.stdout)["clients"]["answered"] == 20
         stranger = local_dp("run", "survey", "--clients", "50", "--broker", url)
         assert (stranger.returncode, len(stranger.stderr.strip().splitlines())) == (5, 1), stranger.stderr
         assert "certificate" in stranger.stderr
@@ -217,10 +228,7 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
             ["client", *common, "--index", "90", "--seed", "3"],
             ["server", *common, "--clients", "91", "--seed", "3", "--json", "--quorum", "1"],
         ]
-        running = [
-            subprocess.Popen([sys.executable, "-m", "experiments.cli", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            for command in commands
-        ]
+        running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in commands]
         told = [process.communicate(timeout=60) for process in running]
         assert [process.returncode for process in running] == [0, 0, 0], told
         data = json.loads(told[2][0])
@@ -235,7 +243,7 @@ def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: P
     """A server that does not have the clients' table runs their question, and says nothing of the truth; a run's name must fit a topic."""
     with mosquitto(tmp_path) as broker:
         common = ["survey", "--broker", broker.url, "--run", "tableless", "--question", "age > 40"]
-        host = subprocess.Popen([sys.executable, "-m", "experiments.cli", "host", *common, "--records", str(table), "--seed", "1"], stderr=subprocess.DEVNULL)
+        host = subprocess.Popen(command("host", *common, "--records", str(table), "--seed", "1"), stderr=subprocess.DEVNULL)
         served = local_dp("server", *common, "--clients", "500", "--json")
         assert host.wait(timeout=30) == 0
         assert served.returncode == 0, served.stderr
@@ -251,15 +259,14 @@ def test_members_are_let_go_when_a_run_fails(tmp_path: Path) -> None:
     """When the clients refuse and the server gives up (exit code 4), the host is told that the run is over."""
     with mosquitto(tmp_path) as broker:
         common = ["survey", "--broker", broker.url, "--run", "refusing"]
-        host = subprocess.Popen([sys.executable, "-m", "experiments.cli", "host", *common, "--clients", "50", "--allow", "grr"], stderr=subprocess.DEVNULL)
+        host = subprocess.Popen(command("host", *common, "--clients", "50", "--allow", "grr"), stderr=subprocess.DEVNULL)
         assert local_dp("server", *common, "--clients", "50").returncode == 4
         assert host.wait(timeout=20) == 0
 
 
 def started(clients: int) -> psutil.Popen:
     """A run over client processes that has just begun to start them."""
-    command = [sys.executable, "-m", "experiments.cli", "run", "survey", "--tier", "processes", "--clients", str(clients)]
-    running = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    running = psutil.Popen(command("run", "survey", "--tier", "processes", "--clients", str(clients)), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     end = time.monotonic() + 30
     while not running.children() and time.monotonic() < end:
         time.sleep(0.02)
@@ -295,9 +302,9 @@ def test_a_folder_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
     """Started in a folder that has a `clients` package of its own, the run's helper processes are still this project's."""
     (tmp_path / "clients").mkdir()
     (tmp_path / "clients" / "helper.py").write_text("raise SystemExit('the wrong helper')")
-    command = [sys.executable, "-P", "-m", "experiments.cli", "run", "survey", "--clients", "50", "--json"]
+    words = [sys.executable, "-P", "-m", "experiments.cli", "run", "survey", "--clients", "50", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["clients"]["answered"] == 50
 

@@ -11,12 +11,10 @@ import pytest
 from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, paper_parity_examples, parity_success
-from local_dp.curator import gf2
-from local_dp.curator.exponential import ExponentialMechanism
-from local_dp.curator.occam import OccamLearner, ThresholdClass
-from local_dp.curator.occam_exact import enumerate_ratio
-from local_dp.curator.parity import ParityLearner, amplified_learner, paper_amplified
-from local_dp.curator.parity_exact import enumerate_loss
+from local_dp.curator.choosing.occam import Labelled, OccamLearner, ThresholdClass
+from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.parity import gf2
+from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, paper_amplified
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 
@@ -74,7 +72,7 @@ def test_definition_3_3_parity(learner: object, epsilon: float) -> None:
     """A* is a private PAC learner of parity: epsilon-private on all databases of two examples, and exact with 1 - beta on the printed number of examples."""
     assert callable(learner)
     private: ParityLearner = learner(epsilon, BETA)
-    assert enumerate_loss(private, 2, 2).epsilon <= epsilon * (1 + 1e-9)
+    assert SmallDatabases(EXAMPLES, 2, lambda pairs: Examples.of(2, pairs)).worst_delta(private) == 0
     assert private.epsilon <= epsilon * (1 + 1e-9)  # on all databases of any size, by the closed form
     for d in (2, 8, 16):
         n = paper_parity_examples(d, epsilon, ALPHA, BETA)
@@ -96,7 +94,7 @@ def success(epsilon: float, n: int, weights: Floats, runs: int) -> int:
     good = 0
     for _ in range(runs):
         x = generator.choice(12, size=n, p=weights)
-        chosen = learner.learn(x, arbitrary_target(x), Draws(KeyedNoise(int(generator.integers(1 << 62)))))
+        chosen = learner.release(Labelled(x, arbitrary_target(x)), Draws(KeyedNoise(int(generator.integers(1 << 62)))))
         good += bool(wrong[chosen] <= wrong.min() + ALPHA)
     return good
 
@@ -106,7 +104,7 @@ def test_definition_3_4_occam(weights: Floats) -> None:
     """The exponential mechanism is a private agnostic learner: exactly epsilon-private on all databases, inconsistent ones too, and within alpha of OPT > 0
     with 1 - beta on the proven n, under each distribution (a right learner fails with probability below 1e-4)."""
     epsilon = 0.5
-    assert enumerate_ratio(ThresholdClass(3), 3, 3, ExponentialMechanism(epsilon)) <= Fraction(math.exp(epsilon)) + Fraction(1, 10**12)
+    assert SmallDatabases(list(product(range(3), (0, 1))), 3, Labelled.of).worst_delta(OccamLearner(ThresholdClass(3), epsilon)) == 0
     n = occam_examples(13, epsilon, ALPHA, BETA)
     assert wilson(success(epsilon, n, weights, 300), 300, 3.9)[1] >= 1 - BETA
 

@@ -139,6 +139,18 @@ def test_forged_survivors_fail(forge: Forgery) -> None:
     assert not verify_certificate(data).valid
 
 
+@pytest.mark.parametrize("beyond", [Fraction(0), Fraction(1, 10**9)])
+def test_survivors_are_judged_to_the_last_fraction(beyond: Fraction) -> None:
+    """An answer at the very edge of what is legal for every survivor verifies, and one a billionth beyond does not, on either side."""
+    concepts, query = parities(3), StatisticalQuery(Question("x0 == 1 and y == 1"), 0.3)
+    oracle = VersionSpaceOracle(concepts, 0.2, "count")
+    oracle.answer((query,))
+    data = travelled(oracle.certificate("all"))
+    means = [Fraction(int(query.numerators(concepts.labelled(index)).sum()), len(concepts.points)) for index in data["survivors"]]
+    for edge in (min(means) + Fraction(query.tolerance) + beyond, max(means) - Fraction(query.tolerance) - beyond):
+        assert verify_certificate(data | {"answers": [str(edge)]}).valid == (beyond == 0)
+
+
 def test_midpoint_transcripts_verify() -> None:
     """The answers the midpoint oracle gave the bent learner at d = 4 are proved legal for both masks; shifted by more than the tolerance they are not."""
     oracle = MidpointOracle(4, 6, 0)

@@ -14,7 +14,7 @@ from local_dp.hardness.games import SilentOracle, all_parities, bent_cosets, exa
 from local_dp.interaction import run
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.oracles.statistical.watched import LegalOracle
+from local_dp.oracles.statistical.legal import legal
 from local_dp.populations.concepts import parities
 from local_dp.queries.examples import Correlation
 from local_dp.queries.parity import ParityCoset
@@ -45,7 +45,7 @@ def test_the_adversary_is_legal_and_tells_few(asked: list[tuple[ParityCoset, flo
     """Every answer is legal for the target, no query reveals more parities than Parseval allows, and the certificate of the survivors verifies."""
     queries = tuple(StatisticalQuery(query, tolerance) for query, tolerance in asked)
     oracle = SilentOracle(6, target)
-    answers = LegalOracle(oracle, parities(6).population(target, 1, 0)).answer(queries)
+    answers = legal(oracle, parities(6).population(target, 1, 0)).answer(queries)
     assert oracle.alive[target]
     for query in queries:
         assert int(told(query, 6).revealed.sum()) <= parities_told(query.tolerance) < 1 / query.tolerance**2

@@ -32,7 +32,7 @@ def right(result: bool, population: Population) -> bool:
 
 def shown(algorithm: Nonadaptive[LocalQuery, Tally, bool], population: object = people, least: float = 0.8) -> tuple[bool, str]:
     trial = Trial(algorithm, population, right, N, 1.0)  # type: ignore[arg-type]
-    check = cross_check_shown("majority", cross_check(trial, 1), least)
+    check = cross_check_shown("majority", cross_check(lambda: trial, 1), least)
     return check.shown, check.evidence
 
 
@@ -42,7 +42,7 @@ def test_a_right_program_is_shown_with_both_figures() -> None:
     assert good
     assert all(words in evidence for words in ("client by client", "from the law", "asked 400 of 400", "loss 1.000000"))
     trial = Trial(majority(), people, right, N, 1.0)
-    assert cross_check(trial, 5, users=50, laws=50) == cross_check(trial, 5, users=50, laws=50)
+    assert cross_check(lambda: trial, 5, users=50, laws=50) == cross_check(lambda: trial, 5, users=50, laws=50)
 
 
 class _Doubled(BinaryRR):

@@ -10,7 +10,7 @@ import pytest
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, run
+from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.learners import examples
 from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import Conjunctions, Literal
@@ -115,7 +115,7 @@ def test_local_clients_reach_alpha(name: str) -> None:
     assert sum(summary.n for summary in oracle.rounds) <= n
 
 
-@pytest.mark.parametrize("name", ["stumps", "low-degree", "linear-regression"])
+@pytest.mark.parametrize("name", ["stumps", "low-degree"])
 def test_simulated_clients_reach_alpha(name: str) -> None:
     """The same with every client simulated, where the bound asks for less than a million."""
     task, beta = TASKS[name], 1e-6
@@ -212,42 +212,66 @@ def test_perceptron_moves_are_bounded() -> None:
 
 
 def test_local_sgd_meets_its_bound_on_average() -> None:
-    """The mean error of eight runs of private descent at margin 0.5 is within its bound, and worse at a tenth of epsilon."""
+    """The mean error of eight runs of private descent at margin 0.5 is within its bound, and worse at a hundredth of epsilon."""
     learner, n = LocalSGD(d=8, gamma=0.5, rounds=40), 20_000
-    errors: dict[float, list[float]] = {1.0: [], 0.1: []}
+    errors: dict[float, list[float]] = {1.0: [], 0.01: []}
     for epsilon, seen in errors.items():
         for seed in range(8):
             population = examples.halfspace_examples([1, 2, 1, 1, 3, 1, 1, 2], 0.5, n, seed)
             result = run(learner.algorithm(epsilon, n), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
             seen.append(examples.error_rate(result, population))
     assert np.mean(errors[1.0]) <= learner.expected_error(1.0, n)
-    assert np.mean(errors[0.1]) > np.mean(errors[1.0])
+    assert np.mean(errors[0.01]) > np.mean(errors[1.0])
 
 
 def test_local_sgd_client_count() -> None:
     """The number of clients for an expected error makes the bound that error; too few rounds are refused."""
-    learner = LocalSGD(d=10, gamma=0.2, rounds=5000)
-    n = learner.clients(1.0, 0.1)
+    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
+    n = learner.clients(1.0)
     assert learner.expected_error(1.0, n) == pytest.approx(0.1, rel=1e-4)
     with pytest.raises(InputError, match="give more than"):
-        LocalSGD(d=10, gamma=0.2, rounds=100).clients(1.0, 0.1)
+        LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=100).clients(1.0)
 
 
-def test_a_learner_sees_answers_only_through_queries() -> None:
-    """Two distributions with the same answers give the same hypothesis: nothing but answers reaches a learner."""
+class Scripted:
+    """Answers from a seed alone, whatever is asked."""
 
-    def scripted(algorithm: Algorithm[StatisticalQuery, float, object], seed: int) -> object:
-        class Script:
-            def __init__(self) -> None:
-                self.generator = np.random.default_rng(seed)
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
 
-            def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-                return tuple(self.generator.uniform(-1, 1, len(queries)).tolist())
+    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+        return tuple(self.generator.choice((-1.0, -0.4, 0.3, 1.0), len(queries)).tolist())
 
-        return run(algorithm, Script())
 
-    for task in TASKS.values():
-        assert scripted(task.learner.algorithm(), 3) == scripted(task.learner.algorithm(), 3)
+def forgets(learner: Learner[Any]) -> bool:
+    """Whether one algorithm, run three times, gives for the same answers the same hypothesis, and another one for others."""
+    algorithm = learner.algorithm()
+    first, other, again = (run(algorithm, Scripted(seed)) for seed in (3, 4, 3))
+    return bool(first == again and first != other)
+
+
+class Remembering(DecisionLists):
+    """The wrong twin: what an earlier run caught stays in the list."""
+
+    def algorithm(self) -> Adaptive[StatisticalQuery, float, RuleList]:
+        earlier: list[Rule] = []
+
+        def play() -> Play[StatisticalQuery, float, RuleList]:
+            earlier.extend((yield from self._play()).rules)
+            return RuleList(tuple(earlier))
+
+        return Adaptive(play)
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_hypothesis_depends_on_the_answers_of_its_run_alone(name: str) -> None:
+    """An algorithm keeps nothing from one run to the next: the same answers give the same hypothesis, whatever it heard in between."""
+    assert forgets(TASKS[name].learner)
+
+
+def test_a_learner_that_remembers_is_noticed() -> None:
+    """A list that goes on where an earlier run ended does not pass for one that forgets."""
+    assert not forgets(Remembering(d=4))
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -1,31 +1,16 @@
 """Exact draws from uniform words."""
 
 from collections import Counter
-from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.arrays import Words
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise, SystemNoise
-
-
-class Script(Draws):
-    """Draws that read given words in order; raises IndexError with the number of words missing."""
-
-    def __init__(self, words: Sequence[int]) -> None:
-        super().__init__(KeyedNoise(0))
-        self._left = list(words)
-
-    def words(self, count: int) -> Words:
-        if count > len(self._left):
-            raise IndexError(count - len(self._left))
-        taken, self._left = self._left[:count], self._left[count:]
-        return np.array(taken, dtype=np.uint64)
+from tests.support.scripted import Script
 
 
 def test_below_is_uniform_by_enumeration() -> None:

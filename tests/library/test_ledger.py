@@ -103,20 +103,6 @@ def test_a_budget_in_k_equal_parts_accepts_exactly_k(budget: float) -> None:
         assert ledger.max_spent == spent <= budget
 
 
-def test_a_float_ledger_would_refuse_the_last_round() -> None:
-    """The wrong twin, a ledger of floats, fails the test above for some B and k: that is why budgets are whole numbers."""
-
-    def accepts(budget: float, k: int) -> bool:
-        spent = 0.0
-        for _ in range(k):
-            if spent + budget / k > budget:
-                return False
-            spent += budget / k
-        return True
-
-    assert not all(accepts(budget, k) for budget in BUDGETS for k in range(2, 60))
-
-
 def test_split_epsilon_refuses_no_parts() -> None:
     """A budget is split into one part or more, and one that is too small to split is refused when it is used."""
     with pytest.raises(InputError):

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.domains import Parameter
 from local_dp.errors import InputError
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, philox_words, public_coins, stream_key
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
+from tests.support import golden
 
 WIDTHS = (32, 64)
 
@@ -46,46 +46,27 @@ def test_chunks_cover_once_and_at_fixed_places(start: int, length: int, size: in
     assert all(low // size == (high - 1) // size for low, high in cut)
 
 
-@pytest.mark.parametrize(
-    ("seed", "round", "client", "narrow", "wide"),
-    [
-        (0, 1, 0, "9dd966b6", "c02b8c6116cdafbc"),
-        (1, 1, 0, "14163271", "4a747836b3709962"),
-        (1, 2, 0, "9ef7443a", "302042cd168c29ec"),
-        (1, 1, 123456789, "c3403f06", "f15c453f66e7012a"),
-        (2**64 - 1, 7, 3, "d7908d4b", "ebcfcb9b11b1f3d6"),
-    ],
-)
-def test_golden_words(seed: int, round: int, client: int, narrow: str, wide: str) -> None:
+def test_golden_words() -> None:
     """The words of some clients, written down: another version, machine or byte order must give the same."""
-    noise = KeyedNoise(seed)
-    assert [noise.words(Draw(round), client, client + 1, bits).tobytes().hex() for bits in WIDTHS] == [narrow, wide]
+    assert golden.words() == golden.kept()["words"]
 
 
 def test_golden_coins() -> None:
     """The public coins of one key, written down."""
-    assert stream_key("coins", 1, 1).hex() == "2b48eefbbbeee7dd020ffb522e8ecce0"
-    assert public_coins(stream_key("coins", 1, 1), 0, 2).tobytes().hex() == "93d53af707d928c19b0fcf4e8c74bb20"
+    assert golden.coins() == golden.kept()["coins"]
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "expected"),
-    [
-        ("binary-rr", {}, "000100010001000100010101000100000001000101010101"),
-        ("grr", {"k": 5}, "030400010403010101040201040303020102010201010303"),
-        ("hadamard", {"k": 5}, "000101010000010101000100010101010100000101000100"),
-        ("signed-hadamard", {"k": 5}, "010001010100000101000000000001000100000100000101"),
-        ("one-bit-mean", {}, "000000000000000000010000000000000000000101000000"),
-        ("discrete-laplace", {}, "003f192b0000003f3f00003f0d00000500393300003f223f"),
-    ],
-)
-def test_golden_reports(name: str, params: dict[str, Parameter], expected: str) -> None:
-    """The first 24 clients' report bytes at epsilon 1 and seed 1, written down for every built-in randomizer."""
-    randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **params})
-    values = np.arange(24) % randomizer.domain.size + randomizer.domain.low
-    cells = randomizer.cells_of(public_coins(stream_key("coins", 1, 1), 0, 24))
-    reports = randomizer.respond(values, randomizer.draw(KeyedNoise(1), Draw(1), 0, 24), cells)
-    assert reports.astype(randomizer.report_dtype).tobytes().hex() == expected
+@pytest.mark.parametrize("name", RANDOMIZERS.built_in)
+def test_golden_reports(name: str) -> None:
+    """The first clients' report bytes at epsilon 1 and seed 1, written down for every built-in randomizer."""
+    assert golden.reports(name) == golden.kept()["reports"].get(name), "new values: python -m tests.support.golden"
+
+
+def test_no_golden_value_is_left_over() -> None:
+    """What is written down is of randomizers and messages that there are."""
+    written = golden.kept()
+    assert list(written["reports"]) == list(RANDOMIZERS.built_in)
+    assert list(written["messages"]) == [message.kind for message in golden.MESSAGES]
 
 
 def test_streams_do_not_meet() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from experiments.claims.masked_parity import CLIENTS, EXPERIMENT, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
-from experiments.lab.claim import Figure, Measurement, Point
+from experiments.claims.masked_parity import ONE_ROUND
+from experiments.lab.intervals import wilson
 from experiments.lab.minimal_clients import exact_recovery
 from local_dp.arrays import Floats
 from local_dp.bounds.masked_parity import (
@@ -277,43 +277,18 @@ def test_bounds_have_the_published_values() -> None:
     assert [masked_parity_literal_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([34_870, 3.32e6, 2.98e8], rel=0.1)
     assert [masked_parity_fresh_clients(d, 1.0, 0.1) for d in (4, 16, 64)] == pytest.approx([5_092, 4.88e5, 4.27e7], rel=0.1)
     assert [masked_parity_one_round_clients(d, 1.0, 0.1) for d in (2, 4, 8, 12, 16, 20)] == pytest.approx([251, 1_256, 9_400, 1.23e5, 2.00e6, 3.2e7], rel=0.03)
-    assert masked_parity_curator_clients(16, 1.0, 0.1) == pytest.approx(65, abs=2)
+    assert [masked_parity_curator_clients(d, 1.0, 0.1) for d in (8, 16)] == [47, 75]
 
 
-def invented() -> list[tuple[Point, Measurement]]:
-    """Measurements that agree with the formulas, as if found by an excellent run."""
-    made: list[tuple[Point, Measurement]] = []
-    for point in EXPERIMENT.points("full"):
-        protocol, d = point["protocol"], point["d"]
-        n = REFERENCE[protocol].get(d, CLIENTS[protocol](d, 1.0, 0.1))
-        made.append((point, {"n": n, "low": 0.97 * n, "high": 1.03 * n, "trials": 1}))
-    return made
-
-
-def test_experiment_verdict_follows_the_measurements() -> None:
-    """Counts as published are "shown"; a list decoder that needs 30 % more, or a one-round protocol that needs as few clients as two rounds, is "not shown"."""
-    assert EXPERIMENT.conclude(invented(), "full").verdict == "shown"
-    wasteful = [(point, {**m, **{key: 1.3 * m[key] for key in ("n", "low", "high")}} if point["protocol"] == LISTED else m) for point, m in invented()]
-    assert EXPERIMENT.conclude(wasteful, "full").verdict == "not shown"
-    two_rounds = {point["d"]: m for point, m in invented() if point["protocol"] == "masked-parity"}
-    magic = [(point, two_rounds.get(point["d"], m) if point["protocol"] == ONE_ROUND else m) for point, m in invented()]
-    finding = EXPERIMENT.conclude(magic, "full")
-    assert finding.verdict == "not shown"
-    assert not next(check for check in finding.checks if "lower bound" in check.statement).shown
-
-
-def test_experiment_measures_and_draws() -> None:
-    """A quick point is reproducible for one seed and near the published count; the figure has every protocol and every limit."""
-    point = {"protocol": ONE_ROUND, "d": 4, "trials": 600}
-    measured = EXPERIMENT.measure(point, 3)
-    assert measured == EXPERIMENT.measure(point, 3)
-    assert measured["low"] < 1_256 * 1.1
-    assert measured["high"] > 1_256 / 1.1
-    (figure,) = EXPERIMENT.conclude(invented(), "full").figures
-    assert isinstance(figure, Figure)
-    assert len(figure.curves) == len(LABELS) + 3
-    assert parting({2: 0.9, 4: 1.0, 8: 2.0}) == pytest.approx(4 + 4 * math.log2(PARTED))
-    assert parting({2: 0.9, 4: 1.0}) == math.inf
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "runs"), [(4, 6000), (8, 5000), (16, 3000), (32, 2000)])
+def test_the_default_count_of_list_decoding_meets_its_success(d: int, runs: int) -> None:
+    """With the default count list decoding succeeds in 95 % of the runs, neither below 94 % nor above 97 % (99 % interval of the measurement)."""
+    protocol = MaskedParityList(d=d)
+    low, high = wilson(exact_recovery(protocol, 1.0, 2)(protocol.clients(1.0), runs), runs, 2.58)
+    assert low < 0.97
+    assert high > 0.94
+    assert low > 0.93
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """The aggregate tier: tallies drawn from their law, held to the law of simulated clients by chi-square tests at ALPHA = 1e-6."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,9 @@ from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.testing import law_of
-from tests.randomizers.test_randomizers import built_in
+from local_dp.testing.channels import law_of
+from tests.support.builders import small
+from tests.support.randomizers import built_in
 
 ALPHA = 1e-6
 
@@ -101,45 +102,42 @@ def test_a_wrong_law_is_noticed(twin: FiniteChannel) -> None:
     assert same_law(twin.draw_tally(held, np.random.default_rng(3)).counts, simulated(twin, held)) < ALPHA
 
 
-class Recording:
-    """An oracle that keeps the tallies it answered with."""
+class Both:
+    """Puts the same questions to both tiers, the aggregate one at `factor` times epsilon, and answers as the population tier does."""
 
-    def __init__(self, oracle: PopulationOracle | AggregateOracle) -> None:
-        self.oracle = oracle
-        self.tallies: list[Tally] = []
+    def __init__(self, population: Population, epsilon: float, factor: float = 1.0) -> None:
+        self.by_client = PopulationOracle(population, KeyedNoise(4), 4, epsilon)
+        self.by_law = AggregateOracle(population, np.random.default_rng(4), factor * epsilon)
+        self.factor = factor
+        self.pairs: list[tuple[Tally, Tally]] = []
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        tallies = self.oracle.answer(queries)
-        self.tallies += tallies
+        changed = [replace(query, randomizer=replace(query.randomizer, epsilon=self.factor * query.randomizer.epsilon)) for query in queries]
+        tallies = self.by_client.answer(queries)
+        self.pairs += zip(tallies, self.by_law.answer(tuple(changed)), strict=True)
         return tallies
 
 
-def tallies_of(name: str, epsilon: float, population: Population, oracle: PopulationOracle | AggregateOracle) -> list[Tally]:
-    """The tallies of one run of a protocol."""
-    recording = Recording(oracle)
-    run(PROTOCOLS[name]().algorithm(epsilon, population.size), recording)
-    return recording.tallies
+def pairs_of(name: str, clients: int, epsilon: float, factor: float = 1.0) -> list[tuple[Tally, Tally]]:
+    """The tallies of one run of a protocol: simulated, and drawn from their law."""
+    both = Both(small(name).synthetic(clients, 4), epsilon, factor)
+    run(small(name).algorithm(epsilon, clients), both)
+    return both.pairs
 
 
 @pytest.mark.parametrize("name", list(PROTOCOLS))
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: float) -> None:
     """For every protocol, each tally of the aggregate tier has the law of the population tier's."""
-    population = PROTOCOLS[name]().synthetic(100_000, 4)
-    by_client = tallies_of(name, epsilon, population, PopulationOracle(population, KeyedNoise(4), 4, epsilon))
-    by_law = tallies_of(name, epsilon, population, AggregateOracle(population, np.random.default_rng(4), epsilon))
-    assert [tally.n for tally in by_client] == [tally.n for tally in by_law]
-    for first, second in zip(by_client, by_law, strict=True):
+    for first, second in pairs_of(name, 100_000, epsilon):
+        assert first.n == second.n
         assert same_law(first.counts, second.counts) > ALPHA
 
 
 @pytest.mark.parametrize("name", list(PROTOCOLS))
 def test_an_aggregate_oracle_at_another_epsilon_is_noticed(name: str) -> None:
     """The same comparison fails when one side runs at 1.5 times the epsilon."""
-    population = PROTOCOLS[name]().synthetic(400_000, 4)
-    right = tallies_of(name, 2.0, population, PopulationOracle(population, KeyedNoise(4), 4, 2.0))
-    wrong = tallies_of(name, 3.0, population, AggregateOracle(population, np.random.default_rng(4), 3.0))
-    assert min(same_law(first.counts, second.counts) for first, second in zip(right, wrong, strict=True)) < ALPHA
+    assert min(same_law(first.counts, second.counts) for first, second in pairs_of(name, 400_000, 2.0, 1.5)) < ALPHA
 
 
 def test_a_table_is_counted_not_drawn() -> None:

@@ -22,8 +22,8 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle, SQOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
+from local_dp.oracles.statistical.legal import legal
 from local_dp.oracles.statistical.sample import EmpiricalOracle
-from local_dp.oracles.statistical.watched import LegalOracle
 from local_dp.populations.base import Population
 from local_dp.populations.concepts import build_class, label, masked_parity, monotone_conjunctions, parities, sign_matrix
 from local_dp.populations.finite import bernoulli
@@ -70,7 +70,7 @@ def test_honest_oracles_are_legal(name: str) -> None:
         population = bernoulli("yes", share, 10, 1)
         for tolerance in (0.01, 0.1, 0.6):
             query = StatisticalQuery(Question("yes == 1"), tolerance)
-            (answer,) = LegalOracle(HONEST[name](population), population).answer((query,))
+            (answer,) = legal(HONEST[name](population), population).answer((query,))
             assert abs(answer - (2 * share - 1)) <= tolerance + 1e-12
 
 
@@ -94,7 +94,7 @@ def test_an_illegal_answer_is_caught() -> None:
             return super().answer_one(wider)
 
     with pytest.raises(RefusedError, match="further than"):
-        LegalOracle(Cheat(population, upward), population).answer((query,))
+        legal(Cheat(population, upward), population).answer((query,))
 
 
 def test_queries_and_rounds_are_counted() -> None:
@@ -216,7 +216,7 @@ def test_learners_win_inside_their_tolerances_under_every_known_distribution_ora
     for d, learner in zip((8, 7, 6, 5, 6, 8), learners, strict=True):
         for r, a in ((0, 0), (2**d - 1, 1), (37 % 2**d, 0), (22 % 2**d, 1)):
             population = MaskedParityPopulation(Concept(d, r, a), 1, 0)
-            assert run(learner, LegalOracle(HONEST[name](population), population)) == population.concept
+            assert run(learner, legal(HONEST[name](population), population)) == population.concept
 
 
 def test_the_biased_oracle_defeats_the_bent_learner_at_d_4() -> None:
@@ -224,7 +224,7 @@ def test_the_biased_oracle_defeats_the_bent_learner_at_d_4() -> None:
     learner = bent_learner(4, 2 ** (-8 / 3))
     for r in range(16):
         population = MaskedParityPopulation(Concept(4, r, r & 1), 1, 0)
-        assert run(learner, LegalOracle(BiasedOracle(population, against), population)).error(population.concept) >= 0.25
+        assert run(learner, legal(BiasedOracle(population, against), population)).error(population.concept) >= 0.25
 
 
 def test_the_null_oracle_says_nothing_it_need_not() -> None:
@@ -234,8 +234,8 @@ def test_the_null_oracle_says_nothing_it_need_not() -> None:
     for index in (0, 9, 30):
         population = everything.population(index, 1, 0)
         learner = bent_learner(4, 2 ** (-8 / 3))
-        assert LegalOracle(NullOracle(population, null), population).answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
-        wins = run(two_round_learner(4), LegalOracle(NullOracle(population, null), population))
+        assert legal(NullOracle(population, null), population).answer(learner.queries) == pytest.approx((0.0,) * 5, abs=1e-15)
+        wins = run(two_round_learner(4), legal(NullOracle(population, null), population))
         assert (wins.r, wins.a) == (index >> 1, index & 1)
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from experiments.claims.parity_local import HALVING, ONE_ROUND, REFERENCE, local_curves, local_points, measure_local
-from experiments.lab.claim import Measurement, Point
+from experiments.claims.parity_local import HALVING, REFERENCE
 from experiments.lab.minimal_clients import exact_recovery
 from local_dp.arrays import Floats
 from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_one_round_bound, parity_one_round_clients, parity_rounds
@@ -162,33 +161,3 @@ def test_bounds_have_the_published_values() -> None:
     counts = [parity_one_round_clients(d, 1.0, 0.1) for d in (4, 6, 8, 10, 12)]
     assert counts == pytest.approx([740, 4_530, 2.05e4, 9.9e4, 4.4e5], rel=0.1)
     assert all(parity_halving_clients(d, 1.0, 0.1) < 1.02 * n for d, n in REFERENCE[HALVING].items())
-
-
-def invented(protocol: str, d: int) -> Measurement:
-    """A measurement that agrees with what is known."""
-    n = 0.97 * (parity_halving_clients(d, 1.0, 0.1) if protocol == HALVING else REFERENCE[protocol][d])
-    return {"n": n, "low": 0.98 * n, "high": 1.02 * n, "trials": 1}
-
-
-def test_checks_follow_the_measurements() -> None:
-    """Counts as known are shown; a halving that needs a factor d more, or a one-round learner below its limit, is not."""
-    points: list[Point] = local_points("full")
-    good = [(point, invented(point["protocol"], point["d"])) for point in points]
-    curves, table, checks = local_curves(good)
-    assert all(check.shown for check in checks)
-    assert len(curves) == 4
-    assert len(table.rows) == len(points)
-    slow = [(point, invented(ONE_ROUND, point["d"])) for point in points]
-    assert not all(check.shown for check in local_curves(slow)[2])
-    magic = [(point, {key: value / 3 for key, value in m.items()}) for point, m in good]
-    assert [check.shown for check in local_curves(magic)[2] if "lower bounds" in check.statement] == [False]
-
-
-def test_a_point_is_reproducible_and_near_what_is_known() -> None:
-    """One quick point of each protocol, twice, gives one result, at most 10 % above the known count up to its interval."""
-    assert {point["kind"] for point in local_points("quick")} == {"local"}
-    for protocol in (HALVING, ONE_ROUND):
-        point = {"kind": "local", "protocol": protocol, "d": 4, "trials": 400}
-        measured = measure_local(point, 2)
-        assert measured == measure_local(point, 2)
-        assert measured["low"] <= 1.1 * REFERENCE[protocol][4]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp import testing as conformance
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise, Noise, public_coins, stream_key
@@ -16,38 +15,22 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.tables import Question
 from local_dp.randomizers import evidence as exact
 from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.characters import Characters
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
-from local_dp.randomizers.prefix_signs import PrefixSigns
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
+from local_dp.testing import channels as conformance
+from local_dp.testing import common, conform
+from local_dp.testing.common import check_parameters, values_of
+from tests.support.randomizers import built_in, of_other_estimates
 
-SIZES = (2, 3, 8, 64)
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 ALPHA = 1e-6  # failure probability of each statistical check
-
-
-def built_in(epsilon: float) -> list[FiniteChannel]:
-    """Every built-in randomizer at every size."""
-    sized: list[Callable[[int], FiniteChannel]] = [
-        lambda k: GRR(epsilon, k=k),
-        lambda k: Hadamard(epsilon, k=k),
-        lambda k: SignedHadamard(epsilon, k=k),
-        lambda k: DiscreteLaplace(epsilon, steps=k - 1),
-        lambda k: OneBitMean(epsilon, steps=k - 1),
-    ]
-    return [BinaryRR(epsilon), SignedHadamard(epsilon, k=1), OneBitMean(epsilon), *(make(k) for make in sized for k in SIZES)]
-
-
-def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
-    """Those whose estimates are neither averages nor shares: parities and prefix sums, exact in tests of their own."""
-    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -55,9 +38,9 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
     """At each size and epsilon, every built-in is exactly as private as declared, samples its declared channel exactly and decodes it without bias."""
     for randomizer in built_in(epsilon):
         needs_wide_words = isinstance(randomizer, DiscreteLaplace) or (isinstance(randomizer, OneBitMean) and randomizer.steps > 1 << 12)
-        conformance.conform(randomizer, exhaustive=not needs_wide_words)
+        conform(randomizer, exhaustive=not needs_wide_words)
     for randomizer in of_other_estimates(epsilon):
-        conformance.conform(randomizer, symbols=False)
+        conform(randomizer, symbols=False)
 
 
 def test_every_built_in_name_is_covered() -> None:
@@ -98,7 +81,7 @@ def check_statistics(randomizer: FiniteChannel, noise: Noise, honest: FiniteChan
     The closed form is that of `honest`, the randomizer itself if not given. Raises AssertionError.
     """
     declared = honest or randomizer
-    held = conformance.values_of(declared.domain)
+    held = values_of(declared.domain)
     shares = 1.0 / np.arange(1, len(held) + 1)
     shares /= shares.sum()
     law = np.tensordot(shares, np.stack([conformance.law_of(declared, int(value)) for value in held]), 1)
@@ -232,9 +215,9 @@ class Forgetful(GRR):
 @pytest.mark.parametrize(
     ("twin", "check"),
     [
-        (RoundedAway(1.0), lambda twin: conformance.check_loss(twin, 1e-6)),
-        (Doubled(1.0, k=8), lambda twin: conformance.check_loss(twin, 1e-6)),
-        (Halved(1.0), lambda twin: conformance.check_loss(twin, 1e-6)),
+        (RoundedAway(1.0), lambda twin: common.check_loss(twin, 1e-6)),
+        (Doubled(1.0, k=8), lambda twin: common.check_loss(twin, 1e-6)),
+        (Halved(1.0), lambda twin: common.check_loss(twin, 1e-6)),
         (NotDebiased(1.0), conformance.check_estimate),
         (Overconfident(1.0, k=8), conformance.check_estimate),
         (OffByOne(1.0), conformance.check_boundaries),
@@ -245,7 +228,7 @@ class Forgetful(GRR):
         (Miscounting(1.0, k=8), conformance.check_tally),
         (WrongLog(1.0, k=8), conformance.check_log_probability),
         (Leaky(1.0, k=8), conformance.check_channel),
-        (Forgetful(1.0, k=8), conformance.check_parameters),
+        (Forgetful(1.0, k=8), check_parameters),
     ],
 )
 def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, check: Callable[[FiniteChannel], None]) -> None:
@@ -253,7 +236,7 @@ def test_wrong_twins_fail_the_check_made_for_them(twin: FiniteChannel, check: Ca
     with pytest.raises(AssertionError):
         check(twin)
     with pytest.raises((AssertionError, RefusedError)):
-        conformance.conform(twin)
+        conform(twin)
 
 
 @dataclass(frozen=True)

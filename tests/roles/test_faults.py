@@ -14,10 +14,12 @@ from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.protocols.survey import Survey
-from server.remote import RoundProgress, filters
+from server.collecting import RoundProgress
+from server.remote import filters
+from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED
-from tests.tiers.test_tiers import run_tier, told
+from tests.support.tiers import run_tier, told
 
 
 def members() -> list[psutil.Process]:
@@ -72,22 +74,22 @@ def test_clients_killed_in_mid_round() -> None:
         stopped.extend(members()[:10])
         for member in stopped:
             member.send_signal(signal.SIGSTOP)
-        threading.Timer(1.0, lambda: kill(stopped)).start()
+        threading.Timer(0.3, lambda: kill(stopped)).start()
 
-    outcome = run_with(stop, 60, tier="processes", quorum=0.5, deadline=20.0)
+    outcome = run_with(stop, 60, tier="processes", terms=Terms(20.0, 0.5))
     assert_counted_once(outcome, 60, 10)
     assert outcome.seconds[0] < 20.0
 
 
 def test_a_host_killed_in_mid_round() -> None:
     """One of four hosts killed at the start of the round: the clients of the others are counted once."""
-    outcome = run_with(lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, quorum=0.5, deadline=20.0)
+    outcome = run_with(lambda: kill(members()[:1]), 4000, tier="hosts", hosts=4, terms=Terms(20.0, 0.5))
     assert_counted_once(outcome, 4000, 1000)
 
 
 def test_the_embedded_broker_killed_in_mid_round() -> None:
     """The broker dies and is started again: every client process is still counted, once, and the reports are those of an undisturbed run."""
-    outcome = run_with(lambda: kill([broker_process()]), 60, tier="processes", quorum=1.0, deadline=60.0)
+    outcome = run_with(lambda: kill([broker_process()]), 60, tier="processes", terms=Terms(60.0, 1.0))
     assert_counted_once(outcome, 60, 0)
     assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 60, "population"))
 
@@ -96,7 +98,7 @@ def test_the_embedded_broker_killed_in_mid_round() -> None:
 def test_mosquitto_with_its_default_queue_killed_in_mid_round(tmp_path: Path) -> None:
     """5,000 logical clients in 25 hosts on a Mosquitto in default configuration that is killed and restarted in mid-round: 5,000 of 5,000."""
     with mosquitto(tmp_path) as broker:
-        outcome = run_with(broker.restart, 5000, tier="hosts", hosts=25, broker=broker.url, quorum=1.0, deadline=60.0)
+        outcome = run_with(broker.restart, 5000, tier="hosts", hosts=25, broker=broker.url, terms=Terms(60.0, 1.0))
     assert_counted_once(outcome, 5000, 0)
     assert told(Survey(), outcome) == told(Survey(), run_tier(Survey(), 5000, "population"))
 
@@ -105,7 +107,7 @@ def test_mosquitto_with_its_default_queue_killed_in_mid_round(tmp_path: Path) ->
 def test_a_host_killed_on_mosquitto(tmp_path: Path) -> None:
     """5,000 logical clients in 25 hosts on a default Mosquitto, two hosts killed at the start of the round."""
     with mosquitto(tmp_path) as broker:
-        outcome = run_with(lambda: kill(members()[:2]), 5000, tier="hosts", hosts=25, broker=broker.url, quorum=0.5, deadline=20.0)
+        outcome = run_with(lambda: kill(members()[:2]), 5000, tier="hosts", hosts=25, broker=broker.url, terms=Terms(20.0, 0.5))
     assert_counted_once(outcome, 5000, 400)
 
 
@@ -139,7 +141,7 @@ def test_replies_sent_twice_count_once(tier: Any, clients: int, tmp_path: Path) 
         repeater.start()
         try:
             protocol = Survey()
-            outcome = run_tier(protocol, clients, tier, broker=broker.url, hosts=25, quorum=1.0)
+            outcome = run_tier(protocol, clients, tier, broker=broker.url, hosts=25, terms=Terms(quorum=1.0))
         finally:
             stop.set()
             repeater.join()
@@ -148,11 +150,12 @@ def test_replies_sent_twice_count_once(tier: Any, clients: int, tmp_path: Path) 
 
 
 def test_nothing_is_left_running() -> None:
-    """After a run no child of this process is alive, and no member of the run either."""
+    """After a run no child that it gave this process is alive, and no member of the run either."""
+    before = psutil.Process().children()
     run_tier(Survey(), 20, "processes")
     seen: list[psutil.Process] = []
-    run_with(lambda: seen.extend(members()), 20, tier="processes", quorum=1.0)
+    run_with(lambda: seen.extend(members()), 20, tier="processes", terms=Terms(quorum=1.0))
     assert len(seen) == 20
     _, alive = psutil.wait_procs(seen, timeout=0.5)  # the last instant of a process is not ours
     assert [member for member in alive if member.status() != psutil.STATUS_ZOMBIE] == []
-    assert [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE] == []
+    assert [child for child in psutil.Process().children() if child not in before and child.status() != psutil.STATUS_ZOMBIE] == []

@@ -9,6 +9,7 @@ import pytest
 
 from clients.journal import MemoryStore
 from clients.role import ClientRole
+from local_dp.arrays import Words
 from local_dp.errors import WireError
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, coin_key
@@ -76,6 +77,19 @@ def test_the_budget_is_checked_before_anything_is_sampled() -> None:
     assert codes == ["reply", "reply", "refusal", "refusal"]
     assert member.store.ledger.max_spent == 1.0
     assert member.store.get(RUN, 3) is None
+
+
+def test_a_refused_round_draws_no_word() -> None:
+    """A client whose budget does not allow a round has not sampled for it."""
+
+    class Exploding:
+        def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
+            raise AssertionError("sampled before the check")
+
+    member = ClientRole("host-0", 0, yes_records(5), Exploding(), MemoryStore(0.5))
+    assert _refusal(member.handle(request(survey_query(5)))) == "budget"
+    with pytest.raises(AssertionError, match="sampled"):
+        member.handle(request(survey_query(5, randomizer=BinaryRR(0.5)), number=2))
 
 
 def test_a_round_is_charged_whole_or_not_at_all() -> None:
@@ -167,8 +181,9 @@ def test_a_memoised_answer_is_given_once() -> None:
         member = ClientRole("host-0", 0, yes_records(300), noise, MemoryStore(1.0))
         weekly = replace(survey_query(300), once="weekly")
         replies = [member.handle(request(weekly, number=number)) for number in (1, 2, 3)]
-        reports = {reply.reports for (reply,) in replies if isinstance(reply, Reply)}
-        assert len(reports) == 1
+        reports = [reply.reports for (reply,) in replies if isinstance(reply, Reply)]
+        assert len(reports) == 3, "a refusal is not a repeated report"
+        assert len(set(reports)) == 1
         assert member.store.ledger.max_spent == 1.0
         other = replace(survey_query(300, randomizer=BinaryRR(0.5)), once="weekly")
         assert _refusal(member.handle(request(other, number=4))) == "equivocation"

@@ -1,4 +1,4 @@
-"""Real brokers for tests: Mosquitto on a free loopback port, in its own process and configuration."""
+"""Real brokers for tests, in processes of their own on free loopback ports: Mosquitto, and the embedded broker shared by several runs."""
 
 import os
 import shutil
@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from local_dp.bus.children import environment, python
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 needs_mosquitto = pytest.mark.skipif(
@@ -59,3 +61,15 @@ def mosquitto(folder: Path, *lines: str) -> Iterator[Mosquitto]:
         yield broker
     finally:
         broker.stop()
+
+
+@contextmanager
+def embedded() -> Iterator[str]:
+    """The embedded broker as a run would start it, but for several runs; gives its URL."""
+    words = python("local_dp.bus.broker", "0")
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        try:
+            yield f"mqtt://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.kill()

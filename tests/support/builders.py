@@ -15,6 +15,8 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -22,11 +24,33 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.wire import Request
 from server import remote
+from server.coordinator import Coordinator
 from server.remote import RemoteOracle
 from server.round import Round
+from server.terms import Terms
+from tests.support.virtual_time import run_virtually
 
 SEED = 20080402
 RUN = "test-run"
+PATIENT = Terms(deadline=20.0, quorum=1.0)
+SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own
+    "learn-conjunctions": {"d": "3"},
+    "learn-thresholds": {"bits": "3", "alpha": "0.3"},
+    "learn-naive-bayes": {"d": "3"},
+    "learn-low-degree": {"d": "3"},
+    "learn-linear-regression": {"d": "2"},
+    "learn-decision-lists": {"d": "2"},
+    "learn-perceptron": {"d": "2", "gamma": "0.9"},
+    "learn-trees": {"d": "3", "depth": "2"},
+    "learn-k-means": {"rounds_asked": "3"},
+    "learn-logistic-regression": {"d": "2", "alpha": "0.4"},
+    "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5"},
+}
+
+
+def small(name: str) -> Protocol[Any]:
+    """The protocol at a size that 20 clients can play."""
+    return PROTOCOLS[name].from_settings(SMALL.get(name, {}))
 
 
 def yes_records(count: int, share: float = 0.3) -> Records:
@@ -59,14 +83,14 @@ def play_in_memory(
     population: Population,
     members: int,
     broker: MemoryBroker,
-    deadline: float = 20.0,
-    quorum: float = 1.0,
+    terms: Terms = PATIENT,
     as_processes: bool = False,
-) -> tuple[Any, RemoteOracle]:
-    """A whole run over a bus in memory, the population shared out among `members`."""
+) -> tuple[Any, Coordinator]:
+    """A whole run over a bus in memory and in virtual time, the population shared out among `members`."""
 
-    async def play() -> tuple[Any, RemoteOracle]:
-        oracle = RemoteOracle(broker.join(remote.filters(RUN)), RUN, population.size, SEED, 1.0, deadline, quorum)
+    async def play() -> tuple[Any, Coordinator]:
+        coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
+        oracle = RemoteOracle(broker.join(remote.filters(RUN)), coordinator)
         tasks = [asyncio.create_task(oracle.serve(1.0))]
         ends = [population.size * index // members for index in range(members + 1)]
         for index, (start, stop) in enumerate(pairwise(ends)):
@@ -74,14 +98,14 @@ def play_in_memory(
             member = role(population.batch(start, stop), start, member=f"member-{index}")
             tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, group)), RUN, group)))
         try:
-            await oracle.ready(5.0)
-            return await run_async(algorithm, oracle), oracle
+            await oracle.ready(20.0)
+            return await run_async(algorithm, oracle), coordinator
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    return asyncio.run(play())
+    return run_virtually(play())
 
 
 def in_population(algorithm: Algorithm[LocalQuery, Tally, Any], population: Population) -> tuple[Any, list[str | None]]:

@@ -1,19 +1,15 @@
 """A real table: the 6,366 rows of the extramarital-affairs data that ship inside statsmodels."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from tests.cli.test_cli import outcome_of
+from tests.support.command import local_dp, outcome_of
 
 
 @pytest.fixture(scope="module")
 def fair(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The table as CSV, exported by the documented command."""
     path = tmp_path_factory.mktemp("fair") / "fair.csv"
-    subprocess.run([sys.executable, "-m", "experiments.cli", "export", "fair", str(path)], check=True, cwd=Path(__file__).parents[2])
+    assert local_dp("export", "fair", str(path)).returncode == 0
     return str(path)
 
 

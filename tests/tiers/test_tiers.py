@@ -1,41 +1,40 @@
 """One seed, the same reports: processes, hosts and population, on the embedded broker and on Mosquitto."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from experiments.tiers.execute import execute
-from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import Randomness, Settings, Tier
-from local_dp.protocols.base import Protocol
 from local_dp.protocols.registry import PROTOCOLS
-from tests.support.brokers import mosquitto, needs_mosquitto
-from tests.support.builders import SEED
+from server.terms import Terms
+from tests.support.brokers import embedded, mosquitto, needs_mosquitto
+from tests.support.builders import SEED, SMALL, small
+from tests.support.tiers import run_tier, told
+
+ALL = Terms(quorum=1.0)
 
 
-def run_tier(protocol: Protocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
-    """A run with the tests' seed."""
-    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, **options)
-    return execute(settings, lambda progress: None)
-
-
-def told(protocol: Protocol[Any], outcome: Outcome) -> tuple[Any, list[str | None]]:
-    """What must be identical: the result and the digests of all reports."""
-    return protocol.describe(outcome.result), [summary.digest for summary in outcome.rounds]
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """One embedded broker for all runs of this file that do not ask for another."""
+    with embedded() as url:
+        yield url
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_the_tiers_agree_bit_for_bit(name: str) -> None:
+def test_the_tiers_agree_bit_for_bit(name: str, broker: str) -> None:
     """Every protocol gives identical reports and results from client processes, from one or three hosts, and from the population tier."""
-    protocol = PROTOCOLS[name]()
-    expected = told(protocol, run_tier(protocol, 40, "population"))
+    protocol, clients = small(name), 20 if name in SMALL else 40
+    population = run_tier(protocol, clients, "population")
+    expected = told(protocol, population)
     assert None not in expected[1]
     others: tuple[tuple[Tier, int], ...] = (("processes", 1), ("hosts", 1), ("hosts", 3))
     for tier, hosts in others:
-        outcome = run_tier(protocol, 40, tier, hosts=hosts, quorum=1.0)
+        outcome = run_tier(protocol, clients, tier, broker=broker, hosts=hosts, terms=ALL)
         assert told(protocol, outcome) == expected, (tier, hosts)
-        assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (40, 40, 0)
+        assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (population.counts.asked, population.counts.asked, 0)
 
 
 @needs_mosquitto
@@ -47,7 +46,7 @@ def test_the_broker_makes_no_difference(name: str, tmp_path: Path) -> None:
     with mosquitto(tmp_path) as broker:
         tiers: tuple[Tier, ...] = ("processes", "hosts")
         for tier in tiers:
-            assert told(protocol, run_tier(protocol, 40, tier, broker=broker.url, quorum=1.0)) == expected
+            assert told(protocol, run_tier(protocol, 40, tier, broker=broker.url, terms=ALL)) == expected
 
 
 def test_another_seed_gives_other_reports() -> None:

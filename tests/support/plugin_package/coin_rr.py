@@ -46,7 +46,7 @@ class CoinRR(FiniteChannel):
         return weights
 
     def estimate(self, tally: Tally) -> Estimate:
-        n, asked = tally.n, 2 * self.lie / self.total
+        n, asked = tally.answered, 2 * self.lie / self.total
         share = (tally.counts[0, 1] / n - asked / 2) / (1 - asked)
         seen = tally.counts[0, 1] / n
         return Estimate(np.asarray(share), np.asarray(np.sqrt(seen * (1 - seen) / n) / (1 - asked)), n)

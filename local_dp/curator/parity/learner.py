@@ -3,18 +3,24 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
+from typing import Self
 
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.curator import gf2
+from local_dp.checks import check_share
+from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.laws import epsilon_of, whole_weights
+from local_dp.curator.parity import gf2
 from local_dp.draws import WORD_BITS, Draws
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon, nano_epsilon, split_epsilon
+from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon, nano_of_ratio, split_epsilon
 from local_dp.randomizers.finite import ceil_fraction
 
 _GRID = 1 << WORD_BITS
 _HALF = Fraction(1, 2)
+_LISTED = 16  # examples plus dimensions: 2^16 kept sets and hypotheses are listed, no more
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,12 @@ class Examples:
         if self.x.shape != (len(self.y), gf2.width(self.d)):
             raise InputError(f"{len(self.y)} examples over {{0,1}}^{self.d} need x of shape {(len(self.y), gf2.width(self.d))}, not {self.x.shape}")
 
+    @classmethod
+    def of(cls, d: int, pairs: tuple[tuple[int, int], ...]) -> Self:
+        """From pairs (x, y), x a mask of at most 64 bits."""
+        x, y = np.array(pairs, dtype=np.uint64).reshape(-1, 2).T
+        return cls(d, x.reshape(-1, 1), y.astype(np.uint8))
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -40,12 +52,12 @@ def draw_examples(d: int, r: Words, n: int, generator: np.random.Generator) -> E
 
 
 @dataclass(frozen=True)
-class ParityLearner:
+class ParityLearner(Mechanism[Examples, int | None, Pure]):
     """A run: with probability s no answer; else each example is kept with probability p and a uniform solution of the kept equations is the answer, if any.
 
     Up to `runs` runs, the first answer counts: runs = 1 is the paper's A, more its A*. p and s are multiples of 2^-64, so the sampler realises them exactly.
-    Privacy: `ratio` on ALL databases, consistent or not. Utility: `sizes.parity_examples`. Cost: O(p n d^2 / 512) word operations, most often once.
-    Source: KLNRS 2008, Section 3.2; limits 4.1.
+    Privacy: `ratio` on ALL databases, consistent or not. Utility: `parity_examples` of `bounds.curator`. Cost: O(p n d^2 / 512) word operations, most often
+    once. Source: KLNRS 2008, Section 3.2; limits 4.1.
     """
 
     p: Fraction
@@ -80,23 +92,43 @@ class ParityLearner:
     @property
     def epsilon(self) -> float:
         """The exact privacy loss, ln `ratio`, in nats."""
-        return math.log1p(float(self.ratio - 1))
+        return epsilon_of(self.ratio)
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(nano_of_ratio(self.ratio))
 
     @property
     def silence(self) -> float:
         """The probability of no answer on consistent examples: s^runs."""
         return float(self.s) ** self.runs
 
-    def learn(self, examples: Examples, draws: Draws) -> Words | None:
-        """r, packed, shape (width(d),), or None for no answer."""
+    def release(self, database: Examples, draws: Draws) -> int | None:
+        """r as a mask, bit j being its entry j, or None for no answer."""
         for _ in range(self.runs):
             if draws.coin(self.s):
                 continue
-            kept = draws.words(len(examples)) < np.uint64(int(self.p * _GRID))
-            solutions = gf2.solve(examples.x[kept], examples.y[kept], examples.d)
+            kept = draws.words(len(database)) < np.uint64(int(self.p * _GRID))
+            solutions = gf2.solve(database.x[kept], database.y[kept], database.d)
             if solutions is not None:
-                return solutions.pick(draws.words(gf2.width(examples.d)))
+                return gf2.mask(solutions.pick(draws.words(gf2.width(database.d))))
         return None
+
+    def law(self, database: Examples) -> Law[int | None]:
+        """By its definition, without elimination: a sum over all kept sets and all r."""
+        n, d = len(database), database.d
+        if n + d > _LISTED:
+            raise InputError(f"there are {n} examples over {{0,1}}^{d}; the law is listed for at most {_LISTED} of both together")
+        equations = [(gf2.mask(row), int(side)) for row, side in zip(database.x, database.y, strict=True)]
+        once = dict.fromkeys(range(1 << d), Fraction(0))
+        for keeps in product((False, True), repeat=n):
+            kept = [equation for equation, keep in zip(equations, keeps, strict=True) if keep]
+            solutions = [r for r in once if all((x & r).bit_count() % 2 == y for x, y in kept)]
+            for r in solutions:
+                once[r] += (1 - self.s) * self.p ** len(kept) * (1 - self.p) ** (n - len(kept)) / len(solutions)
+        silent = 1 - sum(once.values())
+        runs = sum(silent**run for run in range(self.runs))
+        return whole_weights({**{r: share * runs for r, share in once.items()}, None: silent**self.runs})
 
 
 def _down(value: Fraction) -> Fraction:
@@ -111,13 +143,12 @@ def paper_learner(epsilon: float) -> ParityLearner:
     """A as printed: p = eps / 4, s = 1/2. Its exact loss is ln((1 + p) / (1 - p)), about half of epsilon. Raises InputError unless epsilon <= 1/2."""
     if epsilon > 0.5:
         raise InputError(f"epsilon is {epsilon}; the paper's learner is stated for at most 1/2 (amplified: for each run)")
-    return ParityLearner(_down(Fraction(nano_epsilon(epsilon), 4 * 10**9)), _HALF)
+    return ParityLearner(_down(Fraction(nano_epsilon(epsilon), 4 * NANO)), _HALF)
 
 
 def paper_runs(beta: float) -> int:
     """How often A* runs A: log2(2 / beta), rounded up to a whole number, which the paper leaves out."""
-    if not 0 < beta < 1:
-        raise InputError(f"beta is {beta}; give a probability strictly between 0 and 1")
+    check_share("beta", beta)
     return math.ceil(math.log2(2 / beta))
 
 
@@ -136,7 +167,8 @@ def exact_learner(epsilon: float) -> ParityLearner:
 
 def two_runs(epsilon: float, s: float = 0.28) -> ParityLearner:
     """Two runs of eps / 2 each, budgets added up: p = min(tanh(eps / 4), s (e^(eps/2) - 1) / (1 - s)), the improved A of limits 4.1."""
-    growth, silent = exp_epsilon(nano_epsilon(split_epsilon(epsilon, 2))), _share("s", s)
+    check_share("s", s)
+    growth, silent = exp_epsilon(nano_epsilon(split_epsilon(epsilon, 2))), _up(Fraction(s))
     return ParityLearner(_down(min((growth - 1) / (growth + 1), silent * (growth - 1) / (1 - silent))), silent, 2)
 
 
@@ -145,8 +177,9 @@ def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLear
 
     s = (2 beta / 3)^(1 / runs), and p is the largest with `ratio` <= e^epsilon. Needs 1.4 to 1.8 times fewer examples than `two_runs` at epsilon <= 1.
     """
-    if not 0 < beta < 1 or runs < 1:
-        raise InputError(f"beta is {beta} and runs is {runs}; give a probability strictly between 0 and 1 and at least one run")
+    check_share("beta", beta)
+    if runs < 1:
+        raise InputError(f"runs is {runs}; give at least one run")
     growth, silent = exp_epsilon(nano_epsilon(epsilon)), _down(Fraction((2 * beta / 3) ** (1 / runs)))
     low, high = 0, _GRID
     while high - low > 1:
@@ -156,9 +189,3 @@ def amplified_learner(epsilon: float, beta: float, runs: int = 16) -> ParityLear
     if low == 0:
         raise InputError(f"no keeping probability is private at epsilon {epsilon}; give a larger epsilon or fewer runs than {runs}")
     return ParityLearner(Fraction(low, _GRID), silent, runs)
-
-
-def _share(name: str, value: float) -> Fraction:
-    if not 0 < value < 1:
-        raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
-    return _up(Fraction(value))

@@ -1,15 +1,18 @@
 """The private Occam learner: any finite class is learnable by the exponential mechanism, properly and agnostically (KLNRS Theorem 3.7)."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Words
+from local_dp.checks import check_dimension
 from local_dp.cube import walsh_hadamard
-from local_dp.curator.exponential import ExponentialMechanism
+from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.choosing.exponential import ExponentialMechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.loss import Pure
 
 MAX_DIMENSION = 24
 
@@ -28,22 +31,49 @@ class HypothesisClass(Protocol):
 
 
 @dataclass(frozen=True)
-class OccamLearner:
-    """Chooses a hypothesis h with probability proportional to e^(-eps (errors of h) / 2).
+class Labelled:
+    """n labelled points: x in the hypothesis class's own encoding and y of 0/1, both of shape (n,)."""
+
+    x: Ints
+    y: Ints
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y) or np.any((self.y != 0) & (self.y != 1)):
+            raise InputError(f"there are {len(self.x)} points and {len(self.y)} labels; give one label of 0 or 1 for each point")
+
+    @classmethod
+    def of(cls, pairs: tuple[tuple[int, int], ...]) -> Self:
+        """From pairs (x, y)."""
+        x, y = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return cls(x, y)
+
+
+@dataclass(frozen=True)
+class OccamLearner(Mechanism[Labelled, int, Pure]):
+    """Chooses a hypothesis h, by its number, with probability proportional to e^(-eps (errors of h) / 2).
 
     Privacy: epsilon, exactly, on all databases; sampled in whole numbers. Utility: within alpha of the best hypothesis under any distribution except with
-    probability beta for n >= `sizes.occam_examples`, about 2 ln(|H| / beta) max(1 / (eps alpha), 1 / alpha^2). Cost: one score for each hypothesis.
-    Source: KLNRS 2008, Theorem 3.7.
+    probability beta for n >= `occam_examples` of `bounds.curator`, about 2 ln(|H| / beta) max(1 / (eps alpha), 1 / alpha^2). Cost: one score for each
+    hypothesis. Source: KLNRS 2008, Theorem 3.7.
     """
 
     hypotheses: HypothesisClass
     epsilon: float
 
-    def learn(self, x: Ints, y: Ints, draws: Draws) -> int:
-        """The number of the chosen hypothesis."""
-        if len(x) != len(y) or np.any((y != 0) & (y != 1)):
-            raise InputError(f"there are {len(x)} points and {len(y)} labels; give one label of 0 or 1 for each point")
-        return ExponentialMechanism(self.epsilon).choose(-self.hypotheses.errors(x, y), draws)
+    @property
+    def choice(self) -> ExponentialMechanism[Labelled]:
+        """The exponential mechanism that it is: one replaced example moves the errors of a hypothesis by at most 1."""
+        return ExponentialMechanism(lambda examples: -self.hypotheses.errors(examples.x, examples.y), self.epsilon)
+
+    @property
+    def loss(self) -> Pure:
+        return self.choice.loss
+
+    def release(self, database: Labelled, draws: Draws) -> int:
+        return self.choice.release(database, draws)
+
+    def law(self, database: Labelled) -> Law[int]:
+        return self.choice.law(database)
 
 
 @dataclass(frozen=True)
@@ -53,8 +83,7 @@ class ParityClass:
     d: int
 
     def __post_init__(self) -> None:
-        if type(self.d) is not int or not 1 <= self.d <= MAX_DIMENSION:
-            raise InputError(f"d is {self.d!r}; the class of all parities can be scored for d from 1 to {MAX_DIMENSION}")
+        check_dimension(self.d, MAX_DIMENSION)
 
     @property
     def size(self) -> int:

@@ -1,17 +1,22 @@
 """The exponential mechanism (McSherry, Talwar 2007; KLNRS Definition 3.5 and Theorem 3.6): sampled in whole numbers, analysed in the log domain."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
+from local_dp.curator.base import Law, Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import NANO, nano_epsilon
+from local_dp.loss import NANO, Pure, nano_epsilon
+
+D = TypeVar("D")
 
 _RATIO_BITS = 40
 _GUARD_BITS = 128
@@ -31,9 +36,10 @@ def log_probabilities(scores: Ints | Floats, epsilon: float, sensitivity: float 
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism:
+class ExponentialMechanism(Mechanism[D, int, Pure]):
     """Chooses candidate h with probability proportional to a^(best - score(h)), a = e^(-eps / (2 sensitivity)), for whole scores.
 
+    `score` gives a whole number for each of the candidates, shape (|H|,), higher is better; no neighbour moves one by more than `sensitivity`.
     Privacy: epsilon. No float touches the choice: a is a multiple of 2^-40, the weights are whole numbers within 2^-96 of its powers, and a is rounded up by
     more than that costs, so the realised law (`law`) keeps to epsilon exactly. Scores more than `reach` below the best count as `reach` below it: score and
     best change by at most the sensitivity, so does the larger of score and best - reach, and privacy is as before.
@@ -41,6 +47,7 @@ class ExponentialMechanism:
     Source: KLNRS 2008, Definition 3.5 and Theorem 3.6.
     """
 
+    score: Callable[[D], Ints]
     epsilon: float
     sensitivity: int = 1
 
@@ -48,6 +55,10 @@ class ExponentialMechanism:
         nano_epsilon(self.epsilon)
         if type(self.sensitivity) is not int or self.sensitivity < 1:
             raise InputError(f"the sensitivity is {self.sensitivity!r}; give a positive whole number")
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(nano_epsilon(self.epsilon))
 
     @cached_property
     def decay(self) -> Fraction:
@@ -66,11 +77,11 @@ class ExponentialMechanism:
         """How far below the best a score may lie before it counts no lower."""
         return math.ceil((math.log(candidates) + _FORGOTTEN) / -math.log1p(float(self.decay - 1)))
 
-    def choose(self, scores: Ints, draws: Draws) -> int:
-        """The index of the chosen candidate; scores: whole numbers, shape (|H|,), higher is better. Raises InputError for anything else."""
-        gaps = self._gaps(scores)
+    def release(self, database: D, draws: Draws) -> int:
+        """The number of the chosen candidate. Raises InputError where the scores are not whole numbers, one for each of at least one candidate."""
+        gaps = self._gaps(database)
         counts = np.bincount(gaps).tolist()
-        shares = [count * weight for count, weight in zip(counts, self._weights(len(scores)), strict=False)]
+        shares = [count * weight for count, weight in zip(counts, self._weights(len(gaps)), strict=False)]
         drawn = draws.below(sum(shares))
         for gap, share in enumerate(shares):
             if drawn < share:
@@ -79,17 +90,17 @@ class ExponentialMechanism:
             drawn -= share
         raise AssertionError("a draw below the sum of the shares falls into one of them")
 
-    def law(self, scores: Ints) -> list[Fraction]:
-        """Pr[each candidate], exactly: what `choose` realises. For enumeration on few candidates."""
-        table = self._weights(len(scores))
-        weights = [table[gap] for gap in self._gaps(scores).tolist()]
-        return [Fraction(weight, sum(weights)) for weight in weights]
+    def law(self, database: D) -> Law[int]:
+        gaps = self._gaps(database)
+        table = self._weights(len(gaps))
+        return {candidate: table[gap] for candidate, gap in enumerate(gaps.tolist())}
 
     def _weights(self, candidates: int) -> tuple[int, ...]:
         return _powers(self.decay, self.reach(candidates))
 
-    def _gaps(self, scores: Ints) -> Ints:
+    def _gaps(self, database: D) -> Ints:
         """How far each score lies below the best, at most `reach`."""
+        scores = self.score(database)
         if scores.ndim != 1 or not len(scores) or scores.dtype.kind != "i":
             raise InputError(f"the scores have shape {scores.shape} and type {scores.dtype}; give a signed whole number for each of at least one candidate")
         best = int(scores.max())

@@ -31,6 +31,11 @@ def unpack(rows: Words, d: int) -> Ints:
     return np.unpackbits(octets, axis=-1, count=d, bitorder="little")
 
 
+def mask(row: Words) -> int:
+    """One packed row, shape (width,), as a whole number: bit j is its entry j."""
+    return int.from_bytes(row.astype("<u8").tobytes(), "little")
+
+
 def products(rows: Words, vector: Words) -> Words:
     """<row, vector> mod 2 for each row, uint8, shape (m,)."""
     odd: Words = np.bitwise_count(np.bitwise_xor.reduce(rows & vector, axis=-1)) & np.uint8(1)

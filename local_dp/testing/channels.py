@@ -1,30 +1,25 @@
-"""One conformance suite for every randomizer: exact privacy, exact sampler, exact decoder.
+"""The conformance of finite channels: exact privacy, exact sampler, exact decoder.
 
-A package that offers its own randomizer runs `conform(MyFiniteChannel(epsilon, ...))` in its tests. Everything here is enumerated or computed from the exact
-channel, so a failure is a bug and never bad luck; each check raises AssertionError that says what broke.
+Everything here is enumerated or computed from the exact channel, so a failure is a bug and never bad luck.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from local_dp.arrays import Counts, Floats, Ints, Words
-from local_dp.domains import Domain
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError
-from local_dp.loss import NANO, exp_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
+from local_dp.testing.common import SLACK, check_loss, check_parameters, truth, values_of
 
 NARROW = (8, 9, 10, 11, 12, 16, 19)  # the word widths tried for enumeration of every word
 MAX_WORK = 1 << 25  # (value, cell, word) triples enumerated at most
-MAX_VALUES = 130  # lattices larger than this are checked at so many values, both ends among them
-SLACK = 1e-6  # nats by which the exact epsilon may stay below the declared one, unless the caller states another proven slack
 
 
-def conform(randomizer: FiniteChannel, slack: float = SLACK, exhaustive: bool = True, runs: bool = True, symbols: bool = True) -> None:
+def conform_channel(randomizer: FiniteChannel, slack: float = SLACK, exhaustive: bool = True, runs: bool = True, symbols: bool = True) -> None:
     """All checks of one randomizer.
 
     `exhaustive` False drops the enumeration of every narrow word, for randomizers that need wide ones; `runs` False the walk over the boundaries at full
@@ -44,13 +39,6 @@ def conform(randomizer: FiniteChannel, slack: float = SLACK, exhaustive: bool = 
     if symbols:
         check_estimate(randomizer)
     check_parameters(randomizer)
-
-
-def values_of(domain: Domain) -> Counts:
-    """Every value of a small domain; of a large one, MAX_VALUES of them from end to end."""
-    if domain.size <= MAX_VALUES:
-        return domain.values()
-    return np.unique(np.linspace(domain.low, domain.high, MAX_VALUES).astype(np.int64))
 
 
 def pairs_of(randomizer: FiniteChannel) -> tuple[Ints, Words]:
@@ -80,30 +68,11 @@ def single_estimates(randomizer: FiniteChannel) -> Floats:
     return np.stack(rows).reshape(randomizer.cells, randomizer.alphabet, -1)
 
 
-def truth(domain: Domain, value: int, parameters: int) -> Floats:
-    """What the estimate from clients that all hold `value` should be: a share of ones, the symbols' shares, signed means, or the number in [0, 1]."""
-    if domain.kind == "levels":
-        return np.array([value / domain.high])
-    if domain.kind == "signed symbols":
-        return np.array([np.sign(value) * (abs(value) == symbol) for symbol in range(1, domain.high + 1)], dtype=np.float64)
-    if parameters == 1:
-        return np.array([float(value)])
-    return np.array([value == symbol for symbol in range(domain.size)], dtype=np.float64)
-
-
 def check_channel(randomizer: FiniteChannel) -> None:
     """Every row of every cell is whole numbers that sum to 2^word_bits exactly."""
     for cell in range(randomizer.cells):
         rows = randomizer.weight(np.arange(randomizer.alphabet)[None, :], values_of(randomizer.domain)[:, None], np.array([[cell]])).tolist()
         assert all(sum(row) == randomizer.total for row in rows), f"{randomizer.name}: cell {cell} does not sum to 2^{randomizer.word_bits}"
-
-
-def check_loss(randomizer: FiniteChannel, slack: float) -> None:
-    """The enumerated channel loses at most the declared epsilon, and at least that less `slack`."""
-    ratio = exact_ratio(randomizer)
-    assert ratio <= exp_epsilon(randomizer.nano), f"{randomizer.name}: exact epsilon {math.log(ratio)} above the declared {randomizer.epsilon}"
-    loss = math.log1p(float(ratio - 1))
-    assert loss >= randomizer.nano / NANO - slack, f"{randomizer.name}: exact epsilon {loss} is not within {slack} of {randomizer.epsilon}"
 
 
 def check_log_probability(randomizer: FiniteChannel) -> None:
@@ -224,23 +193,3 @@ def _check_mixture(randomizer: FiniteChannel, law: Floats, singles: Floats, mean
     exact = np.einsum("cw,cwp->p", law, (singles - mean) ** 2)
     assert abs(value - mean).max() <= 1e-9 * max(1.0, float(abs(singles).max())), f"{randomizer.name}: the estimate is not linear in the tally"
     np.testing.assert_allclose(variance, exact, rtol=1e-6, atol=1e-9, err_msg=f"{randomizer.name}: the standard error is not that of the estimate")
-
-
-def check_parameters(randomizer: FiniteChannel) -> None:
-    """params() rebuilds an equal randomizer; parameters outside their domain raise InputError."""
-    kind = type(randomizer)
-    again = kind(**randomizer.params())  # type: ignore[arg-type]
-    assert again == randomizer, f"{randomizer.name}: params() does not rebuild it"
-    assert hash(again) == hash(randomizer), f"{randomizer.name}: equal randomizers hash apart"
-    assert randomizer.nano <= randomizer.epsilon * NANO + 1e-3, f"{randomizer.name}: charges {randomizer.nano} nano-nats"
-    for epsilon in (0, -1.0, math.nan, math.inf, -math.inf, 1e-10, 5e-324, 25.0, 2**63, 10**400, True, "1", None, [1.0]):
-        with pytest.raises(InputError):
-            replace(randomizer, epsilon=epsilon)  # type: ignore[arg-type]
-    for bits in (-1, 33, 63, 65, 8.0, True, "8"):
-        with pytest.raises(InputError):
-            replace(randomizer, word_bits=bits)  # type: ignore[arg-type]
-    for field in ("k", "steps"):
-        if field in randomizer.params():
-            for wrong in (0, -1, 1 << 21, 2.0, True, "2", None):
-                with pytest.raises(InputError):
-                    replace(randomizer, **{field: wrong})  # type: ignore[arg-type]

@@ -1,0 +1,192 @@
+"""Lists of rules learned in rounds and in one round: the least number of clients of each method, measured."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
+from experiments.lab.cross_check import Trial, cross_check
+from experiments.lab.intervals import wilson
+from experiments.lab.minimal_clients import measured_clients
+from local_dp.bounds.response import response_gain
+from local_dp.interaction import Algorithm, run
+from local_dp.learners import examples
+from local_dp.learners.base import Classifier
+from local_dp.learners.decision_lists import DecisionLists
+from local_dp.learners.fourier import LowDegree
+from local_dp.learners.polynomials import OneRoundPolynomial
+from local_dp.learners.tasks import alternating_list
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.tallies import Tally
+from local_dp.theorems.local_from_sq import local_from_sq
+
+EPSILON = 1.0
+TARGET = 0.02  # the error rate to reach
+SUCCESS = 0.9  # in this share of the runs
+ROUNDS, BEST = "rule by rule", "degree 2"  # the methods whose least counts are searched for
+OTHERS = ("averaging", "degree 1")
+METHODS = (ROUNDS, *OTHERS, BEST)
+SPREADS = 2.5  # standard errors of an answer that the rule-by-rule learner calls pure
+GUESSES: dict[str, dict[int, int]] = {  # where the searches start
+    ROUNDS: {4: 70_000, 6: 350_000, 8: 1_000_000, 10: 2_500_000, 12: 5_000_000},
+    BEST: {4: 80_000, 6: 650_000, 8: 3_300_000, 10: 15_000_000, 12: 60_000_000},
+}
+CROSS_CHECKED, CROSS_CLIENTS = 4, 60_000
+Counts = dict[tuple[str, int], Measurement]
+Errors = dict[tuple[str, int], tuple[list[int], list[list[float]]]]
+
+
+def list_points(scale: Scale) -> list[Point]:
+    """Searches for the least count of two methods; errors of all over a grid of client numbers; both searched methods client by client."""
+    full = scale == "full"
+    dimensions = (4, 6, 8, 10, 12) if full else (4, 6, 8)
+    grid = [int(1e4 * 4**power) for power in (range(8) if full else range(6))]
+    searches = [{"part": "least", "learner": learner, "d": d, "trials": _trials(d, full)} for learner in (ROUNDS, BEST) for d in dimensions]
+    top = dimensions[-1]
+    errors = [{"part": "errors", "learner": learner, "d": d, "grid": grid, "trials": 40} for learner in OTHERS for d in dimensions]
+    drawn = [{"part": "errors", "learner": learner, "d": top, "grid": grid, "trials": 5} for learner in (ROUNDS, BEST)]
+    return [*searches, *errors, *drawn, *({"part": "cross", "learner": learner, "d": CROSS_CHECKED} for learner in (ROUNDS, BEST))]
+
+
+def _trials(d: int, full: bool) -> int:
+    """Runs for a search: fewer where they are dear."""
+    if full:
+        return 1000 if d < 12 else 400
+    return 500 if d < 8 else 400
+
+
+def measure_lists(point: Point, seed: int) -> Measurement:
+    """A least count with its interval, the errors over a grid, or a cross-check."""
+    learner, d = point["learner"], point["d"]
+    place = METHODS.index(learner)
+    if point["part"] == "cross":
+        n = CROSS_CLIENTS
+        return cross_check(
+            lambda: Trial(_algorithm(learner, d, n), lambda drawn: _population(d, n, drawn), _learned, n, EPSILON, everybody=False), seed, users=100, laws=400
+        )
+    if point["part"] == "errors":
+        generators = ([np.random.default_rng([seed, place, d, n, trial]) for trial in range(point["trials"])] for n in point["grid"])
+        return {"errors": [[_error(learner, d, n, generator) for generator in row] for n, row in zip(point["grid"], generators, strict=True)]}
+    generator = np.random.default_rng([seed, place, d])
+
+    def successes(n: int, runs: int) -> int:
+        return sum(_error(learner, d, n, generator) <= TARGET for _ in range(runs))
+
+    return measured_clients(successes, GUESSES[learner][d], target=SUCCESS, trials=point["trials"], least=1000)
+
+
+def _noise(n: int, queries: int) -> float:
+    """The standard error of an answer when n clients are dealt out over the queries, as a tolerance."""
+    return min(0.99, response_gain(EPSILON) / math.sqrt(n // queries))
+
+
+def _population(d: int, n: int, seed: int = 0) -> Finite:
+    return examples.labelled(examples.cube(d), examples.first_one_law(d), alternating_list(d), n, seed)
+
+
+def _algorithm(learner: str, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any]:
+    """The method for n clients, dealt out evenly over its queries."""
+    if learner == ROUNDS:
+        plain = DecisionLists(d=d)
+        rounds = DecisionLists(d=d, slack=min(0.99, SPREADS * _noise(n, plain.queries)) / plain.proven)
+        return local_from_sq(rounds.algorithm(), EPSILON, lambda query: n // plain.queries)
+    if learner == "averaging":
+        averaging = LowDegree(d=d, degree=1)
+        return local_from_sq(averaging.algorithm(), EPSILON, lambda query: n // averaging.queries)
+    degree = int(learner.split()[1])
+    queries = OneRoundPolynomial(d, degree).queries
+    return local_from_sq(OneRoundPolynomial(d, degree, _noise(n, queries)).algorithm(), EPSILON, lambda query: n // queries)
+
+
+def _error(learner: str, d: int, n: int, generator: np.random.Generator) -> float:
+    """The error of one run with n clients."""
+    population = _population(d, n)
+    return examples.error_rate(run(_algorithm(learner, d, n), AggregateOracle(population, generator, EPSILON)), population)
+
+
+def _learned(result: Classifier, population: Population) -> bool:
+    assert isinstance(population, Finite)
+    return examples.error_rate(result, population) <= TARGET
+
+
+def list_checks(counts: Counts, errors: Errors) -> list[Check]:
+    """What the least counts, all of them found, and the errors show."""
+    dimensions = sorted({d for _, d in counts})
+    top, first = dimensions[-1], dimensions[0]
+    gains = {d: [counts[BEST, d][a] / counts[ROUNDS, d][b] for a, b in (("low", "high"), ("n", "n"), ("high", "low"))] for d in dimensions}
+    shares = {(learner, d): _best_share(errors[learner, d], counts[BEST, d]["high"]) for learner in OTHERS for d in dimensions}
+    averages = {d: float(np.mean(errors["averaging", d][1][-1])) for d in dimensions}
+    most = max(errors["averaging", top][0])
+    return [
+        Check(
+            f"A list of {top} rules takes fewer clients in rounds than by every one-round method tried",
+            counts[ROUNDS, top]["high"] < counts[BEST, top]["low"],
+            f"error {TARGET:.0%} in {SUCCESS:.0%} of runs: {_text(counts[ROUNDS, top])} clients in rounds, {_text(counts[BEST, top])} in one",
+        ),
+        Check(
+            "The advantage of rounds grows with the number of rules",
+            gains[top][0] > gains[first][2],
+            "one-round over interactive clients: " + ", ".join(f"{n:.2f} [{low:.2f}, {high:.2f}] at d = {d}" for d, (low, n, high) in gains.items()),
+        ),
+        Check(
+            f"No other one-round method tried gets there with as few clients as {BEST}",
+            all(wilson(found, runs)[0] < SUCCESS for found, runs in shares.values()),
+            "best share of runs within the error, of all numbers up to that: "
+            + ", ".join(f"{found} of {runs} ({learner}, d = {d})" for (learner, d), (found, runs) in shares.items()),
+        ),
+        Check(
+            f"Averaging in one round keeps missing the error, with up to {most:,} clients",
+            all(np.min(errors["averaging", d][1][-1]) > TARGET for d in dimensions if d > first) and averages[top] > 5 * TARGET,
+            f"mean error of averaging with {most:,}: " + ", ".join(f"{error:.2f} at d = {d}" for d, error in averages.items()),
+        ),
+    ]
+
+
+def _best_share(seen: tuple[list[int], list[list[float]]], limit: float) -> tuple[int, int]:
+    """(runs within the error, runs) at the number of clients up to `limit` that does best."""
+    return max(((sum(error <= TARGET for error in row), len(row)) for n, row in zip(*seen, strict=True) if n <= limit), default=(0, 1))
+
+
+def _text(count: Measurement) -> str:
+    return f"{count['n']:,} [{count['low']:,}, {count['high']:,}]"
+
+
+def list_table(counts: Counts) -> Table:
+    rows = [
+        (d, _text(counts[ROUNDS, d]), _text(counts[BEST, d]), round(counts[BEST, d]["n"] / counts[ROUNDS, d]["n"], 2), counts[ROUNDS, d]["trials"])
+        for d in sorted({d for _, d in counts})
+    ]
+    columns = ("rules d", f"in rounds, {ROUNDS}", f"one round, {BEST}", "ratio", "runs")
+    return Table(f"Measured minimum of clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs, epsilon = 1 [95 %]", columns, rows)
+
+
+def accuracy_figure(errors: Errors) -> Figure:
+    d = max(d for _, d in errors)
+
+    def curve(name: str) -> Curve:
+        grid, found = errors[name, d]
+        seen = [sorted(row) for row in found]
+        return Curve(name, grid, [float(np.mean(row)) for row in seen], low=[row[0] for row in seen], high=[row[-1] for row in seen])
+
+    title = f"Learning a list of {d} rules: in rounds (rule by rule) or in one round"
+    return Figure("interaction-error", title, "clients", "error rate", [curve(name) for name in METHODS], log_x=True)
+
+
+def clients_figure(counts: Counts) -> Figure:
+    def curve(label: str, learner: str) -> Curve:
+        found = [(d, counts[learner, d]) for d in sorted({d for _, d in counts})]
+        n, low, high = ([float(m[key]) for _, m in found] for key in ("n", "low", "high"))
+        return Curve(label, [d for d, _ in found], n, "measured", low, high)
+
+    curves = [curve("in rounds, rule by rule", ROUNDS), curve(f"one round, {BEST}", BEST)]
+    return Figure("interaction-clients", f"Clients for error {TARGET:.0%} in {SUCCESS:.0%} of runs", "rules d", "clients", curves, log_y=True)
+
+
+def grid_of(values: Sequence[tuple[Point, Measurement]]) -> Errors:
+    """The measured errors by method and d."""
+    return {(point["learner"], point["d"]): (point["grid"], measurement["errors"]) for point, measurement in values if point["part"] == "errors"}

@@ -1,0 +1,109 @@
+"""The worst case of the suite: an adversary over a finite class of targets, and many patterns of wrong answers on the learner's hard task."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import permutations, product
+from typing import Any
+
+import numpy as np
+
+from local_dp.hardness.adversary import VersionSpaceOracle
+from local_dp.interaction import Oracle, run
+from local_dp.learners import examples
+from local_dp.learners.base import Classifier, Learner
+from local_dp.learners.conjunctions import Literal
+from local_dp.learners.decision_lists import Rule, RuleList
+from local_dp.learners.halfspaces import Perceptron
+from local_dp.learners.tasks import Task
+from local_dp.learners.trees import Trees
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.hostile import BiasedOracle
+from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
+from local_dp.populations.finite import Finite
+from local_dp.records import Records
+
+PATTERNS = 16  # random patterns of +-tau on the hard task
+LISTS = 4  # variables of the lists that a perceptron learns as halfspaces
+
+Hostile = Callable[[Finite], Oracle[StatisticalQuery, float]]
+
+
+def worst_case(task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile], generator: np.random.Generator) -> dict[str, Any]:
+    """The largest miss on the hard task, under the `hostile` oracles and PATTERNS patterns of answers off by tau, or of a target of the finite class."""
+    population = task.population(1, 0)
+    patterns: list[Hostile] = [lambda there: BiasedOracle(there, scattered(generator))] * PATTERNS
+    misses = [task.excess(run(learner.algorithm(), oracle(population)), population) for oracle in (*hostile, *patterns)]
+    concepts = finite_class(learner.name)
+    if concepts is None:
+        return {"excess": max(misses), "adversary": "patterns"}
+    if isinstance(learner, Perceptron):
+        learner = replace(learner, d=LISTS + 1, gamma=examples.list_halfspace_examples(LISTS)[1])
+    oracle = VersionSpaceOracle(concepts, learner.alpha)
+    predicted = run(learner.algorithm(), oracle).predict(concepts.points)
+    misses += [float(concepts.weights @ (concepts.row(int(concept)) != predicted)) / concepts.total for concept in oracle.alive]
+    return {"excess": max(misses), "adversary": f"patterns, {concepts.size} concepts"}
+
+
+def scattered(generator: np.random.Generator) -> Callable[[float], float]:
+    """Each answer too high or too low by the tolerance, at random."""
+    return lambda expectation: float(generator.choice((-1.0, 1.0)))
+
+
+def _class_of(name: str, points: Records, weights: Sequence[int], concepts: Sequence[Classifier]) -> ConceptClass:
+    """The distinct labellings of the points by these concepts."""
+    rows = np.unique(np.stack([concept.predict(points) for concept in concepts]), axis=0).astype(np.int8)
+    return ConceptClass(name, {}, points, np.asarray(weights, dtype=np.int64), len(rows), lambda index: rows[index])
+
+
+def _lists_as_halfspaces(d: int) -> ConceptClass:
+    """Lists of d variables on the points of `list_halfspace_examples`; the alternating ones have the smallest margin."""
+    population, _ = examples.list_halfspace_examples(d)
+    points = Records({name: column for name, column in population.kinds.columns.items() if name != "y"})
+    bits = Records({f"x{place}": (points[f"x{place}"] < 0).view(np.uint8) for place in range(d)})
+    rows = np.unique(np.stack([concept.predict(bits) for concept in _all_lists(d)]), axis=0).astype(np.int8)
+    weights = np.rint(population.shares * d * 2 ** (d - 1)).astype(np.int64)
+    return ConceptClass("lists as halfspaces", {}, points, weights, len(rows), lambda index: rows[index])
+
+
+def _all_lists(d: int) -> list[RuleList]:
+    """Every decision list that uses each of d variables once."""
+    rules = [
+        [Rule(Literal(place, value), label) for place, value, label in zip(order, values, labels, strict=True)]
+        for order in permutations(range(d))
+        for values in product((0, 1), repeat=d)
+        for labels in product((-1, 1), repeat=d)
+    ]
+    return [RuleList((*some, Rule(None, last))) for some in rules for last in (-1, 1)]
+
+
+@cache
+def finite_class(learner: str) -> ConceptClass | None:
+    """The class from which a worst-case oracle picks the target of the learner called `learner`; None if it has no such class."""
+    if learner == "decision-lists":
+        weights = np.rint(examples.first_one_law(4) * 4 * 8).astype(np.int64)
+        return _class_of("decision-lists", examples.cube(4), weights.tolist(), _all_lists(4))
+    if learner == "perceptron":
+        return _lists_as_halfspaces(LISTS)
+    if learner == "trees":
+        return _greedily_learnable(juntas(5, 2))
+    named: dict[str, Callable[[], ConceptClass]] = {
+        "conjunctions": lambda: signed_conjunctions(5),
+        "stumps": lambda: stumps(6),
+        "thresholds": lambda: thresholds(4),
+        "low-degree": lambda: juntas(5, 2),
+    }
+    return named[learner]() if learner in named else None
+
+
+def _greedily_learnable(concepts: ConceptClass) -> ConceptClass:
+    """The concepts that the greedy tree learner finds from exact answers: it misses parities, whoever answers."""
+    learner = Trees(d=5, depth=3)
+
+    def learned(index: int) -> bool:
+        population = concepts.population(index, 1, 0)
+        return examples.error_rate(run(learner.algorithm(), ExactOracle(population)), population) <= learner.alpha
+
+    kept = [index for index in range(concepts.size) if learned(index)]
+    return replace(concepts, name="trees", params={}, size=len(kept), row=lambda index: concepts.row(kept[index]))

@@ -1,0 +1,176 @@
+"""Which stated intervals are measured: of every protocol that states one, with few clients and with many, for shares near 0, 1/2 and 1."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+
+from experiments.lab.catalogue import ALL, chosen, load
+from experiments.lab.claim import Scale
+from experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from
+from experiments.lab.coverage_runs import Crowd, Drawn, Simulated, report_law
+from local_dp.arrays import Floats
+from local_dp.interaction import Nonadaptive
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.protocols.frequency import Frequency, frequency_randomizer
+from local_dp.protocols.mean import Mean
+from local_dp.protocols.prefix_sums import PrefixSums
+from local_dp.protocols.statistical_queries import StatisticalQueries
+from local_dp.protocols.survey import Survey
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.records import Records
+from local_dp.tallies import Tally
+
+SHARES = (0.01, 0.5, 0.99)
+FEW = (50, 200)  # clients a query
+MANY = 1000  # where a randomizer belongs to no protocol that would know how many
+RATES = np.linspace(0.8, 0.99, 191)  # success rates, as experiments look for them
+
+
+class Estimator(Protocol):
+    """A local protocol that estimates numbers with intervals."""
+
+    def clients(self, epsilon: float) -> int: ...
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Any]: ...
+
+    def truth(self, population: Population) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A protocol and the law of its clients' records. It is measured with its default number of clients and with `few`, of which the last at user level too."""
+
+    name: str
+    what: str
+    protocol: Estimator
+    kinds: Records
+    shares: Sequence[float]
+    few: Sequence[int] = FEW
+    binomial: bool = True
+
+    def cases(self, epsilon: float) -> Iterator[Case]:
+        default = self.protocol.clients(epsilon)
+        for n in (*self.few, default):
+            algorithm, population = self.protocol.algorithm(epsilon, n), partial(Finite, self.kinds, self.shares, n)
+            crowds = [Crowd.drawn_from(query, population(0)) for query in algorithm.queries]
+            truth = np.atleast_1d(self.protocol.truth(population(0)))
+            case = partial(Case, self.name, self.what, epsilon, n, truth, binomial=self.binomial)
+            yield case(draw=Drawn(crowds, algorithm.decode), default=n == default)
+            if n == max(self.few, default=0):
+                yield case(draw=Simulated(algorithm, population, epsilon), tier="population")
+
+
+def _survey() -> Iterator[Setting]:
+    for share in SHARES:
+        yield Setting("survey", f"share {share:g}", Survey(), Records({"yes": np.array([0, 1], dtype=np.uint8)}), [1 - share, share])
+
+
+def _mean() -> Iterator[Setting]:
+    for share in SHARES:
+        yield Setting("mean", f"mean {share:g}, of 0 and 1", Mean(), Records({"value": np.array([0.0, 1.0])}), [1 - share, share])
+    yield Setting("mean", "mean 0.3, of 0.1 to 0.5", Mean(), Records({"value": np.arange(1, 6) / 10}), [0.1, 0.2, 0.4, 0.2, 0.1])
+
+
+def _frequency() -> Iterator[Setting]:
+    for k in (8, 64):
+        kinds = Records({"symbol": np.arange(k)})
+        yield Setting("frequency", f"k = {k}, shares as 1/rank", Frequency(k=k), kinds, [1 / rank for rank in range(1, k + 1)])
+        yield Setting("frequency", f"k = {k}, one label 0.99", Frequency(k=k), kinds, _heavy(k))
+
+
+def _queries() -> Iterator[Setting]:
+    t = len(SHARES)
+    kinds = list(product((0, 1), repeat=t))
+    law = [float(np.prod([p if bit else 1 - p for p, bit in zip(SHARES, kind, strict=True)])) for kind in kinds]
+    columns = Records({f"q{place}": np.array([kind[place] for kind in kinds], dtype=np.uint8) for place in range(t)})
+    yield Setting("sq", f"shares {', '.join(f'{p:g}' for p in SHARES)}", StatisticalQueries(t=t), columns, law, tuple(t * n for n in FEW))
+
+
+def _prefix_sums() -> Iterator[Setting]:
+    for k in (16, 256):
+        place = np.arange(k)
+        bell = np.exp(-(((place / k - 0.4) / 0.15) ** 2) / 2).tolist()
+        yield Setting("prefix-sums", f"k = {k}, bell", PrefixSums(k=k), Records({"value": place}), bell, FEW if k == 16 else (), binomial=False)
+    yield Setting("prefix-sums", "k = 16, one value 0.99", PrefixSums(k=16), Records({"value": np.arange(16)}), _heavy(16), binomial=False)
+
+
+def _heavy(k: int) -> list[float]:
+    return [0.99] + [0.01 / (k - 1)] * (k - 1)
+
+
+def _of_settings(settings: Callable[[], Iterator[Setting]], epsilon: float) -> Iterator[Case]:
+    for setting in settings():
+        yield from setting.cases(epsilon)
+
+
+def _discrete_laplace(epsilon: float) -> Iterator[Case]:
+    """The one randomizer of a number that no protocol above uses."""
+    randomizer, ends = DiscreteLaplace(epsilon), [0, -1]
+    for share in SHARES:
+        law = np.zeros(randomizer.domain.size)
+        law[ends] = 1 - share, share
+        for n in (*FEW, MANY):
+            draw = Drawn([Crowd(randomizer, [(n, report_law(randomizer, law))])], lambda tallies: randomizer.estimate(tallies[0]))
+            yield Case("discrete-laplace", f"mean {share:g}, of 0 and 1", epsilon, n, np.array([share]), draw, binomial=False, default=n == MANY)
+
+
+def _table(epsilon: float) -> Iterator[Case]:
+    """The share of a table whose every row answers: nothing is sampled, and the interval, which allows for sampling, is wider than it need be."""
+    n = Survey().clients(epsilon)
+    algorithm = Survey().algorithm(epsilon, n)
+    randomizer = BinaryRR(epsilon)
+    for share in SHARES:
+        ones = round(share * n)
+        groups = [(count, report_law(randomizer, np.eye(2)[value])) for value, count in enumerate((n - ones, ones))]
+        draw = Drawn([Crowd(randomizer, groups)], algorithm.decode)
+        yield Case("table", f"share {share:g}", epsilon, n, np.array([ones / n]), draw, binomial=False, band=(BAND[0], 1.0))
+
+
+CASES: dict[str, Callable[[float], Iterator[Case]]] = {
+    "survey": partial(_of_settings, _survey),
+    "frequency": partial(_of_settings, _frequency),
+    "mean": partial(_of_settings, _mean),
+    "sq": partial(_of_settings, _queries),
+    "prefix-sums": partial(_of_settings, _prefix_sums),
+    "discrete-laplace": _discrete_laplace,
+    "table": _table,
+}
+
+
+def least_counts(epsilon: float) -> list[dict[str, Any]]:
+    """For each kind of binomial report: from how many clients on the exact coverage keeps to the band for every truth, and its range at the default count."""
+    kinds: list[tuple[str, FiniteChannel, Estimator]] = [("survey, mean, a query of sq", BinaryRR(epsilon), Survey())]
+    kinds += [(f"frequency, k = {k}", frequency_randomizer(epsilon, k), Frequency(k=k)) for k in (8, 64)]
+    found = []
+    for what, randomizer, protocol in kinds:
+        counts = np.zeros((randomizer.cells, randomizer.alphabet), dtype=np.int64)
+        counts[0, 0] = 1
+        ends = randomizer.estimate(Tally(counts)).ends
+        assert ends is not None
+        low, high = float(ends[0]), float(ends[1])
+        seen, default = (-low / (high - low), (1 - low) / (high - low)), protocol.clients(epsilon)
+        least, most = exact_range(default, seen)
+        found.append(
+            {"what": what, "randomizer": randomizer.name, "epsilon": epsilon, "holds_from": holds_from(seen), "default": default, "exact": (least, most)}
+        )
+    return found
+
+
+def success_rates() -> list[dict[str, Any]]:
+    """Wilson's interval for as many trials as some experiment makes: exact coverage over the rates from 0.8 to 0.99, on average and at either extreme."""
+    scales: tuple[Scale, Scale] = ("quick", "full")
+    points = [point for module in chosen(ALL) for scale in scales for point in load(module).points(scale)]
+    found = []
+    for trials in sorted({int(point["trials"]) for point in points if point.get("trials", 0) > 1}):
+        exact = binomial_coverage(trials, RATES)
+        mean = float(exact.mean())
+        found.append({"trials": trials, "mean": mean, "least": float(exact.min()), "most": float(exact.max()), "inside": BAND[0] <= mean <= BAND[1]})
+    return found

@@ -1,0 +1,91 @@
+"""Privacy proved by enumeration: every database over a small universe, every neighbour, every outcome, in whole numbers."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, combinations_with_replacement, permutations
+from typing import Generic, TypeVar
+
+from local_dp.curator.base import Law, Mechanism, Neighbours
+from local_dp.errors import InputError
+from local_dp.loss import Loss, exp_epsilon
+
+MAX_PAIRS = 1 << 18
+D = TypeVar("D")
+R = TypeVar("R")
+Z = TypeVar("Z", bound=tuple[int, ...])
+
+
+def hockey_stick(law: Law[R], other: Law[R], growth: Fraction) -> Fraction:
+    """The largest Pr[S] - growth Pr'[S] over all sets S of outcomes, exactly: with growth = e^epsilon, the least delta of this pair of databases."""
+    total, others = sum(law.values()), sum(other.values())
+    here, there = others * growth.denominator, total * growth.numerator
+    excess = sum(more for outcome, weight in law.items() if (more := weight * here - other.get(outcome, 0) * there) > 0)
+    return Fraction(excess, total * here) if excess else Fraction(0)
+
+
+def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
+    """Probabilities as whole weights, by their common denominator."""
+    total = math.lcm(*(share.denominator for share in probabilities.values()))
+    return {outcome: int(share * total) for outcome, share in probabilities.items()}
+
+
+@dataclass(frozen=True)
+class SmallDatabases(Generic[Z, D]):
+    """All databases of `n` records (edges of a graph) from a small universe, given as multisets to `build`.
+
+    Under "add-remove" and "edge" the neighbours have n - 1: ask for every n up to the largest.
+    """
+
+    universe: Sequence[Z]
+    n: int
+    build: Callable[[tuple[Z, ...]], D]
+
+    def pairs(self, neighbours: Neighbours) -> Iterator[tuple[tuple[Z, ...], tuple[Z, ...]]]:
+        """Every ordered pair of neighbours. Raises InputError above 2^18 pairs."""
+        universe, graph = sorted(self.universe), neighbours == "edge"
+        places = len(universe) if graph else len(universe) + self.n - 2
+        if self.n < 1 or math.comb(places, self.n - 1) * len(universe) ** 2 > MAX_PAIRS:
+            raise InputError(
+                f"n is {self.n} over a universe of {len(universe)}: nothing or too many to enumerate; give 1 or more and at most {MAX_PAIRS} pairs"
+            )
+        for rest in (combinations if graph else combinations_with_replacement)(universe, self.n - 1):
+            completed = {record: tuple(sorted((*rest, record))) for record in universe if not graph or record not in rest}
+            if neighbours in ("edge", "add-remove"):
+                for larger in completed.values():
+                    yield from ((larger, rest), (rest, larger))
+            else:
+                for record, other in permutations(completed, 2):
+                    if neighbours == "replace" or record[:-1] == other[:-1]:
+                        yield completed[record], completed[other]
+
+    def laws(self, mechanism: Mechanism[D, R, Loss]) -> Iterator[tuple[Law[R], Law[R]]]:
+        """The laws of the mechanism on each pair of its neighbours; each law is computed once."""
+        law = cache(lambda records: mechanism.law(self.build(records)))
+        for records, others in self.pairs(mechanism.neighbours):
+            yield law(records), law(others)
+
+    def worst_delta(self, mechanism: Mechanism[D, R, Loss], loss: Loss | None = None) -> Fraction:
+        """The least delta with which the mechanism has the epsilon of `loss`, its own by default: private if this is at most the delta of the loss."""
+        growth = exp_epsilon((mechanism.loss if loss is None else loss).nano)
+        return max(hockey_stick(law, other, growth) for law, other in self.laws(mechanism))
+
+    def worst_ratios(self, mechanism: Mechanism[D, R, Loss]) -> dict[R, Fraction]:
+        """For each outcome the largest ratio of its probabilities: e^(its part of a pure loss). Raises InputError where a ratio is infinite."""
+        worst: dict[R, Fraction] = {}
+        for law, other in self.laws(mechanism):
+            total, others = sum(law.values()), sum(other.values())
+            for outcome, weight in law.items():
+                if weight and not other.get(outcome):
+                    raise InputError("an outcome is possible on one database and impossible on its neighbour: the loss is infinite")
+                most = worst.setdefault(outcome, Fraction(1))
+                if weight * others * most.denominator > most.numerator * other.get(outcome, 0) * total:
+                    worst[outcome] = Fraction(weight * others, other[outcome] * total)
+        return worst
+
+
+def epsilon_of(ratio: Fraction) -> float:
+    """ln `ratio`, in nats: accurate for ratios just above 1 too."""
+    return math.log1p(float(ratio - 1))

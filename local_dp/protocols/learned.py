@@ -1,0 +1,125 @@
+"""Every statistical-query learner as a local protocol: KLNRS Theorem 4.8, applied to a learner and its task."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, make_dataclass, replace
+from functools import cached_property
+from inspect import getdoc
+from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
+
+from local_dp.bounds.response import rr_clients_hoeffding
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play
+from local_dp.learners.tasks import TRIED, Task
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.protocols.base import BETA, Protocol, Result
+from local_dp.tallies import Tally
+from local_dp.theorems.local_from_sq import local_from_sq
+
+R = TypeVar("R")
+S = TypeVar("S")
+MODELS = {"NASQ": "LNI", "SQ": "LI"}
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A hypothesis, from how many clients a query, and how many the guarantee asks for."""
+
+    hypothesis: Any
+    clients_per_query: int
+    enough_per_query: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned(Protocol[Lesson]):
+    """A statistical-query learner on its synthetic task, each query answered by fresh clients under randomized response. Its fields are the learner's.
+
+    Privacy: each client answers at most once, epsilon-locally private. Utility: the learner's own, with probability 95 %, with the default number of
+    clients, t 2 C^2 ln(40 t) / tau^2 for at most t queries of tolerance tau; any other number n gives each query a cohort of n / t, and the answers are
+    coarser or finer by sqrt(default / n). An adaptive learner's cohorts are handed out round by round, and one that ends early leaves clients unasked.
+    Cost: one bit a client. Source: KLNRS Theorem 4.8, through `local_from_sq`.
+    """
+
+    taught: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self.task  # noqa: B018  # checks the learner's parameters and the task's
+
+    @cached_property
+    def task(self) -> Task[Any]:
+        """The learner with these parameters, and what it learns from."""
+        example, task = TRIED[self.taught]
+        return task(replace(example, **{field.name: getattr(self, field.name) for field in fields(self)}))
+
+    def clients(self, epsilon: float) -> int:
+        return self.task.learner.clients(epsilon, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Algorithm[LocalQuery, Tally, Lesson]:
+        learner = self.task.learner
+        cohort = clients // learner.queries
+        if cohort < 1:
+            raise InputError(f"{self.name} asks up to {learner.queries} queries, each of its own clients; {clients} are too few")
+        enough = rr_clients_hoeffding(epsilon, learner.tolerance, learner.beta_each(BETA))
+        local = local_from_sq(learner.algorithm(), epsilon, lambda query: cohort)
+        return _then(local, lambda hypothesis: Lesson(hypothesis, cohort, enough))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        return self.task.population(clients, seed)
+
+    def describe(self, result: Lesson) -> Result:
+        shown = {"rule": str(result.hypothesis), "clients a query": result.clients_per_query, "enough": result.enough_per_query}
+        return {"hypothesis": shown, "parameters": asdict(result.hypothesis)}
+
+    def true_error(self, result: Lesson, population: Population) -> float:
+        """How far the hypothesis is beyond what the learner's guarantee compares it with, exactly; at most alpha is promised."""
+        assert isinstance(population, Finite)
+        return max(0.0, self.task.excess(result.hypothesis, population))
+
+    @classmethod
+    def model(cls) -> str:
+        """LNI for a non-adaptive learner and LI for an adaptive one, read off the type of the learner's own algorithm: the theorem preserves it."""
+        return MODELS[TRIED[cls.taught][0].model()]
+
+
+def _then(algorithm: Algorithm[LocalQuery, Tally, R], finish: Callable[[R], S]) -> Algorithm[LocalQuery, Tally, S]:
+    """The same algorithm with its result taken further."""
+    if isinstance(algorithm, Nonadaptive):
+        decode = algorithm.decode
+        return Nonadaptive(algorithm.queries, lambda tallies: finish(decode(tallies)))
+    inner = algorithm.play
+
+    def play() -> Play[LocalQuery, Tally, S]:
+        return finish((yield from inner()))
+
+    return Adaptive(play)
+
+
+def learned(name: str) -> type[Learned]:
+    """The protocol of the SQ learner called `name`: the learner's scalar parameters are its fields, with the values of its task as defaults."""
+    learner, task = TRIED[name]
+    hints = get_type_hints(type(learner))
+    chosen = [field.name for field in fields(learner) if get_origin(hints[field.name]) is not tuple]
+    doc = f"{getdoc(learner)}\n\nThe task: {getdoc(task)}\n\nLocally: {getdoc(Learned)}"
+    built = make_dataclass(
+        f"Learn{type(learner).__name__}",
+        [(field, hints[field], getattr(learner, field)) for field in chosen],
+        bases=(Learned,),
+        namespace={"name": f"learn-{name}", "source": f"{learner.source}; KLNRS 2008, Theorem 4.8", "taught": name, "__doc__": doc, "__module__": __name__},
+        frozen=True,
+        kw_only=True,
+    )
+    return cast(type[Learned], built)
+
+
+LearnConjunctions = learned("conjunctions")
+LearnStumps = learned("stumps")
+LearnThresholds = learned("thresholds")
+LearnNaiveBayes = learned("naive-bayes")
+LearnLowDegree = learned("low-degree")
+LearnLinearRegression = learned("linear-regression")
+LearnDecisionLists = learned("decision-lists")
+LearnPerceptron = learned("perceptron")
+LearnTrees = learned("trees")
+LearnKMeans = learned("k-means")
+LearnLogisticRegression = learned("logistic-regression")

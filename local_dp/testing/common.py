@@ -1,0 +1,69 @@
+"""What the conformance of every kind of randomizer has in common."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats
+from local_dp.domains import Domain
+from local_dp.errors import InputError
+from local_dp.loss import NANO, exp_epsilon
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.evidence import exact_ratio
+
+MAX_VALUES = 130  # lattices larger than this are checked at so many values, both ends among them
+SLACK = 1e-6  # nats by which the exact epsilon may stay below the declared one, unless the caller states another proven slack
+
+
+def values_of(domain: Domain) -> Counts:
+    """Every value of a small domain; of a large one, MAX_VALUES of them from end to end."""
+    if domain.size <= MAX_VALUES:
+        return domain.values()
+    return np.unique(np.linspace(domain.low, domain.high, MAX_VALUES).astype(np.int64))
+
+
+def truth(domain: Domain, value: int, parameters: int) -> Floats:
+    """What the estimate from clients that all hold `value` should be: a share of ones, the symbols' shares, signed means, or the number in [0, 1]."""
+    if domain.kind == "levels":
+        return np.array([value / domain.high])
+    if domain.kind == "signed symbols":
+        return np.array([np.sign(value) * (abs(value) == symbol) for symbol in range(1, domain.high + 1)], dtype=np.float64)
+    if parameters == 1:
+        return np.array([float(value)])
+    return np.array([value == symbol for symbol in range(domain.size)], dtype=np.float64)
+
+
+def check_loss(randomizer: Randomizer, slack: float) -> None:
+    """By its evidence it loses at most the declared epsilon, and at least that less `slack`."""
+    ratio = exact_ratio(randomizer)
+    assert ratio <= exp_epsilon(randomizer.nano), f"{randomizer.name}: exact epsilon {math.log(ratio)} above the declared {randomizer.epsilon}"
+    loss = math.log1p(float(ratio - 1))
+    assert loss >= randomizer.nano / NANO - slack, f"{randomizer.name}: exact epsilon {loss} is not within {slack} of {randomizer.epsilon}"
+
+
+def check_parameters(randomizer: Randomizer) -> None:
+    """params() rebuilds an equal randomizer; parameters outside their domain raise InputError."""
+    kind = type(randomizer)
+    again = kind(**randomizer.params())  # type: ignore[arg-type]
+    assert again == randomizer, f"{randomizer.name}: params() does not rebuild it"
+    assert hash(again) == hash(randomizer), f"{randomizer.name}: equal randomizers hash apart"
+    assert randomizer.nano <= randomizer.epsilon * NANO + 1e-3, f"{randomizer.name}: charges {randomizer.nano} nano-nats"
+    for epsilon in (0, -1.0, math.nan, math.inf, -math.inf, 1e-10, 5e-324, 25.0, 2**63, 10**400, True, "1", None, [1.0]):
+        _refuses(randomizer, epsilon=epsilon)
+    for bits in (-1, 33, 63, 65, 8.0, True, "8"):
+        _refuses(randomizer, word_bits=bits)
+    for field in ("k", "steps"):
+        if field in randomizer.params():
+            for wrong in (0, -1, 1 << 21, 2.0, True, "2", None):
+                _refuses(randomizer, **{field: wrong})
+
+
+def _refuses(randomizer: Randomizer, **wrong: Any) -> None:
+    """With these parameters it must not be made."""
+    try:
+        made = replace(randomizer, **wrong)
+    except InputError:
+        return
+    raise AssertionError(f"{randomizer.name} accepts {wrong} and becomes {made}")

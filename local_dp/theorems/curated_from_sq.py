@@ -1,0 +1,36 @@
+"""A trusted curator's algorithms from SQ algorithms: SuLQ (Blum, Dwork, McSherry, Nissim 2005; KLNRS Section 4, [7])."""
+
+from typing import TypeVar, overload
+
+from local_dp.curator.sums import NoisySum
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Nonadaptive, translate
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.theorems.local_from_sq import put_to_records
+
+R = TypeVar("R")
+
+
+@overload
+def curated_from_sq(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, records: int) -> Nonadaptive[NoisySum, int, R]: ...
+@overload
+def curated_from_sq(algorithm: Adaptive[StatisticalQuery, float, R], epsilon: float, records: int) -> Adaptive[NoisySum, int, R]: ...
+def curated_from_sq(
+    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R], epsilon: float, records: int
+) -> Nonadaptive[NoisySum, int, R] | Adaptive[NoisySum, int, R]:
+    """The same algorithm with every statistical query answered by a noisy sum over all of the curator's records, at `epsilon` nats a query.
+
+    Privacy: t queries cost t epsilon (KLNRS Claim 2.1), which the oracle's account pays or refuses. Utility: standard error about sqrt(8) / (n epsilon) on the
+    [-1, 1] scale beside the sampling error; with `enough_records` all of t answers are within their tolerances except with probability beta. Preserves
+    adaptivity, and its type says so.
+    """
+    if records < 1:
+        raise InputError(f"records is {records}; give 1 or more")
+
+    def ask(queries: tuple[StatisticalQuery, ...], before: tuple[NoisySum, ...]) -> tuple[NoisySum, ...]:
+        return tuple(NoisySum(put_to_records(query), epsilon) for query in queries)
+
+    def read(queries: tuple[StatisticalQuery, ...], asked: tuple[NoisySum, ...], sums: tuple[int, ...]) -> tuple[float, ...]:
+        return tuple(2 * total / (mechanism.sensitivity * records) - 1 for mechanism, total in zip(asked, sums, strict=True))
+
+    return translate(algorithm, ask, read)

@@ -1,0 +1,65 @@
+"""Who takes part: the client processes and hosts that have said hello, each with clients of its own that nobody else may speak for."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from local_dp.errors import WireError
+from local_dp.steps import Steps
+from local_dp.wire import Hello
+
+
+@dataclass
+class Member:
+    """A client process or a host, the clients start..stop it holds, since when it has been gone, and what it owes in the open round."""
+
+    name: str
+    group: str
+    start: int
+    stop: int
+    gone_since: float | None = None
+    owes: int = 0
+
+
+class Members:
+    """The members of a run with `clients` clients. Their spans are disjoint and kept in order, so that a newcomer is compared with two neighbours only."""
+
+    def __init__(self, clients: int) -> None:
+        self.clients = clients
+        self.present = 0  # clients whose member has said hello
+        self._named: dict[str, Member] = {}
+        self._ordered: list[Member] = []
+
+    def __iter__(self) -> Iterator[Member]:
+        return iter(self._ordered)
+
+    def get(self, name: str) -> Member | None:
+        """The member of this name, if it has said hello."""
+        return self._named.get(name)
+
+    def hello(self, group: str, hello: Hello) -> tuple[Member, bool]:
+        """The member that says hello, and whether it is new. Raises WireError if it claims clients that are not free, or were others last time."""
+        known = self._named.get(hello.member)
+        if known is not None and (known.group, known.start, known.stop) == (group, hello.start, hello.stop):
+            return known, False
+        place = bisect_left(self._ordered, hello.stop, key=lambda member: member.start)  # the members before it begin before this one ends
+        clash = place > 0 and self._ordered[place - 1].stop > hello.start
+        if known is not None or clash or not hello.start < hello.stop <= self.clients:
+            raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are not free")
+        member = Member(hello.member, group, hello.start, hello.stop)
+        self._named[member.name] = member
+        self._ordered.insert(place, member)
+        self.present += member.stop - member.start
+        return member, True
+
+    def speaker(self, name: str, start: int, stop: int) -> Member:
+        """The member that speaks for the clients start..stop. Raises WireError if it may not."""
+        member = self._named.get(name)
+        if member is None or not member.start <= start <= stop <= member.stop:
+            raise WireError(f"member {name} speaks for the clients {start}..{stop}, which are not its own")
+        return member
+
+    def assign(self, members: Iterable[Member], asks: Steps) -> None:
+        """Notes what each of these members owes in a round that asks each client as many things as `asks` says."""
+        for member in members:
+            member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))

@@ -1,0 +1,56 @@
+"""On what terms a round ends, and whether it may be used when it has."""
+
+from dataclasses import dataclass
+
+from local_dp.errors import InputError, QuorumError, RefusedError
+from server.round import Part, Round
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A round ends `deadline` seconds after it began at the latest, and counts if of each of its cohorts at least the share `quorum` has answered.
+
+    Each cohort, and not only all of them together: a cohort without a reply has no estimate. Raises InputError for terms on which no round can end.
+    """
+
+    deadline: float = 30.0
+    quorum: float = 0.9
+
+    def __post_init__(self) -> None:
+        if not 0 < self.quorum <= 1:
+            raise InputError(f"the quorum is {self.quorum}; give a fraction above 0 and at most 1")
+        if not 0 < self.deadline <= 86_400:
+            raise InputError(f"the deadline is {self.deadline} seconds; give a number above 0 and at most 86400")
+
+    def judge(self, round: Round) -> None:
+        """Raises RefusedError or QuorumError unless every cohort of a closed round has its quorum, and says which has not."""
+        parts = round.parts
+        short = [ask for ask, part in enumerate(parts) if _answered(part) < self.quorum * len(part.query.cohort)]
+        if not short:
+            return
+        refused = next((ask for ask in short if _refused(parts[ask])), None)
+        ask = short[0] if refused is None else refused
+        asked, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
+        if refused is not None:
+            code, text = next(iter(round.refusals.items()))
+            raise RefusedError(code, f"{_refused(parts[ask])} of {asked} clients refused round {round.number}{_which(ask, round)}{others}: {text}")
+        raise QuorumError(
+            f"round {round.number} closed with {_answered(parts[ask])} of {asked} replies{_which(ask, round)}, "
+            f"below the quorum of {self.quorum:g}{others}; give it a longer --deadline or a lower --quorum"
+        )
+
+
+def _answered(part: Part) -> int:
+    return int(part.answered.sum())
+
+
+def _refused(part: Part) -> int:
+    return int((part.refused & ~part.answered).sum())
+
+
+def _which(ask: int, round: Round) -> str:
+    """Which cohort is meant, where there are several."""
+    if len(round.parts) == 1:
+        return ""
+    cohort = round.parts[ask].query.cohort
+    return f" to ask {ask} from the clients {cohort.start} to {cohort.stop - 1}"

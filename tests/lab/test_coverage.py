@@ -1,0 +1,191 @@
+"""Stated 95 % intervals hold the truth as often as they say; wrong ones are found out. The full table: `local-dp coverage`."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from experiments.cli.coverage import coverage
+from experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from, measure
+from experiments.lab.coverage_cases import CASES, success_rates
+from experiments.lab.coverage_runs import Drawn, Simulated
+from local_dp.errors import InputError
+from local_dp.protocols.survey import Survey
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.grr import GRR
+from local_dp.tallies import Z95, Estimate, Tally, score_interval
+
+RUNS = 3000
+FAR = 5.0  # standard errors: failure probability 6e-7 for each coordinate
+
+
+def case(name: str, epsilon: float, start: str, n: int | None = None) -> Case:
+    """The case of that name whose setting starts so, in the aggregate tier, with the default count unless n is given."""
+    return next(c for c in CASES[name](epsilon) if c.what.startswith(start) and c.tier == "aggregate" and (c.default if n is None else c.n == n))
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [("survey", 1.0), ("frequency", 1.0), ("frequency", 0.25), ("mean", 1.0), ("sq", 1.0), ("prefix-sums", 1.0), ("discrete-laplace", 1.0)]
+)
+def test_every_protocol_covers_as_its_law_says(name: str, epsilon: float) -> None:
+    """Measured coverage is within 5 standard errors of the exact one, or of the band; at the default counts it is in the band (at .25: one-bit Hadamard)."""
+    for found in CASES[name](epsilon):
+        if "k = 64" in found.what or "k = 256" in found.what:
+            continue  # the full command measures them
+        simulated = found.tier == "population"
+        runs = RUNS // 20 if simulated else RUNS if found.binomial else RUNS // 4
+        seen = measure(found, runs, np.random.default_rng([found.n, 5]))
+        assert seen.agrees, seen.describe()
+        if found.default and seen.exact is not None:
+            assert seen.inside, seen.describe()
+
+
+def rate_of(found: Case, decode: Callable[[tuple[Tally, ...]], Any], **changed: Any) -> float:
+    """The measured coverage with another decoder."""
+    assert isinstance(found.draw, Drawn)
+    return measure(replace(found, draw=replace(found.draw, decode=decode), binomial=False), RUNS, np.random.default_rng(2), **changed).worst / RUNS
+
+
+def test_wrong_intervals_fall_out_of_the_band() -> None:
+    """Below the band by 5 standard errors: z = 1.64, an error without its sampling part and the gain of epsilon + .2."""
+    below = float(score_interval(BAND[0], (0.0, 1.0), RUNS, FAR)[0])
+    middle, edge = case("survey", 3.0, "share 0.5"), case("survey", 1.0, "share 0.01")
+    right, exact = Survey().algorithm(3.0, middle.n).decode, BinaryRR(3.0)
+
+    def without_sampling(tallies: tuple[Tally, ...]) -> Estimate:
+        estimate = exact.estimate(tallies[0])
+        return replace(estimate, standard_error=np.sqrt((exact.gain**2 - 1) / (4 * estimate.n)), ends=None)
+
+    assert rate_of(middle, right) > below
+    assert rate_of(middle, right, z=1.64) < below
+    assert rate_of(middle, without_sampling) < below
+    assert rate_of(edge, lambda tallies: BinaryRR(1.2).estimate(tallies[0])) < below
+
+
+def test_a_normal_interval_would_not_do() -> None:
+    """At epsilon 3 and 100 clients the normal interval's exact coverage falls below 88 % at some share; Wilson's stays within 92.5 and 97.5 %."""
+    n, flip = 100, BinaryRR(3.0).flip / BinaryRR(3.0).total
+    counts, chances = np.arange(n + 1), np.linspace(flip, 1 - flip, 1001)
+    spread = Z95 * np.sqrt(counts / n * (1 - counts / n) / n)
+    holds = abs(counts / n - chances[:, None]) <= spread
+    assert np.where(holds, stats.binom.pmf(counts, n, chances[:, None]), 0.0).sum(axis=1).min() < 0.88
+    low, high = exact_range(n, (flip, 1 - flip))
+    assert low > 0.925
+    assert high < 0.975
+
+
+def test_the_exact_coverage_is_the_binomial_sum() -> None:
+    """For 1, 7 and 60 trials it equals the sum of scipy's binomial law over the counts whose interval holds p; z = 1.64 has another sum."""
+    chances = np.array([0.003, 0.2, 0.5, 0.93])
+    for n, z, same in ((1, Z95, True), (7, Z95, True), (60, Z95, True), (60, 1.64, False)):
+        counts = np.arange(n + 1)
+        low, high = score_interval(counts / n, (0.0, 1.0), n, z)
+        summed = [float(stats.binom.pmf(counts, n, p)[(low <= p) & (p <= high)].sum()) for p in chances]
+        assert np.allclose(binomial_coverage(n, chances), summed, atol=1e-12) == same
+
+
+@pytest.mark.parametrize(("epsilon", "from_clients"), [(1.0, 179), (2.0, 300), (3.0, 711)])
+def test_from_how_many_clients_a_survey_keeps_to_the_band(epsilon: float, from_clients: int) -> None:
+    """The documented least counts: exact coverage over every share leaves the band just below them and not at twice or four times as many."""
+    flip = BinaryRR(epsilon).flip / BinaryRR(epsilon).total
+    seen = (flip, 1 - flip)
+    assert holds_from(seen) == from_clients
+    for n in (from_clients, 2 * from_clients, 4 * from_clients):
+        low, high = exact_range(n, seen)
+        assert BAND[0] <= low <= high <= BAND[1]
+    low, high = exact_range(min(from_clients - 1, int(from_clients / 1.04)), seen)
+    assert low < BAND[0] or high > BAND[1]
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_the_default_count_keeps_to_the_band(epsilon: float) -> None:
+    """With a survey's default clients the exact coverage is in the band for every share, up to epsilon 2; with a sixteenth at epsilon 2 it is not."""
+    flip = BinaryRR(epsilon).flip / BinaryRR(epsilon).total
+    low, high = exact_range(Survey().clients(epsilon), (flip, 1 - flip))
+    assert BAND[0] <= low <= high <= BAND[1]
+    low, high = exact_range(Survey().clients(2.0) // 16, (flip, 1 - flip))
+    assert low < BAND[0] or high > BAND[1]
+
+
+def test_a_table_is_covered_more_often() -> None:
+    """For the share of a table itself at share 1/2, coverage is 2 Phi(1.96 sqrt(l (1 - l) / q (1 - q))) - 1, l = 1/2: 97.3 % at epsilon 1."""
+    found = next(c for c in CASES["table"](1.0) if c.what == "share 0.5")
+    flip = BinaryRR(1.0).flip / BinaryRR(1.0).total
+    expected = 2 * NormalDist().cdf(Z95 * float(np.sqrt(0.25 / (flip * (1 - flip))))) - 1
+    seen = measure(found, RUNS, np.random.default_rng(3))
+    low, high = score_interval(seen.worst / RUNS, (0.0, 1.0), RUNS, FAR)
+    assert low <= expected <= high
+    assert not low <= 0.95
+
+
+def test_success_rates_are_covered_on_average() -> None:
+    """Wilson's interval covers in the band on average over rates from .8 to .99, for every number of trials that an experiment makes and that is not 3."""
+    rates = success_rates()
+    assert len(rates) > 10
+    assert [row["trials"] for row in rates if not row["inside"]] in ([3], [])
+
+
+def test_both_ends_are_counted() -> None:
+    """An estimate that is always too low misses above, one that is too high below, and a certain one is left out."""
+
+    def at(value: float) -> Callable[[np.random.Generator, int], list[tuple[Sequence[Estimate], int]]]:
+        return lambda generator, runs: [((Estimate(np.array([value, 1.0]), np.array([0.1, 0.0]), 100),), runs)]
+
+    base = Case("toy", "", 1.0, 100, np.array([0.5, 1.0]), at(0.5), binomial=False)
+    counted = [measure(replace(base, draw=at(value)), 7, np.random.default_rng(0)) for value in (0.5, 0.0, 1.0)]
+    assert [(found.held.tolist(), found.below.tolist(), found.above.tolist()) for found in counted] == [([7], [0], [0]), ([0], [7], [0]), ([0], [0], [7])]
+
+
+def test_drawn_and_simulated_runs_have_one_law() -> None:
+    """The share's estimates of 400 drawn and 400 simulated runs pass a two-sample test at 1e-6; runs of a population with another share do not."""
+    pair = [c for c in CASES["survey"](1.0) if c.what == "share 0.5" and c.n == 200]
+    other = next(c for c in CASES["survey"](1.0) if c.what == "share 0.99" and c.n == 200 and c.tier == "population")
+    assert isinstance(pair[0].draw, Drawn)
+    assert isinstance(pair[1].draw, Simulated)
+
+    def values(found: Case) -> list[float]:
+        return [float(estimates[0].value) for estimates, times in found.draw(np.random.default_rng(4), 400) for _ in range(times)]
+
+    assert stats.ks_2samp(values(pair[0]), values(pair[1])).pvalue > 1e-6
+    assert stats.ks_2samp(values(pair[0]), values(other)).pvalue < 1e-6
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It prints a row a case and the exact counts, as a table and as JSON; one seed gives one table; a protocol without intervals is refused."""
+    monkeypatch.setenv("COLUMNS", "160")
+    asked: dict[str, Any] = {"names": ["survey"], "epsilon": [2.0], "repetitions": 100, "seed": 3}
+    printed = []
+    for _ in range(2):
+        coverage(**asked, as_json=True)
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    data = json.loads(printed[0])
+    assert len(data["measured"]) == 12
+    assert {row["tier"] for row in data["measured"]} == {"aggregate", "population"}
+    assert data["exact"][0]["default"] == Survey().clients(2.0)
+    coverage(["table"], [1.0], 100)
+    assert "table, share 0.99" in capsys.readouterr().out
+    with pytest.raises(InputError, match="state no interval"):
+        coverage(["parity"])
+    with pytest.raises(InputError, match="repetitions is 5"):
+        coverage(["survey"], repetitions=5)
+
+
+def test_equal_tallies_are_decoded_once() -> None:
+    """Repeated tallies are counted, not lost: the times of all distinct ones add up to the runs, for narrow tallies and wide ones."""
+    for name, start in (("survey", "share"), ("frequency", "k = 8, shares"), ("frequency", "k = 64, shares")):
+        found = case(name, 1.0, start, 50)
+        assert sum(times for _, times in found.draw(np.random.default_rng(1), 500)) == 500
+    assert len(list(case("survey", 1.0, "share 0.5", 50).draw(np.random.default_rng(1), 500))) < 51
+
+
+def test_one_bit_and_grr_say_the_same_of_a_bit() -> None:
+    """GRR with two symbols is binary randomized response: same share of ones, same interval."""
+    for ones in (0, 13, 80):
+        tally = Tally(np.array([[80 - ones, ones]]))
+        assert np.allclose(GRR(1.0, k=2).estimate(tally).at(1).interval(), BinaryRR(1.0).estimate(tally).interval(), atol=1e-6)

@@ -1,0 +1,103 @@
+"""Estimates and their intervals."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.arrays import Floats
+from local_dp.errors import InputError
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.characters import Characters
+from local_dp.randomizers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.prefix_signs import PrefixSigns
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.tallies import Z95, Estimate, Tally, score_interval
+
+KINDS: dict[str, Randomizer] = {
+    "binary-rr": BinaryRR(1.0),
+    "grr": GRR(1.0, k=4),
+    "hadamard": Hadamard(1.0, k=8),
+    "signed-hadamard": SignedHadamard(1.0, k=8),
+    "one-bit-mean": OneBitMean(1.0),
+    "discrete-laplace": DiscreteLaplace(1.0),
+    "prefix-signs": PrefixSigns(1.0, k=8),
+    "characters": Characters(1.0, d=3),
+}
+
+
+def test_nobody_answered() -> None:
+    """Every built-in randomizer refuses to estimate from no report, in one line, instead of dividing by zero."""
+    assert {kind.name for kind in KINDS.values()} == set(KINDS)
+    assert {name for name in RANDOMIZERS if RANDOMIZERS[name].__module__.startswith("local_dp.")} == set(KINDS)
+    for randomizer in KINDS.values():
+        with pytest.raises(InputError, match="nobody answered"):
+            randomizer.estimate(randomizer.empty())
+
+
+def by_brute_force(value: float, low: float, high: float, n: int) -> tuple[float, float]:
+    """The least and the largest f of a fine grid whose own standard error reaches the value."""
+    grid = np.linspace(low, high, 2_000_001)
+    reached = grid[(grid - value) ** 2 <= Z95**2 * (high - grid) * (grid - low) / n]
+    return float(reached[0]), float(reached[-1])
+
+
+@pytest.mark.parametrize("count", [0, 3, 20, 37, 40])
+def test_the_interval_inverts_the_score_test(count: int) -> None:
+    """Of 40 reports, an interval holds exactly the truths from which the estimate is 1.96 of their own standard errors away or less."""
+    low, high = -0.4, 1.9
+    value = low + (high - low) * count / 40
+    found = Estimate.between((low, high), value, 40).interval()
+    assert [float(end) for end in found] == pytest.approx(by_brute_force(value, low, high, 40), abs=3e-6)
+
+
+def test_intervals_have_width_where_all_reports_agree() -> None:
+    """When all of 50 clients report the same, the standard error is that of the nearest possible share and the interval is one-sided about the estimate."""
+    tally = Tally(np.array([[0, 50]]))
+    estimate = BinaryRR(3.0).estimate(tally)
+    low, high = estimate.interval()
+    assert float(estimate.value) > 1
+    assert float(estimate.standard_error) == pytest.approx(float(np.sqrt((BinaryRR(3.0).gain ** 2 - 1) / 200)))
+    assert float(low) < 1 < float(high) == pytest.approx(float(estimate.value))
+
+
+def test_intervals_follow_the_scale() -> None:
+    """Moving an estimate to other units moves value, error and interval alike; a coordinate keeps its own."""
+    estimate = GRR(1.0, k=3).estimate(Tally(np.array([[50, 30, 20]])))
+    moved = estimate.on_scale(10.0, 40.0)
+    ends: tuple[Floats, Floats] = estimate.interval()
+    assert np.allclose(moved.value, 10 + 30 * estimate.value)
+    assert np.allclose(moved.standard_error, 30 * estimate.standard_error)
+    assert np.allclose(moved.interval(), [10 + 30 * end for end in ends])
+    assert np.allclose(moved.at(1).interval(), [10 + 30 * end[1] for end in ends])
+    plain = DiscreteLaplace(1.0).estimate(Tally(np.arange(64)[None, :]))
+    assert np.allclose(plain.on_scale(-1.0, 1.0).interval(), [2 * end - 1 for end in plain.interval()])
+
+
+def test_what_is_known_has_no_width() -> None:
+    """The last prefix sum is 1 and certain; all others have an interval of positive width around the estimate."""
+    randomizer = PrefixSigns(1.0, k=8)
+    tally = randomizer.draw_tally({3: 60, 5: 40}, np.random.default_rng(1))
+    low, high = randomizer.estimate(tally).interval()
+    assert (float(low[-1]), float(high[-1])) == (1.0, 1.0)
+    assert np.all(low[:-1] < high[:-1])
+
+
+def test_a_measured_error_gets_students_quantile() -> None:
+    """Without `ends`, 30 or more reports give Student's interval within .5 %: t quantile of n - 1 degrees times the error with n - 1; 1.96 is 5 % short."""
+    for n in (30, 100, 10_000):
+        low, high = Estimate(np.array(0.0), np.array(1.0), n).interval()
+        student = float(stats.t.ppf(0.975, n - 1)) * float(np.sqrt(n / (n - 1)))
+        assert float(high) == -float(low) == pytest.approx(student, rel=5e-3)
+    assert 0.95 * float(stats.t.ppf(0.975, 29) * np.sqrt(30 / 29)) > Z95
+
+
+def test_wilson_is_the_case_of_zero_and_one() -> None:
+    """Between 0 and 1 it is Wilson's interval for a share, here by its printed form."""
+    share, n, spread = 0.9, 10, Z95**2 / 10
+    centre = (share + spread / 2) / (1 + spread)
+    half = Z95 / (1 + spread) * float(np.sqrt(share * (1 - share) / n + spread / (4 * n)))
+    assert [float(end) for end in score_interval(share, (0.0, 1.0), n)] == pytest.approx([centre - half, centre + half])

@@ -1,0 +1,278 @@
+"""The coordinator under a virtual clock: whatever the network and the members do, it counts right, paces, asks again and ends in time."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from local_dp.errors import InputError, QuorumError, RefusedError
+from local_dp.populations.table import Rows
+from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
+from server import waves
+from server.collecting import ASK_AGAIN, Collecting
+from server.coordinator import Coordinator
+from server.members import Member, Members
+from server.round import Round
+from server.terms import Terms
+from server.waves import Waves
+from tests.roles.puppets import reply_of
+from tests.roles.schedules import World
+from tests.support.builders import RUN, SEED, population_oracle, role, survey_query, yes_records
+
+
+def _play(seeds: range) -> None:
+    for seed in seeds:
+        try:
+            World(seed).play()
+        except AssertionError as error:
+            raise AssertionError(f"schedule {seed}: {error}") from error
+
+
+def test_the_coordinator_keeps_its_rules() -> None:
+    """In 1,000 random schedules: counts add up to asked, a report counts once, the window holds, every cohort has its quorum, each round ends in time."""
+    _play(range(1000))
+
+
+@pytest.mark.slow
+def test_the_coordinator_keeps_its_rules_for_long() -> None:
+    """The same in 10,000 other schedules, in about a minute."""
+    _play(range(1000, 11_000))
+
+
+def _twice(original: Callable[..., None]) -> Callable[..., None]:
+    def wrong(round: Round, reply: Reply) -> None:
+        for part in round.parts:
+            part.answered[:] = False
+        original(round, reply)
+
+    return wrong
+
+
+def _late(original: Callable[..., None]) -> Callable[..., None]:
+    def wrong(round: Round, reply: Reply) -> None:
+        round.closed = False
+        original(round, reply)
+
+    return wrong
+
+
+def _anybody(members: Members, name: str, start: int, stop: int) -> Member:
+    return Member(name, "g0", start, stop)
+
+
+def _squatters(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrong(members: Members, group: str, hello: Hello) -> Any:
+        for member in [member for member in members if member.start < hello.stop and hello.start < member.stop]:
+            members._ordered.remove(member)
+            members._named.pop(member.name)
+        return original(members, group, hello)
+
+    return wrong
+
+
+def _whole_round(terms: Terms, round: Round) -> None:
+    if round.counts.answered < terms.quorum * round.counts.asked:
+        raise (RefusedError("no", "refused") if round.counts.refused else QuorumError("too few"))
+
+
+def _patient(pacing: Waves, now: float) -> bool:
+    outstanding = sum(len(wave.owing) for wave in pacing._asked)
+    return bool(pacing._waiting) and (not outstanding or outstanding + len(next(iter(pacing._waiting.values())).owing) <= waves.WINDOW)
+
+
+def _constant(value: Any) -> Callable[[Any], Callable[..., Any]]:
+    return lambda original: lambda *arguments: value
+
+
+def _endless(original: Callable[..., bool]) -> Callable[..., bool]:
+    return lambda collecting, now: collecting.round.outstanding == 0
+
+
+TWINS: dict[str, tuple[Any, str, Callable[[Any], Any]]] = {
+    "a repeated report counts again": (Round, "accept", _twice),
+    "a late report counts": (Round, "accept", _late),
+    "a refusal is not counted": (Round, "refuse", _constant(None)),
+    "a round does not end at its deadline": (Collecting, "is_settled", _endless),
+    "a round ends at once": (Waves, "idle_from", _constant(0.0)),
+    "it never sleeps": (Coordinator, "wake", lambda original: lambda coordinator, now: now),
+    "it sleeps until the deadline": (Collecting, "wake", lambda original: lambda collecting, now: now if collecting.is_settled(now) else collecting.end),
+    "nothing is asked again": (Collecting, "_again", _constant([])),
+    "everybody is asked at once": (Waves, "has_room", lambda original: lambda pacing, now: bool(pacing._waiting)),
+    "a silent group holds up the others": (Waves, "has_room", lambda original: _patient),
+    "members that join late are not asked": (Collecting, "joined", _constant(None)),
+    "members that are gone are waited for": (Waves, "gone", _constant(None)),
+    "members that come back are not waited for": (Waves, "back", _constant(None)),
+    "a member speaks for anybody": (Members, "speaker", lambda original: _anybody),
+    "a member takes the clients of another": (Members, "hello", _squatters),
+    "the quorum is that of the whole round": (Terms, "judge", lambda original: _whole_round),
+    "the quorum is not judged": (Terms, "judge", _constant(None)),
+    "a reconnection is not noticed": (Coordinator, "connected", _constant(None)),
+}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_wrong_coordinator_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rule broken on purpose makes one of the first 1,000 schedules fail."""
+    owner, method, wrong = TWINS[name]
+    monkeypatch.setattr(owner, method, wrong(getattr(owner, method)))
+    with pytest.raises(AssertionError, match="schedule"):
+        _play(range(1000))
+
+
+def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0)) -> Coordinator:
+    """A round of two cohorts of ten, answered for these spans; those of `refusing` refuse. It is open still."""
+    coordinator = Coordinator(RUN, 20, SEED, 1.0, terms)
+    where = topic(RUN, "rep", "hosts", "host")
+    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20), 0.0)
+    coordinator.open((survey_query(10), survey_query(20, 10)), 0.0)
+    coordinator.due(0.0)
+    for start, stop in answers:
+        coordinator.receive(where, reply_of(1, "host", start, bytes(stop - start), start // 10), 0.5)
+    if refusing:
+        refusal = Refusal(run=RUN, round=1, member="host", start=refusing.start, stop=refusing.stop, code="budget", text="spent")
+        coordinator.receive(where, refusal, 0.5)
+    assert coordinator.rejected == 0
+    return coordinator
+
+
+def test_every_cohort_needs_its_quorum() -> None:
+    """A cohort without a reply is never an estimate, however many others answered: the error names the cohort and its counts."""
+    coordinator = _closed(Terms(10.0, 0.5), (0, 10))
+    with pytest.raises(QuorumError, match=r"0 of 10 replies to ask 1 from the clients 10 to 19, below the quorum of 0\.5; 1 of 2 cohorts"):
+        coordinator.close(10.0)
+    assert (coordinator.counts.answered, coordinator.counts.missing, coordinator.rounds, coordinator.seconds) == (10, 10, [], [])
+    with pytest.raises(QuorumError, match="from the clients 10 to 19"):
+        _closed(Terms(10.0, 0.01), (0, 10)).close(10.0)  # even the lowest quorum asks for one reply
+    tallies = _closed(Terms(10.0, 0.5), (0, 10), (12, 17)).close(10.0)
+    assert [tally.n for tally in tallies] == [10, 5]
+
+
+def test_a_cohort_that_refused_says_so() -> None:
+    """Where refusals leave a cohort under its quorum, the error is theirs: their code, how many of which clients, and the reason."""
+    coordinator = _closed(Terms(10.0, 0.9), (10, 20), refusing=range(4))
+    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 to ask 0 from the clients 0 to 9; 1 of 2 cohorts fell short: spent") as refused:
+        coordinator.close(10.0)
+    assert refused.value.code == "budget"
+    assert (coordinator.counts.answered, coordinator.counts.refused, coordinator.counts.missing) == (10, 4, 6)
+    with pytest.raises(RefusedError, match="4 of 10 clients refused round 1 to ask 1 from the clients 10 to 19; 2 of 2"):
+        _closed(Terms(10.0, 0.9), refusing=range(10, 14)).close(10.0)  # the cohort before it fell short in silence
+    with pytest.raises(QuorumError, match="3 of 10 replies to ask 0 from the clients 0 to 9"):
+        _closed(Terms(10.0, 0.9), (0, 3), (10, 20), refusing=range(3)).close(10.0)  # who answered and refused has answered
+
+
+@pytest.mark.parametrize(("deadline", "quorum"), [(0.0, 0.5), (86_401.0, 0.5), (float("nan"), 0.5), (1.0, 0.0), (1.0, 1.1), (1.0, float("nan"))])
+def test_terms_on_which_no_round_can_end(deadline: float, quorum: float) -> None:
+    """A deadline that is no time and a quorum that is no share are refused when the terms are made."""
+    with pytest.raises(InputError, match="give"):
+        Terms(deadline, quorum)
+
+
+def test_a_question_for_nobody_is_refused() -> None:
+    """A round that asks clients beyond the last one, or costs more than the budget, is not opened and counts nothing."""
+    coordinator = Coordinator(RUN, 5, SEED, 1.0, Terms())
+    with pytest.raises(InputError, match="asks client 5"):
+        coordinator.open((survey_query(6),), 0.0)
+    coordinator.open((survey_query(5),), 0.0)
+    with pytest.raises(QuorumError):
+        coordinator.close(1.0)
+    with pytest.raises(RefusedError, match="budget"):
+        coordinator.open((survey_query(5),), 2.0)
+    assert coordinator.counts.asked == 5
+
+
+def test_a_thousand_members_wake_it_seldom() -> None:
+    """A reply stirs the coordinator only when there is something to do: of 1,000 replies, only those that make room for a group, and the last."""
+    coordinator = Coordinator(RUN, 1000, SEED, 1.0, Terms())
+    for index in range(1000):
+        coordinator.receive(topic(RUN, "hello", f"g{index // 250}", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1), 0.0)
+    coordinator.open((survey_query(1000),), 0.0)
+    requests = [send.message for send in coordinator.due(0.0)]
+    assert [getattr(request, "missing", None) for request in requests] == [(), (), ()]
+    stirred = 0
+    for index in range(1000):
+        coordinator.receive(topic(RUN, "rep", f"g{index // 250}", f"m{index}"), reply_of(1, f"m{index}", index, b"\x01"), 0.1)
+        if coordinator.wake(0.1) <= 0.1:
+            stirred += 1
+            coordinator.due(0.1)
+    assert stirred == 2
+    assert coordinator.is_settled(0.1)
+    assert coordinator.close(0.1)[0].n == 1000
+
+
+def test_a_member_that_goes_and_comes_back() -> None:
+    """A member that is gone is waited for two seconds, and as long as it takes once it is back."""
+    coordinator = _closed(Terms(10.0, 0.5), (0, 10))
+    coordinator.receive(topic(RUN, "gone", "hosts", "host"), Gone(run=RUN, member="host"), 1.0)
+    assert not coordinator.is_settled(2.9)
+    assert coordinator.is_settled(1.0 + waves.GRACE)
+    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20), 2.9)
+    assert not coordinator.is_settled(9.9)
+    assert coordinator.is_settled(10.0)
+
+
+def test_the_roles_wired_together_are_the_population() -> None:
+    """Coordinator and client roles handed each other's messages, without a bus or a clock, give the population's tallies and digests, round after round."""
+    records = yes_records(90)
+    rounds = [(survey_query(40, 10), survey_query(90, 40)), (survey_query(90),)]
+    members = [role(records.take(slice(start, start + 30)), start, 2.0, f"host-{start}") for start in (0, 30, 60)]
+    coordinator, population = Coordinator(RUN, 90, SEED, 2.0, Terms(quorum=1.0)), population_oracle(Rows(records), 2.0)
+    for member in members:
+        hello = Hello(run=RUN, member=member.member, start=member.start, stop=member.stop)
+        coordinator.receive(topic(RUN, "hello", "hosts", member.member), hello, 0.0)
+    for queries in rounds:
+        coordinator.open(queries, 0.0)
+        for request in [send.message for send in coordinator.due(0.0) if isinstance(send.message, Request)]:
+            for member in members:
+                for answer in member.handle(request):
+                    coordinator.receive(topic(RUN, "rep", "hosts", member.member), answer, 0.0)
+        assert coordinator.is_settled(0.0)
+        tallies, expected = coordinator.close(0.0), population.answer(queries)
+        assert all(np.array_equal(tally.counts, other.counts) for tally, other in zip(tallies, expected, strict=True))
+    assert coordinator.rounds == population.rounds
+
+
+def test_a_member_that_joins_late_is_asked_alone() -> None:
+    """Whoever is missing is called while the round is open, and asked as soon as it says hello, without asking its group again."""
+    coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(10.0, 0.5))
+    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=10), 0.0)
+    coordinator.open((survey_query(20),), 0.0)
+    assert [send.message.kind for send in coordinator.due(0.0)] == ["request"]
+    assert coordinator.wake(0.0) == ASK_AGAIN
+    assert [send.message.kind for send in coordinator.due(ASK_AGAIN)] == ["roll", "request"]
+    coordinator.receive(topic(RUN, "hello", "hosts", "late"), Hello(run=RUN, member="late", start=10, stop=20), 1.5)
+    assert coordinator.wake(1.5) == 1.5
+    (send,) = coordinator.due(1.5)
+    assert isinstance(send.message, Request)
+    assert (send.group, send.message.missing) == ("hosts", ((10, 20),))
+
+
+def test_the_wait_for_members() -> None:
+    """The roll is called after each second in which nobody new came; the wait ends when all are present, or in time, and is lost only if nobody came."""
+    coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms())
+    coordinator.gather(3.0, 0.0)
+    assert [coordinator.due(moment) for moment in (0.0, 0.9)] == [[], []]
+    assert [send.message.kind for send in coordinator.due(1.0)] == ["roll"]
+    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1), 1.5)
+    assert coordinator.due(2.0) == []
+    assert coordinator.wake(2.0) == 2.5
+    assert [coordinator.is_settled(moment) for moment in (2.9, 3.0)] == [False, True]
+    coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2), 2.0)
+    assert coordinator.is_settled(2.0)
+    coordinator.gathered()
+    empty = Coordinator(RUN, 2, SEED, 1.0, Terms())
+    empty.gather(3.0, 0.0)
+    with pytest.raises(QuorumError, match="none of the 2 clients joined"):
+        empty.gathered()
+
+
+def test_only_news_postpones_asking_again() -> None:
+    """While new reports come nobody is asked again; a repeated one does not keep the coordinator from asking."""
+    coordinator = _closed(Terms(10.0, 0.5), (0, 5))
+    assert coordinator.wake(0.5) == 0.5 + ASK_AGAIN
+    coordinator.receive(topic(RUN, "rep", "hosts", "host"), reply_of(1, "host", 0, bytes(5)), 1.0)
+    assert coordinator.due(1.4) == []
+    (send,) = coordinator.due(1.5)
+    assert isinstance(send.message, Request)
+    assert send.message.missing == ((5, 20),)
+    assert coordinator.due(1.6) == []

@@ -1,0 +1,101 @@
+"""What must never change by accident, written down in golden.json: noise, reports and messages. `python -m tests.support.golden` prints fresh values.
+
+A change on purpose is two steps: `python -m tests.support.golden > tests/support/golden.json`, and a line in the changelog.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from local_dp.arrays import Ints
+from local_dp.domains import Domain, Parameter
+from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
+from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.queries.base import Query
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.records import Records
+from local_dp.wire import AnyMessage, End, Gone, Hello, Refusal, Reply, Roll, encode
+from tests.support.builders import request, survey_query
+
+FILE = Path(__file__).with_name("golden.json")
+CLIENTS = 24
+WORDS = [(0, 1, 0), (1, 1, 0), (1, 2, 0), (1, 1, 123456789), (2**64 - 1, 7, 3)]  # (seed, round, client)
+PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some beside epsilon
+    "grr": {"k": 5},
+    "hadamard": {"k": 5},
+    "signed-hadamard": {"k": 5},
+    "prefix-signs": {"k": 13},
+    "characters": {"d": 3, "masks": "a5"},
+}
+MESSAGES: list[AnyMessage] = [
+    request(survey_query(9)),
+    Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01"),
+    Refusal(run="r", round=2, member="host-0", start=0, stop=5, code="budget", text="spent"),
+    Hello(run="r", member="host-0", start=0, stop=5),
+    Gone(run="r", member="host-0"),
+    Roll(run="r"),
+    End(run="r"),
+]
+KINDS = get_args(AnyMessage)
+
+
+@dataclass(frozen=True)
+class Held(Query):
+    """The value that a record holds, of any domain."""
+
+    name: ClassVar[str] = "held"
+    values_of: Domain
+
+    @property
+    def domain(self) -> Domain:
+        return self.values_of
+
+    def __call__(self, records: Records) -> Ints:
+        return records["value"]
+
+
+def words() -> dict[str, list[str]]:
+    """The 32-bit and the 64-bit word of some clients, by (seed, round, client)."""
+    return {
+        f"{seed} {round} {client}": [KeyedNoise(seed).words(Draw(round), client, client + 1, bits).tobytes().hex() for bits in (32, 64)]
+        for seed, round, client in WORDS
+    }
+
+
+def coins() -> dict[str, str]:
+    """A stream's key and its first two public coins."""
+    key = stream_key("coins", 1, 1)
+    return {"key": key.hex(), "coins": public_coins(key, 0, 2).tobytes().hex()}
+
+
+def reports(name: str) -> str:
+    """The report bytes of a built-in randomizer: seed 1, round 1, the first CLIENTS clients, who hold each value in turn; epsilon 1."""
+    randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **PARAMETERS.get(name, {})})
+    domain = randomizer.domain
+    held = Records({"value": np.arange(CLIENTS) % domain.size + domain.low})
+    query = LocalQuery(Held(domain), randomizer, Cohort(0, CLIENTS))
+    given = respond(query, held, 0, KeyedNoise(1), Draw(1), stream_key("coins", 1, 1))
+    return given.astype(randomizer.report_dtype).tobytes().hex()
+
+
+def fresh() -> dict[str, Any]:
+    """Everything that is written down, computed now."""
+    return {
+        "words": words(),
+        "coins": coins(),
+        "reports": {name: reports(name) for name in RANDOMIZERS.built_in},
+        "messages": {message.kind: encode(message).hex() for message in MESSAGES},
+    }
+
+
+def kept() -> dict[str, Any]:
+    """What is written down."""
+    data: dict[str, Any] = json.loads(FILE.read_text())
+    return data
+
+
+if __name__ == "__main__":
+    print(json.dumps(fresh(), indent=1))

@@ -1,0 +1,31 @@
+"""Every built-in randomizer, at several sizes."""
+
+from collections.abc import Callable
+
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.characters import Characters
+from local_dp.randomizers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.prefix_signs import PrefixSigns
+
+SIZES = (2, 3, 8, 64)
+
+
+def built_in(epsilon: float) -> list[FiniteChannel]:
+    """Every built-in randomizer at every size."""
+    sized: list[Callable[[int], FiniteChannel]] = [
+        lambda k: GRR(epsilon, k=k),
+        lambda k: Hadamard(epsilon, k=k),
+        lambda k: SignedHadamard(epsilon, k=k),
+        lambda k: DiscreteLaplace(epsilon, steps=k - 1),
+        lambda k: OneBitMean(epsilon, steps=k - 1),
+    ]
+    return [BinaryRR(epsilon), SignedHadamard(epsilon, k=1), OneBitMean(epsilon), *(make(k) for make in sized for k in SIZES)]
+
+
+def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
+    """Those whose estimates are neither averages nor shares: parities and prefix sums, exact in tests of their own."""
+    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]

@@ -1,0 +1,30 @@
+"""Small populations with known laws, and an oracle that errs by the whole tolerance."""
+
+import numpy as np
+
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.populations.finite import Finite
+from local_dp.queries.tables import Category, Question
+from local_dp.records import Records
+
+X, Y = Question("x == 1"), Question("y == 1")
+WORLD = Finite(Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}), [0.4, 0.1, 0.1, 0.4], 10**6, seed=3)
+COLOURS = Finite(Records({"c": np.array(["a", "b", "c", "d", "e"])}), [0.1, 0.2, 0.05, 0.4, 0.25], 10**6, seed=4)
+COLOUR = Category("c", ("a", "b", "c", "d", "e"))
+NUMBERS = Finite(Records({"v": np.array([0.0, 0.2, 0.5, 1.0])}), [0.1, 0.3, 0.4, 0.2], 10**6, seed=5)
+
+
+class Biased:
+    """Legal answers that are off by the whole tolerance, with the given signs in turn."""
+
+    def __init__(self, population: Finite, signs: tuple[int, ...]) -> None:
+        self.oracle = ExactOracle(population)
+        self.signs = signs
+        self.asked = 0
+
+    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+        exact = self.oracle.answer(queries)
+        signs = [self.signs[(self.asked + place) % len(self.signs)] for place in range(len(queries))]
+        self.asked += len(queries)
+        return tuple(value + sign * query.tolerance for value, sign, query in zip(exact, signs, queries, strict=True))

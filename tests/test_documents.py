@@ -1,0 +1,376 @@
+"""What the documents say is so: every command runs, every Python block runs and prints its table, every name, file and citation is there."""
+
+import contextlib
+import importlib
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from experiments.cli.commands import COMMANDS, app
+from local_dp.masked_parity.midpoint import hidden_set_certificate
+from local_dp.masked_parity.signs import MaskedCoset
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from tests.support.brokers import mosquitto, needs_mosquitto
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+PACKAGES = ("local_dp", "clients", "server", "experiments")
+LIMITS = (ROOT / "docs" / "limits.md").read_text()
+
+SKIPPED = {  # every command of the documents that no test here runs, and why
+    "python3 -m venv .venv": "makes an environment; CI does it on a clean checkout",
+    ".venv/bin/pip install -q .": "installs; CI does it on a clean checkout",
+    ".venv/bin/pip install -q '.[test]'": "installs; CI does it on a clean checkout",
+    ".venv/bin/pip install -q '.[examples]'": "installs; the test extra holds the same package",
+    ".venv/bin/pip install -e '.[dev]'": "installs; CI installs the same extra",
+    ". .venv/bin/activate": "changes the shell it is typed in",
+    "scripts/check": "the static checks; CI runs them",
+    ".venv/bin/python -m pytest -q": "this very suite",
+    "python -m pytest -q": "this very suite",
+    "python -m pytest -q -m slow": "the long runs",
+}
+LONG = {".venv/bin/local-dp experiment all --quick --seed 1 --out results"}  # run as written by the slow suite, and at one experiment by the normal one
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A command of a document, as it is typed, and the lines that are shown after it."""
+
+    command: str
+    shown: tuple[str, ...] = ()
+
+
+def blocks(document: Path, *languages: str) -> list[str]:
+    """The fenced blocks in these languages, in order."""
+    return [body for language, body in re.findall(r"^```(\w+)\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE) if language in languages]
+
+
+def typed(document: Path) -> Iterator[Typed]:
+    """Every command of a document's shell blocks; `&&` joins several, a prompt sets commands off from what they show, a backslash goes on."""
+    for block in blocks(document, "sh", "console"):
+        lines = block.replace("\\\n", " ").splitlines()
+        prompted = any(line.startswith("$ ") for line in lines)
+        for place, line in enumerate(lines):
+            if prompted and not line.startswith("$ "):
+                continue
+            after = lines[place + 1 :]
+            stop = next((there for there, later in enumerate(after) if later.startswith("$ ")), len(after))
+            shown = tuple(filter(None, after[:stop])) if prompted else ()
+            for command in line.removeprefix("$ ").split("#")[0].split(" && "):
+                if command.strip():
+                    yield Typed(re.sub(r"\s+", " ", command.strip()), shown)
+
+
+def perform(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A `local-dp` command of a document, in a folder of its own, with this interpreter."""
+    program, *arguments = shlex.split(command)
+    assert program in (".venv/bin/local-dp", "local-dp"), f"{command}: neither local-dp nor among the commands that are skipped"
+    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.pop("PYTHONPATH", "")))), **environment}
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "experiments.cli", *arguments], cwd=folder, env=surroundings, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_nothing_is_skipped_by_accident() -> None:
+    """The commands that are not run are exactly those that are listed with a reason, and the long ones are in the documents."""
+    told = {each.command for document in DOCUMENTS for each in typed(document)}
+    assert {command for command in told if not re.match(r"(\.venv/bin/)?local-dp ", command)} == SKIPPED.keys()
+    assert told >= LONG
+
+
+def test_the_readmes_commands_run(tmp_path: Path) -> None:
+    """Every local-dp command of the README ends well, in order and in one folder; the report is that of one quick experiment here."""
+    done = perform("local-dp experiment randomized-response --quick --seed 1 --out results", tmp_path)
+    assert done.returncode == 0, done.stderr
+    ran = 0
+    for each in typed(ROOT / "README.md"):
+        if each.command not in SKIPPED.keys() | LONG:
+            done = perform(each.command, tmp_path)
+            assert done.returncode == 0, f"{each.command}: {done.stderr}"
+            ran += 1
+    assert ran >= 6
+    assert {"fair.csv", "occupation.png", "results"} <= {path.name for path in tmp_path.iterdir()}
+    assert (tmp_path / "results" / "report.html").exists()
+
+
+ELSEWHERE = {  # commands of the README's table that other tests run, and those that take minutes
+    "server": "with the deployment page",
+    "host": "with the deployment page",
+    "client": "with the deployment page",
+    "experiment NAME": "with the README's blocks",
+    "report DIR": "with the README's blocks",
+    "bench": "two minutes; its parts have tests",
+}
+
+
+def test_the_commands_of_the_table_run(tmp_path: Path) -> None:
+    """Each command in the README's table of further commands ends well, with a name put in for what is in capitals; those left to others are listed."""
+    certificate = tmp_path / "certificate.json"
+    certificate.write_text(json.dumps(hidden_set_certificate((StatisticalQuery(MaskedCoset(4, 0, 3), 0.4),), 4)))
+    named = {"NAME": "grr", "CLASS": "stumps", "FILE": str(certificate), "PROTOCOL": "survey"}
+    rows = re.findall(r"^\| (`local-dp [^|]+) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    commands = [span.removeprefix("local-dp ") for row in rows for span in re.findall(r"`([^`]+)`", row)]
+    assert set(commands) >= ELSEWHERE.keys()
+    ran = 0
+    for command in commands:
+        if command not in ELSEWHERE:
+            done = CliRunner().invoke(app, [named.get(word, word) for word in command.split()])
+            assert done.exit_code == 0, f"{command}: {done.output} {done.exception}"
+            assert len(done.output.splitlines()) > (0 if command.startswith("certify") else 4), command
+            ran += 1
+    assert ran == len(commands) - len(ELSEWHERE) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", sorted(LONG))
+def test_the_long_commands_run(command: str, tmp_path: Path) -> None:
+    """Every experiment at quick scale, as the README writes it: no verdict but "shown"."""
+    done = perform(command, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "not shown" not in done.stdout
+
+
+@pytest.fixture(scope="module")
+def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the example package of docs/plugins.md, installed."""
+    target = tmp_path_factory.mktemp("site")
+    package = ROOT / "tests" / "support" / "plugin_package"
+    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), str(package)], check=True)
+    return target
+
+
+def test_the_plugin_commands_show_what_is_printed(plugins: Path, tmp_path: Path) -> None:
+    """Every command of docs/plugins.md says, line by line, what the page shows under it; refusals end with exit code 4."""
+    commands = list(typed(ROOT / "docs" / "plugins.md"))
+    assert len(commands) >= 4
+    for each in commands:
+        done = perform(each.command, tmp_path, PYTHONPATH=str(plugins))
+        assert done.returncode == (4 if "refused" in " ".join(each.shown) else 0), done.stderr
+        for line in each.shown:
+            assert line in done.stdout + done.stderr, f"{each.command} does not say {line!r}"
+
+
+def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The class on docs/plugins.md is that of the example package, word for word, and the page's conformance test passes."""
+    example, test = blocks(ROOT / "docs" / "plugins.md", "python")
+    assert example in (plugins / "coin_rr.py").read_text()
+    monkeypatch.syspath_prepend(str(plugins))
+    names: dict[str, object] = {}
+    exec(compile(test, "docs/plugins.md", "exec"), names)
+    checks = [value for name, value in names.items() if name.startswith("test_") and callable(value)]
+    assert len(checks) == 1
+    for check in checks:
+        check()
+
+
+@needs_mosquitto
+def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
+    """Mosquitto with the page's configuration and access rules, and its server, host and client as three commands over TLS: all answer, nobody is refused."""
+    page = ROOT / "docs" / "deployment.md"
+    config, acl = re.findall(r"^```\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    commands = [each.command for each in typed(page)]
+    users = re.findall(r"mqtts://([\w-]+):PASSWORD@broker\.example:8883", " ".join(commands))
+    assert [command.split()[1] for command in commands] == ["server", "host", "client"]
+    key, certificate = tmp_path / "broker.key", tmp_path / "ca.crt"
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", str(key), "-out", str(certificate), *subject]
+    subprocess.run(made, check=True, capture_output=True)
+    for place, user in enumerate(users):
+        subprocess.run(["mosquitto_passwd", "-b", *(["-c"] if place == 0 else []), str(tmp_path / "passwords"), user, "PASSWORD"], check=True)
+    (tmp_path / "acl").write_text(acl)
+    for file in (tmp_path / "passwords", tmp_path / "acl", key):
+        file.chmod(0o600)
+    here = {"certs/ca.crt": "ca.crt", "certs/broker.crt": "ca.crt", "certs/broker.key": "broker.key", "passwords": "passwords", "acl": "acl"}
+    for there, name in here.items():
+        config = config.replace(f"/etc/mosquitto/{there}", str(tmp_path / name))
+    lines = [line for line in config.splitlines() if not line.startswith(("#", "listener", "persistence"))]
+    with mosquitto(tmp_path, *lines, "user root") as broker:
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-m", "experiments.cli", *shlex.split(command.replace("broker.example:8883", f"127.0.0.1:{broker.port}"))[1:]],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for command in commands
+        ]
+        told = [process.communicate(timeout=60) for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], told
+    clients = re.search(r"--clients (\d+)", commands[0])
+    assert clients is not None
+    assert f"{clients[1]} answered" in told[0][0]
+    for line in next(each.shown for each in typed(page) if each.shown):
+        assert line in told[1][1], f"the host does not say {line!r}"
+
+
+def _options(command: str) -> set[str]:
+    group = typer.main.get_command(app)
+    names: dict[str, object] = getattr(group, "commands", {})
+    assert command in names, f"there is no command {command!r}"
+    return {option for parameter in names[command].params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}  # type: ignore[attr-defined]
+
+
+def test_commands_in_the_text_exist() -> None:
+    """Every `local-dp ...` and every `experiment ...` in running text names a command that there is, with options that it has; so does every `--option`."""
+    seen, every = 0, set[str]().union(*(_options(command.__name__) for command in COMMANDS))
+    for document in DOCUMENTS:
+        text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for span in re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", text):
+            told = re.fullmatch(r"(local-dp )?([a-z]+)((?:\s\S+)*)", span)
+            if told and (told[1] or (told[2] == "experiment" and told[3])):
+                assert set(re.findall(r"--[a-z]+", told[3])) <= _options(told[2]), f"{document.name}: {span}"
+                seen += 1
+            elif not span.startswith(("ruff", "mypy", "scripts", ".venv", "apt-get", "pip")):
+                assert set(re.findall(r"(?<!\S)--[a-z]+", span)) <= every, f"{document.name}: {span}"
+    assert seen > 10
+
+
+def printed_by(block: str, document: Path) -> str:
+    """What a Python block prints, run by itself."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block, document.name, "exec"), {"__name__": "__document__"})
+    return printed.getvalue()
+
+
+def test_python_blocks_print_the_tables_above_them() -> None:
+    """Every Python block runs by itself and prints the rows of the table right above it, all of them and no other; without a table, nothing."""
+    ran, tables = dict.fromkeys((document.name for document in DOCUMENTS), 0), 0
+    for document in DOCUMENTS:
+        if document.name == "plugins.md":
+            continue  # its blocks are parts of a package, checked above
+        for before, block in re.findall(r"((?:^.*\n){0,30})^```python\n((?:(?!```).*\n)*)```", document.read_text(), re.MULTILINE):
+            table = re.search(r"^\|[-|]+\|\n((?:\|.*\n)+)\n\Z", before, re.MULTILINE)
+            assert printed_by(block, document) == (table[1] if table else ""), f"{document.name}: print again what stands above the block {block[:80]!r}"
+            ran[document.name] += 1
+            tables += table is not None
+        assert ran[document.name] == document.read_text().count("```python"), f"{document.name}: a block was not found"
+    assert (ran["README.md"], ran["limits.md"], tables) == (1, 14, 14)
+
+
+def sections() -> dict[str, str]:
+    """The sections of docs/limits.md by number; a chapter holds its own sections."""
+    found: dict[str, str] = {}
+    for match in re.finditer(r"^##+ (\d+(?:\.\d+)?)\.? .*?(?=^##+ |\Z)", LIMITS, re.DOTALL | re.MULTILINE):
+        found[match[1]] = match[0]
+        if "." in match[1]:
+            chapter = match[1].split(".")[0]
+            found[chapter] = found.get(chapter, "") + match[0]
+    return found
+
+
+def citations() -> Iterator[tuple[Path, str, list[str]]]:
+    """Every "limits 3.1, E5" of code and documents: the file, the section, the labels that are looked for in it."""
+    number, label = r"\d+(?:\.\d+)?", r"[EPL]\d|I_det|Theorem \d|item \d"
+    files = [path for folder in (*PACKAGES, "tests") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__)]
+    for file in (*files, *DOCUMENTS):
+        for cited in re.findall(rf"\blimits ({number}(?:(?:, and |, | and | to )(?:{label}|{number})\b)*)", file.read_text()):
+            section, labels = "", list[str]()
+            for word in re.findall(rf"{label}|{number}", cited):
+                if re.fullmatch(label, word):
+                    labels.append(word)
+                    continue
+                if section:
+                    yield file, section, labels
+                section, labels = word, []
+            yield file, section, labels
+
+
+def test_every_citation_of_limits_resolves() -> None:
+    """Every section and label that a docstring or a document cites is in docs/limits.md, under that number."""
+    there = sections()
+    cited = list(citations())
+    assert len(cited) > 80
+    for file, section, labels in cited:
+        told = f"{file.relative_to(ROOT)} cites limits {section}, which is not there"
+        assert section in there, told
+        for label in labels:
+            mark = rf"^{label.split()[1]}\. " if label.startswith("item") else rf"\*\*[^*]*\b{label}\b"
+            assert re.search(mark, there[section].replace("I\\*", "I"), re.MULTILINE), f"{told}: {label}"
+
+
+def test_files_and_names_in_the_documents_exist() -> None:
+    """Every source file that a document names is there, with every name that is said to be in it, and every dotted name can be imported."""
+    placeholders = {"experiments/claims/name_with_underscores.py"}
+    for document in DOCUMENTS:
+        text = document.read_text()
+        files = re.findall(r"`((?:\w+/)*\w+\.py)(?:: ([\w., ]+))?`", text)
+        assert document.name != "paper-map.md" or len(files) > 80
+        for file, names in files:
+            found = [path for folder in ("", *PACKAGES, "tests") if (path := ROOT / folder / file).exists()]
+            assert found or file in placeholders, f"{document.name} names {file}, which is not there"
+            for name in filter(None, re.split(r", |\.", names)):
+                assert re.search(rf"\b{name}\b", found[0].read_text()), f"{document.name} names {name} in {file}, which is not there"
+        for dotted in re.findall(r"`((?:local_dp|clients|server|experiments)(?:\.\w+)+)`", text):
+            module, _, name = dotted.rpartition(".")
+            assert _importable(dotted) or hasattr(importlib.import_module(module), name), f"{document.name} names {dotted}, which is not there"
+        for folder in re.findall(r"`((?:local_dp|clients|server|experiments|tests|docs|scripts)(?:/\w+)*/?)`", text):
+            assert (ROOT / folder).exists() or (ROOT / f"{folder}.py").exists(), f"{document.name} names {folder}, which is not there"
+
+
+FOREIGN = {"YourClass", "set_tcp_nodelay", "max_queued_messages", "mosquitto_passwd"}  # names of others, and one to be chosen
+
+
+def test_names_in_the_documents_are_names_in_the_code() -> None:
+    """Every word in backticks that looks like a name of Python code, with an underscore or capitals inside, occurs in the source."""
+    source = "\n".join(path.read_text() for folder in (*PACKAGES, "tests") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
+    there = set(re.findall(r"\w+", source))
+    for document in DOCUMENTS:
+        for name in re.findall(r"`(?:[\w.]+: )?([a-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+|[A-Z]+_[A-Z_]+)(?:\([^`]*\))?`", document.read_text()):
+            assert name in there | FOREIGN, f"{document.name} speaks of {name}, which is nowhere in the code"
+
+
+def test_dotted_names_in_docstrings_exist() -> None:
+    """Every dotted name in backticks in the code, as `bounds.response.rr_clients`, ends in what a module, a package or a class of that name holds."""
+    files = [path for folder in PACKAGES for path in (ROOT / folder).rglob("*.py")]
+    held: dict[str, str] = {}
+    for path in files:
+        text = re.sub(r"`[^`]*`", "", path.read_text())
+        for home in (path.stem, path.parent.name, *re.findall(r"^class (\w+)", text, re.MULTILINE)):
+            held[home] = f"{held.get(home, '')}{text} {path.stem} "
+    held |= {package: f"{held.get(package, '')} {' '.join(room.name for room in (ROOT / package).iterdir())}" for package in PACKAGES}
+    seen = 0
+    for path in files:
+        for home, name in re.findall(r"`(?:\w+\.)*([A-Za-z]\w*)\.([A-Za-z]\w*)(?:\([^`]*\))?`", path.read_text()):
+            if home[0].isupper() or "_" in home or home in held:  # what else is dotted is an attribute of a parameter
+                assert re.search(rf"\b{name}\b", held.get(home, "")), f"{path.relative_to(ROOT)} speaks of {home}.{name}, which is not there"
+                seen += 1
+    assert seen > 10
+
+
+def _importable(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def test_every_room_is_named() -> None:
+    """CONTRIBUTING gives each room of the house, a package or a module of the library's ground floor, one line of its table."""
+    told = re.findall(r"^\| ((?:`[\w/]+`(?:, )?)+) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    named = [name for cell in told for name in re.findall(r"`([\w/]+)`", cell)]
+    rooms = {path.parent.relative_to(ROOT).as_posix() for package in PACKAGES for path in (ROOT / package).rglob("__init__.py")}
+    modules = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "local_dp").glob("*.py") if path.stem != "__init__"}
+    assert sorted(named) == sorted(rooms | modules)
+
+
+def test_the_layers_are_those_that_are_checked() -> None:
+    """The layers that CONTRIBUTING draws are those of pyproject.toml, from top to bottom."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    inside = next(contract["layers"] for contract in contracts if contract.get("containers") == ["local_dp"])
+    drawn = next(block for block in re.findall(r"^((?:    .*\n)+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE) if "masked_parity" in block)
+    assert [line.strip() for line in drawn.splitlines()] == inside

@@ -1,0 +1,99 @@
+"""Statistical queries answered by a trusted curator's noisy sums."""
+
+import pytest
+from scipy.stats import binom
+
+from local_dp.bounds.curator import enough_records
+from local_dp.curator.account import Account
+from local_dp.curator.sums import NoisySum
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import Adaptive, Nonadaptive, Play, run
+from local_dp.loss import Pure, nano_epsilon, split_epsilon
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.real import RealQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import bernoulli
+from local_dp.queries.tables import Bounded, Question
+from local_dp.theorems.boolean_from_real import boolean_from_real
+from local_dp.theorems.curated_from_sq import curated_from_sq
+
+YES = StatisticalQuery(Question("vote == 1"), 0.1)
+
+
+def asking(times: int) -> Nonadaptive[StatisticalQuery, float, tuple[float, ...]]:
+    """The same question several times at once."""
+    return Nonadaptive((YES,) * times, lambda answers: answers)
+
+
+def trusted(population: Population, budget: float, seed: int = 0) -> TrustedOracle[Population]:
+    return TrustedOracle(population, Account(Pure(nano_epsilon(budget))), Draws(KeyedNoise(seed)))
+
+
+def test_budget_adds_up_and_is_never_exceeded() -> None:
+    """Declared queries split the budget exactly; one more is refused before anything is drawn; queries and rounds are counted."""
+    oracle, each = trusted(bernoulli("vote", 0.3, 1000, 0), 0.7), split_epsilon(0.7, 7)
+    for times in (3, 4):
+        run(curated_from_sq(asking(times), each, 1000), oracle)
+    assert oracle.account.spent == Pure(7 * nano_epsilon(each))
+    assert (oracle.queries, oracle.rounds) == (7, 2)
+    with pytest.raises(RefusedError, match=r"exceeds the budget of epsilon 0\.7"):
+        run(curated_from_sq(asking(1), each, 1000), oracle)
+    assert (oracle.queries, oracle.rounds) == (7, 2)
+
+
+def test_the_same_algorithms_run() -> None:
+    """Non-adaptive and adaptive SQ algorithms run on noisy sums as they do on the exact oracle, and agree within the tolerance."""
+    n = enough_records(2, 1.0, 0.1, 1e-6)
+    population = bernoulli("vote", 0.3, n, 0)
+
+    def play() -> Play[StatisticalQuery, float, float]:
+        (first,) = yield (YES,)
+        (second,) = yield (YES,)
+        return (first + second) / 2
+
+    once: Nonadaptive[StatisticalQuery, float, float] = Nonadaptive((YES,), lambda answers: answers[0])
+    twice: Adaptive[StatisticalQuery, float, float] = Adaptive(play)
+    for algorithm in (once, twice):
+        curated = curated_from_sq(algorithm, split_epsilon(1.0, 2), n)
+        assert abs(run(curated, trusted(population, 1.0, 1)) - run(algorithm, ExactOracle(population))) < 0.1
+
+
+@pytest.mark.parametrize(("epsilon", "t"), [(1.0, 1), (0.1, 5)])
+def test_enough_records_are_enough(epsilon: float, t: int) -> None:
+    """All t answers are within tau in at least a share 1 - beta of 150 runs (binomial, failure 1e-6); a sixtieth of the records is caught failing."""
+    tau, beta = 0.2, 0.2
+
+    def failures(n: int) -> int:
+        curated, failed = curated_from_sq(asking(t), split_epsilon(epsilon, t), n), 0
+        for seed in range(150):
+            answers = run(curated, trusted(bernoulli("vote", 0.5, n, seed), epsilon, seed))
+            failed += max(map(abs, answers)) > tau
+        return failed
+
+    n = enough_records(t, epsilon, tau, beta)
+    assert failures(n) <= binom(150, beta).isf(1e-6)
+    assert failures(n // 60) > binom(150, beta).isf(1e-6)
+
+
+@pytest.mark.parametrize("booleans", [False, True])
+def test_real_functions_are_summed(booleans: bool) -> None:
+    """The mean of a function worth -.5 for no and 1 for yes, asked as it stands or bit by bit, is within .05 of the truth -.05; its query alone says -.4."""
+    real: Nonadaptive[StatisticalQuery, float, float] = Nonadaptive((RealQuery(YES.query, 0.1, (-0.5, 1.0)),), lambda answers: answers[0])
+    curated = curated_from_sq(boolean_from_real(real) if booleans else real, 0.1, 200_000)
+    assert run(curated, trusted(bernoulli("vote", 0.3, 200_000, 0), 0.1 * len(curated.queries))) == pytest.approx(-0.05, abs=0.05)
+
+
+def test_bad_input_is_refused() -> None:
+    """No query, no tolerance, no epsilon and no records are refused."""
+    with pytest.raises(InputError, match="at least one query"):
+        enough_records(0, 1.0, 0.1, 0.1)
+    with pytest.raises(InputError, match="epsilon"):
+        curated_from_sq(asking(1), 0.0, 10)
+    with pytest.raises(InputError, match="records is 0"):
+        curated_from_sq(asking(1), 1.0, 0)
+    assert curated_from_sq(asking(2), 1.0, 10).queries == (NoisySum(YES.query, 1.0),) * 2
+    assert Bounded("v", 0, 1).domain.kind == "levels"

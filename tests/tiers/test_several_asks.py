@@ -1,0 +1,110 @@
+"""Several asks to one client, fixed beforehand (KLNRS Definition 4.4): non-interactive, and the same bits in every per-client tier."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from experiments.tiers.execute import execute
+from experiments.tiers.settings import Randomness, Settings, Tier
+from local_dp.errors import RefusedError
+from local_dp.interaction import Nonadaptive
+from local_dp.loss import split_epsilon
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import bernoulli
+from local_dp.protocols.base import Protocol, Result, describe_estimate
+from local_dp.queries.tables import Category, Question
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.hadamard import Hadamard
+from local_dp.tallies import Estimate, Tally
+from server.terms import Terms
+from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.builders import SEED
+
+
+@dataclass(frozen=True)
+class ThreeAsks(Protocol[tuple[Estimate, ...]]):
+    """Asks every client one question twice and its category once, each with a third of epsilon, and the first half of them a fourth time under a label."""
+
+    name: ClassVar[str] = "three-asks"
+    source: ClassVar[str] = "tests"
+
+    def clients(self, epsilon: float) -> int:
+        return 60
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, tuple[Estimate, ...]]:
+        each, everybody = split_epsilon(epsilon, 4), Cohort(0, clients)
+        question = LocalQuery(Question("yes == 1"), BinaryRR(each), everybody)
+        category = LocalQuery(Category("yes", ("0", "1")), Hadamard(each, k=2), everybody)
+        again = LocalQuery(Question("yes == 1"), BinaryRR(each), Cohort(0, clients // 2), "again")
+        queries = (question, category, question, again)
+        return Nonadaptive(queries, lambda tallies: tuple(query.randomizer.estimate(tally) for query, tally in zip(queries, tallies, strict=True)))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        return bernoulli("yes", 0.3, clients, seed)
+
+    def describe(self, result: tuple[Estimate, ...]) -> Result:
+        return {"parts": [describe_estimate(part) for part in result]}
+
+    def true_error(self, result: tuple[Estimate, ...], population: Population) -> float:
+        return abs(float(result[0].value) - 0.3)
+
+
+def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...]:
+    protocol = ThreeAsks()
+    settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, terms=Terms(quorum=1.0), **options)  # type: ignore[arg-type]
+    outcome = execute(settings, lambda progress: None)
+    asked = 3 * clients + clients // 2
+    assert (outcome.counts.asked, outcome.counts.answered, outcome.rejected) == (asked, asked, 0)
+    assert outcome.interaction == "non-interactive"
+    assert outcome.max_epsilon_spent == pytest.approx(1.0)
+    return protocol.describe(outcome.result), outcome.rounds[0].digest, outcome.rounds[0].bits_per_client
+
+
+def test_the_tiers_agree_bit_for_bit() -> None:
+    """Processes, one host, three hosts and the population give identical reports to every ask."""
+    expected = _told("population")
+    assert expected[2] == 4
+    tiers: tuple[tuple[Tier, int], ...] = (("processes", 1), ("hosts", 1), ("hosts", 3))
+    for tier, hosts in tiers:
+        assert _told(tier, hosts=hosts) == expected, (tier, hosts)
+
+
+@needs_mosquitto
+def test_the_broker_makes_no_difference(tmp_path: Path) -> None:
+    """On Mosquitto too."""
+    with mosquitto(tmp_path) as broker:
+        tiers: tuple[Tier, ...] = ("processes", "hosts")
+        assert {str(_told(tier, broker=broker.url)) for tier in tiers} == {str(_told("population"))}
+
+
+def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
+    """A client asked twice would get a fresh record there: the difference of its two answers would vary far too much."""
+    protocol = ThreeAsks()
+    settings = Settings(protocol, protocol.synthetic(60, SEED), 1.0, Randomness(SEED, False), tier="aggregate")
+    with pytest.raises(RefusedError) as refused:
+        execute(settings, lambda progress: None)
+    assert refused.value.code in ("asked-twice", "no-law")
+
+
+def test_two_asks_of_one_client_see_one_record() -> None:
+    """The difference of the two estimates of one share has the variance of the noise alone: the record is the same, only the flips differ."""
+    protocol, clients = ThreeAsks(), 2000
+    algorithm = protocol.algorithm(8.0, clients)  # little noise: a fresh record would show at once
+    from tests.support.builders import population_oracle
+
+    differences = []
+    for seed in range(60):
+        oracle = population_oracle(protocol.synthetic(clients, seed), budget=8.0)
+        tallies = oracle.answer(algorithm.queries)
+        first, second = (float(algorithm.queries[ask].randomizer.estimate(tallies[ask]).value) for ask in (0, 2))
+        differences.append(first - second)
+    randomizer = BinaryRR(split_epsilon(8.0, 4))
+    flip = randomizer.flip / randomizer.total
+    noise = 2 * randomizer.gain**2 * flip * (1 - flip) / clients
+    fresh = noise + 2 * 0.3 * 0.7 / clients
+    # 60 chi-square degrees of freedom stay below 2.1 times their number except with probability 1e-6; a fresh record would give 1 + 3.3 times as much
+    assert float(np.mean(np.square(differences))) < 2.1 * noise < fresh

@@ -1,0 +1,72 @@
+"""The curator's models and losses, as types: checked by mypy, not run.
+
+Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever does.
+"""
+
+from typing import assert_type
+
+from local_dp.curator.base import Mechanism
+from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
+from local_dp.curator.parity.learner import Examples, ParityLearner
+from local_dp.curator.sums import NoisySum
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
+from local_dp.loss import Approximate, Loss, Pure
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.populations.base import Population
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.theorems.curated_from_sq import curated_from_sq
+
+CNI = Nonadaptive[NoisySum, int, str]
+CI = Adaptive[NoisySum, int, str]
+NASQ = Nonadaptive[StatisticalQuery, float, str]
+SQ = Adaptive[StatisticalQuery, float, str]
+
+
+def sq_is_curated(nasq: NASQ, sq: SQ) -> tuple[CNI, CI]:
+    """A non-adaptive SQ algorithm becomes a curator's non-interactive one, an adaptive one an interactive one."""
+    assert_type(curated_from_sq(nasq, 1.0, 100), Nonadaptive[NoisySum, int, str])
+    assert_type(curated_from_sq(sq, 1.0, 100), Adaptive[NoisySum, int, str])
+    return curated_from_sq(nasq, 1.0, 100), curated_from_sq(sq, 1.0, 100)
+
+
+def run_by_the_curator(cni: CNI, ci: CI, records: TrustedOracle[Records], population: TrustedOracle[Population]) -> None:
+    """One interpreter runs both, on records in memory or handed out in chunks."""
+    assert_type(run(cni, records), str)
+    assert_type(run(ci, population), str)
+
+
+def losses_add(pure: Pure, approximate: Approximate, either: Loss) -> None:
+    """Pure and pure is pure; anything with an approximate part is approximate."""
+    assert_type(pure + pure, Pure)
+    assert_type(pure + approximate, Approximate)
+    assert_type(approximate + pure, Approximate)
+    assert_type(approximate + approximate, Approximate)
+
+
+def a_mechanism_shows_its_loss(parity: ParityLearner, somewhat: Mechanism[Labelled, int, Approximate]) -> Mechanism[Labelled, int, Pure]:
+    """Which privacy a mechanism has is read off its type."""
+    assert_type(parity.loss, Pure)
+    assert_type(somewhat.loss, Approximate)
+    assert_type(OccamLearner(ParityClass(2), 1.0).loss + parity.loss, Pure)
+    assert_type(OccamLearner(ParityClass(2), 1.0).choice, ExponentialMechanism[Labelled])
+    assert_type(somewhat.loss + parity.loss, Approximate)
+    return OccamLearner(ParityClass(2), 1.0)
+
+
+def not_claimed(
+    sq: SQ, clients: PopulationOracle, exact: ExactOracle, examples: TrustedOracle[Examples], somewhat: Mechanism[Labelled, int, Approximate]
+) -> tuple[object, ...]:
+    """Clients and expectations do not answer mechanisms, a curator does not answer clients' queries; adaptivity and deltas do not vanish."""
+    by_clients: Oracle[NoisySum, int] = clients  # type: ignore[assignment]
+    by_expectations: Oracle[NoisySum, int] = exact  # type: ignore[assignment]
+    by_a_curator: Oracle[LocalQuery, Tally] = examples  # type: ignore[assignment]
+    on_other_records: Oracle[NoisySum, int] = examples  # type: ignore[assignment]
+    at_once: CNI = curated_from_sq(sq, 1.0, 100)  # type: ignore[assignment]
+    pure: Mechanism[Labelled, int, Pure] = somewhat  # type: ignore[assignment]
+    return by_clients, by_expectations, by_a_curator, on_other_records, at_once, pure
