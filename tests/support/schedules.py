@@ -22,8 +22,8 @@ from server import waves
 from server.collecting import Send
 from server.coordinator import Coordinator
 from server.terms import Terms
-from tests.roles.account import Account
 from tests.support.builders import RUN, SEED, survey_query, yes_records
+from tests.support.plain_account import Account
 from tests.support.puppets import Puppet, reply_of
 
 ROUNDS = 3
