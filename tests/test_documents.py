@@ -37,6 +37,8 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ".venv/bin/pip install -e '.[dev]'": "installs; CI installs the same extra",
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
+    "scripts/mutants": "the mutation run: some minutes",
+    "scripts/mutants --verdicts": "the mutation run, with the experiments: longer still",
     ".venv/bin/python -m pytest -q": "this very suite",
     "python -m pytest -q": "this very suite",
     "python -m pytest -q -m slow": "the long runs",
@@ -112,6 +114,7 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "experiment NAME": "with the README's blocks",
     "report DIR": "with the README's blocks",
     "bench": "two minutes; its parts have tests",
+    "coverage": "two minutes; tests/lab/test_coverage.py repeats the smaller cases",
 }
 
 

@@ -122,12 +122,12 @@ class Map(Experiment):
 
     def points(self, scale: Scale) -> list[Point]:
         quick = scale == "quick"
-        trials = 300 if quick else 4000
+        trials = 300 if quick else 2000
         dimensions: dict[str, tuple[int, ...]] = dict.fromkeys(ONE_ROUND, (4, 8) if quick else (4, 6, 8, 10))
         dimensions |= {"masked-parity": (4, 8, 16) if quick else (4, 8, 12, 16, 20), "masked-parity-one-round": (8, 10) if quick else (4, 8, 10, 12)}
         dimensions |= {"parity-halving": (4, 8) if quick else (4, 6, 8, 10)}
         points: list[Point] = [{"class": name, "d": d, "trials": trials} for name, ds in dimensions.items() for d in ds]
-        points += [{"class": "parity", "d": d, "trials": 600 if quick else 4000} for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))]
+        points += [{"class": "parity", "d": d, "trials": 600 if quick else 2000} for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))]
         points += [{"class": "worst-case", "d": d, "targets": 4 if quick else 10} for d in ((12,) if quick else (12, 14, 16))]
         points += [{"class": "parity-game", "d": d} for d in ((8,) if quick else (8, 10))]
         return [*points, *({"class": "users", "of": name, "d": d, "n": n} for name, (d, n) in USERS.items())]
@@ -180,7 +180,7 @@ class Map(Experiment):
         return Finding(
             checks=[*in_lni.values(), in_li, not_lni, worst, in_ci, not_li, game, *users],
             tables=[_table(by_class)],
-            figures=[Regions("map", f"Where each class lies, at ε = {EPSILON:g}", placed), _curves(series)],
+            figures=[Regions("map", f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = {EPSILON:g}", placed), _curves(series)],
             notes=_NOTES,
         )
 

@@ -124,7 +124,7 @@ def parity_game_check(rows: list[Row]) -> Check:
         few = found["few"]
         most = parity_sq_success(few["d"], few["queries"], few["tolerance"])
         least_alive = (1 << few["d"]) - few["queries"] * parities_told(few["tolerance"])
-        certified = few["success_at_most"] is not None and Fraction(few["success_at_most"]) <= Fraction(1, min(least_alive, games.NAMED))
+        certified = few["success_at_most"] is not None and Fraction(few["success_at_most"]) <= Fraction(1, max(1, min(least_alive, games.NAMED)))
         shown = shown and few["silent"] and few["alive"] >= least_alive > 1 and certified and most < 1
         said.append(f"at d = {few['d']}, {few['queries']} queries of tolerance {few['tolerance']:g} leave {few['alive']} parities, by a checked certificate")
     return Check(

@@ -61,16 +61,16 @@ def test_intervals_cover(bits: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("trials", [1000, 3000, 12_000])
 def test_coverage_of_the_intervals(trials: int) -> None:
-    """Over 2,000 searches on each of six success curves of known n90, flat to steep, the 95 % intervals hold it in 94 to 96 % (2.6 deviations of 12,000 are
-    .5 %), and the mean of n is within 1 % of it for all but the flattest."""
+    """Over 1,000 searches on each of six success curves of known n90, flat to steep, the 95 % intervals hold it in 94 to 96 % (a deviation is .3 %), and the
+    mean of n is within 1 % of it for all but the flattest."""
     curves: list[tuple[Callable[[int], Callable[[int, int], int]], float]] = [
         (lambda seed, bits=bits: all_right(bits, 500.0, seed), n90(500.0, bits))  # type: ignore[misc]
         for bits in (1, 5, 20, 65)
     ]
     curves += [(lambda seed, slope=slope: steep(slope, 12_345, seed), 12_345.0) for slope in (3.0, 10.0)]  # type: ignore[misc]
-    found = [coverage(curve, truth, trials, 2000) for curve, truth in curves]
-    print(trials, [(covered / 2000, round(bias, 4)) for covered, bias in found])
-    assert 0.94 <= sum(covered for covered, _ in found) / 12_000 <= 0.96 + 0.005
+    found = [coverage(curve, truth, trials, 1000) for curve, truth in curves]
+    print(trials, [(covered / 1000, round(bias, 4)) for covered, bias in found])
+    assert 0.94 <= sum(covered for covered, _ in found) / 6000 <= 0.96
     assert max(abs(bias) for _, bias in found[1:]) < 0.01
 
 

@@ -16,9 +16,9 @@ from server.members import Member, Members
 from server.round import Round
 from server.terms import Terms
 from server.waves import Waves
-from tests.roles.puppets import reply_of
-from tests.roles.schedules import World
 from tests.support.builders import RUN, SEED, population_oracle, role, survey_query, yes_records
+from tests.support.puppets import reply_of
+from tests.support.schedules import World
 
 
 def _play(seeds: range) -> None:

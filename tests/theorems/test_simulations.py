@@ -52,11 +52,6 @@ def fixed_trials(epsilon: float, draws: int) -> Nonadaptive[LocalQuery, Tally, i
     return Nonadaptive((LocalQuery(X, BinaryRR(epsilon), Cohort(0, draws)),), lambda tallies: int(tallies[0].counts[0, 1]))
 
 
-def two_questions_law(epsilon: float) -> list[float]:
-    """The exact law of one transcript 00, 01, 10, 11."""
-    return two_replies_law({"epsilon": epsilon, "people": "correlated", "bias": "exact"})
-
-
 def _two_steps(first: float, second: float) -> Adaptive[StatisticalQuery, float, tuple[float, float]]:
     """x, then y."""
 
@@ -207,7 +202,7 @@ def test_dependent_replies_follow_their_law() -> None:
     distances = []
     for same in (True, False):
         counts = run(sq_from_local(two_questions(epsilon, n, same=same), tolerance, 400, 6), ExactOracle(WORLD))
-        distances.append(total_variation([count / n for count in counts], two_questions_law(epsilon)))
+        distances.append(total_variation([count / n for count in counts], two_replies_law({"epsilon": epsilon, "people": "correlated", "bias": "exact"})))
     assert distances[0] <= limit < distances[1]
 
 
@@ -234,7 +229,7 @@ def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
 def test_simulated_and_real_clients_agree() -> None:
     """The law that the simulation is held to is the one that real clients have: 50,000 of them under the population oracle."""
     n, epsilon = 50_000, 1.5
-    law = two_questions_law(epsilon)
+    law = two_replies_law({"epsilon": epsilon, "people": "correlated", "bias": "exact"})
     randomizer = BinaryRR(epsilon)
     noise, records = KeyedNoise(9), WORLD.batch(0, n)
     words = [noise.words(Draw(round), 0, n, 32) for round in (1, 2)]

@@ -23,8 +23,8 @@ from server.collecting import Send
 from server.coordinator import Coordinator
 from server.terms import Terms
 from tests.roles.account import Account
-from tests.roles.puppets import Puppet, reply_of
 from tests.support.builders import RUN, SEED, survey_query, yes_records
+from tests.support.puppets import Puppet, reply_of
 
 ROUNDS = 3
 ASKS = 5
