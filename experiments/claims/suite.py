@@ -83,6 +83,7 @@ class Suite(Experiment):
                 _lost(runs, known),
                 _one_round(controls),
                 *users,
+                _enough(known, fewest),
             ],
             tables=[_errors(runs, known), _where_lost(runs, known), _costs(runs, known, fewest), _breaking(runs, known), _local_only()],
             figures=[_figure(runs, known), _clients_figure(known, fewest), _slack_figure(runs, known)],
@@ -172,6 +173,18 @@ def _lost(runs: Runs, known: dict[str, Task[Any]]) -> Check:
     )
 
 
+def _enough(known: dict[str, Task[Any]], fewest: dict[str, Measurement]) -> Check:
+    """Whether what is measured to be needed lies below what is proven to be enough."""
+    ratios = {name: known[name].learner.clients(EPSILON, BETA) / found["high"] for name, found in fewest.items() if "failed" not in found}
+    failed = [f"{name} ({found['failed']})" for name, found in fewest.items() if "failed" in found]
+    said = ", ".join(f"{name} {ratio:,.0f}" for name, ratio in ratios.items())
+    return Check(
+        "On its hard task each learner measured needs fewer local clients than the sufficient bound",
+        bool(ratios) and not failed and min(ratios.values()) >= 1,
+        f"no number found for: {', '.join(failed)}" if failed else f"bound over the upper end of the measured interval: {said or 'nothing measured'}",
+    )
+
+
 def _one_round(controls: dict[tuple[str, str], float]) -> Check:
     two, one = ((controls[name, "exact"], controls[name, "worst case"]) for name in CONTROLS)
     return Check(
@@ -207,7 +220,7 @@ def _costs(runs: Runs, known: dict[str, Task[Any]], fewest: dict[str, Measuremen
         learner, exact = task.learner, runs[name, "exact", 1.0][0]
         asked = (f"{exact['queries']} of {learner.queries}", f"{exact['rounds']} of {learner.rounds}", f"{learner.tolerance:.2g}")
         found = fewest.get(name)
-        measured = f"{found['n']:,} [{found['low']:,}, {found['high']:,}]" if found else "not measured"
+        measured = f"{found['n']:,} [{found['low']:,}, {found['high']:,}]" if found and "failed" not in found else "none found" if found else "not measured"
         bounds = (records_needed(oracle, learner) for oracle in ("local clients", "curator", "sample"))
         rows.append((name, learner.model(), *asked, measured, *(f"{n:,}" for n in bounds)))
     columns = (
@@ -267,13 +280,13 @@ def _clients_figure(known: dict[str, Task[Any]], fewest: dict[str, Measurement])
     def bound(label: str, oracle: str) -> Curve:
         return Curve(label, list(range(len(known))), [records_needed(oracle, task.learner) for task in known.values()], style="bars")
 
-    measured = [place for place, name in enumerate(known) if name in fewest]
-    n, low, high = ([float(found[key]) for name, found in fewest.items() if name in known] for key in ("n", "low", "high"))
+    found = {place: fewest[name] for place, name in enumerate(known) if "n" in fewest.get(name, {})}
+    n, low, high = ([float(one[key]) for one in found.values()] for key in ("n", "low", "high"))
     curves = [
         bound("one sample, sufficient bound", "sample"),
         bound("curator, sufficient bound", "curator"),
         bound("local clients, sufficient bound", "local clients"),
-        Curve("local clients, measured minimum", measured, n, style="bars", low=low, high=high),
+        Curve("local clients, measured minimum", list(found), n, style="bars", low=low, high=high),
     ]
     title = f"What privacy costs: individuals for the same promise at epsilon = {EPSILON:g}"
     return Figure("suite-clients", title, "learner", "individuals", curves, log_y=True, x_ticks=tuple(known))

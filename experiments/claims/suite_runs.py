@@ -134,7 +134,7 @@ def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Populati
 
 
 def fewest_clients(name: str, trials: int, seed: int) -> dict[str, Any]:
-    """The least number of local clients with which the learner succeeds with probability 1 - BETA on its hard task, measured, with its 95 % interval."""
+    """The least number of local clients for success 1 - BETA on the hard task, measured, with its 95 % interval; {"failed": why} if no number will do."""
     protocol = find_protocol(f"learn-{name}")()
     assert isinstance(protocol, Learned)
     generator = np.random.default_rng([seed, *name.encode()])
@@ -144,7 +144,11 @@ def fewest_clients(name: str, trials: int, seed: int) -> dict[str, Any]:
         return sum(learned_within_alpha(protocol, run(algorithm, AggregateOracle(population, generator, EPSILON)), population) for _ in range(runs))
 
     least = protocol.task.learner.queries
-    found = minimal_clients(successes, max(least, protocol.task.learner.clients(EPSILON, BETA) // 8), target=1 - BETA, trials=trials, least=least)
+    guess = max(least, protocol.task.learner.clients(EPSILON, BETA) // 8)
+    try:
+        found = minimal_clients(successes, guess, target=1 - BETA, trials=trials, least=least)
+    except InputError as error:  # a wrong learner may not succeed with any number
+        return {"failed": str(error)}
     return {"n": found.n, "low": found.low, "high": found.high, "trials": found.trials}
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from experiments.claims import masked_parity_curator
-from experiments.claims.masked_parity import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, literal_recovery, parting
+from experiments.claims.masked_parity import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
+from experiments.claims.masked_parity_literal import literal_recovery
 from experiments.lab.claim import Check, Figure, Finding, Measurement, Point
 from experiments.lab.cross_check import DEPARTURE
 from experiments.lab.intervals import wilson

@@ -101,7 +101,14 @@ def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: p
 def test_clients_that_differ_from_their_law_lose_the_suite(wrong: dict[str, Any]) -> None:
     """Runs client by client that succeed less often, are refused, ask fewer clients or cost more than the law's are not shown."""
     measured = [(point, {**found, **wrong} if point["part"] == "users" else found) for point, found in suite_as_promised()]
-    assert shown(SUITE, measured) == [True] * 6 + [False] * 2
+    assert shown(SUITE, measured) == [True] * 6 + [False] * 2 + [True]
+
+
+@pytest.mark.parametrize("wrong", [{"failed": "success stays at 0"}, {"n": 10**12, "low": 10**12, "high": 10**12, "trials": 1}], ids=["none", "too many"])
+def test_a_minimum_beyond_the_bound_loses_the_suite(wrong: dict[str, Any]) -> None:
+    """A learner that no number of clients helps, or that needs more than the sufficient bound, is not shown, and the tables and figures stand."""
+    measured = [(point, wrong if point["part"] == "fewest" and point["task"] == "stumps" else found) for point, found in suite_as_promised()]
+    assert shown(SUITE, measured) == [True] * 8 + [False]
 
 
 def test_too_many_queries_lose_the_suite() -> None:
