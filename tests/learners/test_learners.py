@@ -139,10 +139,12 @@ def test_models_follow_from_types() -> None:
 
 
 def test_client_counts_of_the_formulas() -> None:
-    """Client counts are those of t 2 C^2 ln(2t/beta) / tau^2 for the textbook sizes: 4.5e7 and 5.0e6 for conjunctions, 5.0e4 for stumps."""
+    """Client counts are those of t 2 C^2 ln(2t/beta) / tau^2 for the textbook sizes: conjunctions, stumps, naive Bayes and decision lists."""
     assert Conjunctions(d=10).clients(1.0, 0.1) == pytest.approx(4.5e7, rel=0.01)
     assert Conjunctions(d=10, monotone=True).clients(1.0, 0.1) == pytest.approx(5.0e6, rel=0.01)
     assert Stumps(d=10).clients(1.0, 0.1) == pytest.approx(5.0e4, rel=0.01)
+    assert NaiveBayes(d=6).clients(1.0, 0.1) == pytest.approx(13 * 2 * 2.164**2 * math.log(260) / (0.1 / 25) ** 2, rel=0.01)
+    assert DecisionLists(d=4).clients(1.0, 0.1) == pytest.approx(50 * 2 * 2.164**2 * math.log(1000) / 0.02**2, rel=0.01)
 
 
 def test_low_degree_on_average() -> None:
