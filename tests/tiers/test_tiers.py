@@ -10,7 +10,7 @@ from experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.protocols.registry import PROTOCOLS
 from server.terms import Terms
 from tests.support.brokers import embedded, mosquitto, needs_mosquitto
-from tests.support.builders import SEED, SMALL, small
+from tests.support.builders import SEED, small
 from tests.support.tiers import run_tier, told
 
 ALL = Terms(quorum=1.0)
@@ -26,7 +26,7 @@ def broker() -> Iterator[str]:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_tiers_agree_bit_for_bit(name: str, broker: str) -> None:
     """Every protocol gives identical reports and results from client processes, from one or three hosts, and from the population tier."""
-    protocol, clients = small(name), 20 if name in SMALL else 40
+    protocol, clients = small(name), 20
     population = run_tier(protocol, clients, "population")
     expected = told(protocol, population)
     assert None not in expected[1]
