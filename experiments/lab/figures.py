@@ -301,7 +301,7 @@ def _draw_regions(canvas: "Canvas", figure: Regions) -> None:
             y = top - header - row * (place + 0.5)
             axes.plot([left + 0.12], [y], marker="o", markersize=6, color=colour, zorder=9)
             axes.text(left + 0.5, y, lines(name, 90), fontsize=10.5, va="center", zorder=9)
-            axes.text(6.6, y, lines(evidence, 90), fontsize=9, color=MUTED, va="center", zorder=9)
+            axes.text(7.4, y, lines(evidence, 90), fontsize=9, color=MUTED, va="center", zorder=9)
     axes.set_xlim(-0.1, 20.1)
     axes.set_ylim(-0.1, top + 0.1)
     axes.set_title(lines(figure.title, 88))

@@ -327,3 +327,20 @@ def test_the_registry_builds_by_name_and_refuses_the_rest() -> None:
             RANDOMIZERS.build(name, params)  # type: ignore[arg-type]
         assert refused.value.code == code
         assert "\n" not in str(refused.value)
+
+
+def test_what_nobody_says_is_subtracted() -> None:
+    """When half of the clients hold nothing and send a public coin, subtracting it gives exactly the variance that is claimed: C^2 - 1/4 - m^2 a report."""
+    randomizer, nothing = SignedHadamard(1.0, k=4), 0.5
+    law = nothing * conformance.law_of(randomizer, 0) + (1 - nothing) / 4 * sum(conformance.law_of(randomizer, symbol) for symbol in (1, 2, 3, -4))
+    singles = np.zeros((*law.shape, 4))
+    for place in np.ndindex(law.shape):
+        counts = np.zeros(law.shape, dtype=np.int64)
+        counts[place] = 1
+        singles[place] = randomizer.estimate(Tally(counts), nothing).value
+    mean = np.einsum("cw,cwp->p", law, singles)
+    exact = np.einsum("cw,cwp->p", law, (singles - mean) ** 2)
+    claimed = randomizer.estimate(Tally(np.rint(law * 2.0**52).astype(np.int64)), nothing).standard_error ** 2 * 2.0**52
+    np.testing.assert_allclose(mean, np.array([1, 1, 1, -1]) / 8, atol=1e-9)
+    np.testing.assert_allclose(exact, claimed, rtol=1e-6)
+    np.testing.assert_allclose(exact, randomizer.gain**2 - nothing**2 - 1 / 64, rtol=1e-6)
