@@ -91,8 +91,6 @@ def _child(index: int, launcher: str) -> None:
 
 def _rehearse() -> None:
     """Plays a client's whole life on a made-up record, so that all it needs is imported and cached before the first fork and shared by every child."""
-    QUERIES.load_all()
-    RANDOMIZERS.load_all()
     encodings.idna.ToASCII("localhost")  # looking up a host name imports this
     columns = pack_columns(Records({"yes": np.zeros(1, dtype=np.uint8)}))
     config = MemberConfig(run="rehearsal", member="nobody", group="g0", broker="mqtt://127.0.0.1:1", start=0, columns=columns, seed=0, budget=1.0, allowed=None)
@@ -119,6 +117,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is left as a zombie
     raise_descriptor_limit()
+    QUERIES.load_all()  # here and not in the rehearsal, which every child repeats: what it touches is copied
+    RANDOMIZERS.load_all()
     _rehearse()
     gc.collect()
     gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others
