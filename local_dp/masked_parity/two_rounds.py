@@ -7,7 +7,6 @@ from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_s
 from local_dp.interaction import Adaptive, Play
 from local_dp.masked_parity.base import MaskedParityProtocol, vector_of
 from local_dp.masked_parity.concept import NULL_SHARE, Concept
-from local_dp.masked_parity.population import MaskedParityPopulation
 from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA
@@ -42,6 +41,3 @@ class MaskedParityLearner(MaskedParityProtocol):
             return Concept(self.d, r, int(mask.estimate(tally, NULL_SHARE).value[0] < 0))
 
         return Adaptive(play)
-
-
-__all__ = ["NULL_SHARE", "Concept", "MaskedParityLearner", "MaskedParityPopulation", "MaskedParityProtocol", "vector_of"]

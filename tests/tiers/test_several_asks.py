@@ -1,6 +1,6 @@
 """Several asks to one client, fixed beforehand (KLNRS Definition 4.4): non-interactive, and the same bits in every per-client tier."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,9 +12,11 @@ from experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.errors import RefusedError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import split_epsilon
+from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import bernoulli
+from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol, Result, describe_estimate
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -22,7 +24,7 @@ from local_dp.randomizers.hadamard import Hadamard
 from local_dp.tallies import Estimate, Tally
 from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
-from tests.support.builders import SEED
+from tests.support.builders import SEED, population_oracle
 
 
 @dataclass(frozen=True)
@@ -82,20 +84,31 @@ def test_the_broker_makes_no_difference(tmp_path: Path) -> None:
 
 
 def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
-    """A client asked twice would get a fresh record there: the difference of its two answers would vary far too much."""
-    protocol = ThreeAsks()
-    settings = Settings(protocol, protocol.synthetic(60, SEED), 1.0, Randomness(SEED, False), tier="aggregate")
+    """A synthetic client asked twice would get a fresh record there, in one round as in two; memoised answers have no law; the rows of a table stay theirs."""
+    question = LocalQuery(Question("yes == 1"), BinaryRR(0.1), Cohort(0, 60))
+    overlapping = LocalQuery(Question("yes == 1"), BinaryRR(0.1), Cohort(59, 70))
+    population = bernoulli("yes", 0.3, 70, SEED)
+    for rounds in ([(question, overlapping)], [(question,), (overlapping,)]):
+        oracle = AggregateOracle(population, np.random.default_rng(1), 1.0)
+        for queries in rounds[:-1]:
+            oracle.answer(queries)
+        spent = oracle.ledger.max_spent
+        with pytest.raises(RefusedError) as refused:
+            oracle.answer(rounds[-1])
+        assert refused.value.code == "asked-twice"
+        assert oracle.ledger.max_spent == spent
     with pytest.raises(RefusedError) as refused:
-        execute(settings, lambda progress: None)
-    assert refused.value.code in ("asked-twice", "no-law")
+        AggregateOracle(population, np.random.default_rng(1), 1.0).answer((replace(question, once="again"),))
+    assert refused.value.code == "no-law"
+    rows = AggregateOracle(Rows(population.batch(0, 70)), np.random.default_rng(1), 1.0)
+    assert [tally.n for tally in rows.answer((question, overlapping))] == [60, 11]
+    assert rows.interaction == "non-interactive"
 
 
 def test_two_asks_of_one_client_see_one_record() -> None:
     """The difference of the two estimates of one share has the variance of the noise alone: the record is the same, only the flips differ."""
     protocol, clients = ThreeAsks(), 2000
     algorithm = protocol.algorithm(8.0, clients)  # little noise: a fresh record would show at once
-    from tests.support.builders import population_oracle
-
     differences = []
     for seed in range(60):
         oracle = population_oracle(protocol.synthetic(clients, seed), budget=8.0)

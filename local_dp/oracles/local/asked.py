@@ -53,7 +53,7 @@ class LocalQuery:
             raise InputError(
                 f"query {self.query.name!r} has values in {self.query.domain}, but randomizer {self.randomizer.name!r} takes {self.randomizer.domain}"
             )
-        if not re.match(ONCE, self.once):
+        if not re.fullmatch(ONCE, self.once):
             raise InputError(f"the label of a memoised answer is {self.once!r}; give at most 64 letters, digits, '.', '_' or '-'")
 
     def restricted(self, start: int, stop: int) -> "LocalQuery":
