@@ -53,6 +53,13 @@ def levels(steps: int) -> Domain:
     return Domain("levels", 0, steps)
 
 
+def grouped_levels(steps: int, groups: int) -> Domain:
+    """A number in [0, 1] as by `levels` in one of several groups, or none: value g (steps + 1) + v is v/steps in group g, and the last value is none."""
+    if type(groups) is not int or groups < 1:
+        raise InputError(f"there are {groups!r} groups; give a whole number of 1 or more")
+    return Domain("grouped levels", 0, groups * levels(steps).size)
+
+
 def _check_symbols(k: int, least: int) -> None:
     if type(k) is not int or not least <= k <= MAX_SYMBOLS:
         raise InputError(f"k is {k!r}; give a whole number of symbols from {least} to {MAX_SYMBOLS}")

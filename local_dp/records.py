@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from local_dp.arrays import Column, Floats, Ints, Words
+from local_dp.arrays import Bools, Column, Floats, Ints, Words
 from local_dp.errors import InputError
 
 
 class Records:
-    """Columnar records. Columns are numbers (any numpy integer or float type), truth values or text (numpy `U`); nothing else travels."""
+    """Columnar records. Columns are numbers (any numpy integer or float type), truth values or text (numpy `U`); nothing else travels.
+
+    A missing value is NaN in a column of numbers and the empty text in a column of text; whole numbers and truth values are never missing.
+    """
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         if not columns:
@@ -53,6 +56,13 @@ class Records:
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
         return Records({name: values[rows] for name, values in self.columns.items()})
+
+
+def absent(values: Column) -> Bools:
+    """Which values of a column are missing, shape (n,)."""
+    if values.dtype.kind == "U":
+        return np.asarray(values == "", dtype=np.bool_)
+    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
 
 
 def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:

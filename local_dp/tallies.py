@@ -89,3 +89,62 @@ def score_interval(value: Floats | float, ends: Ends, n: int, z: float = Z95) ->
     away, shrink = value - centre, 1 + z**2 / n
     half = z * np.sqrt(np.maximum((shrink * reach**2 - away**2) / n, 0.0))
     return np.asarray(centre + (away - half) / shrink), np.asarray(centre + (away + half) / shrink)
+
+
+@dataclass(frozen=True)
+class Ratio(Estimate):
+    """The quotient of two shares of one law, known from the same reports, with Fieller's interval inside [`least`, `most`].
+
+    `moments` are the numerator a, the denominator b, and their variances and covariance (a, b, aa, ab, bb), each of the quotient's shape. The interval holds
+    every t for which a - t b is within z of its standard errors of 0: exact where the reports are normal, and the whole range where b might be 0; then the
+    value is NaN, for there is nothing to divide by. Source: Fieller 1954.
+    """
+
+    moments: tuple[Floats, ...] = ()
+    least: float = -np.inf
+    most: float = np.inf
+
+    @classmethod
+    def of(cls, moments: tuple[Floats, ...], n: int, least: float, most: float) -> Self:
+        """The quotient with its standard error by linear approximation."""
+        a, b, aa, ab, bb = np.broadcast_arrays(*moments)
+        with np.errstate(all="ignore"):
+            value = np.where(b > 0, a / b, np.nan)
+            error = np.sqrt(np.maximum(aa - 2 * value * ab + value**2 * bb, 0.0)) / b
+        return cls(value, np.where(b > 0, error, np.nan), n, None, (a, b, aa, ab, bb), least, most)
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        """Fieller's interval, cut to the range."""
+        a, b, aa, ab, bb = self.moments
+        square, half, rest = b**2 - z**2 * bb, a * b - z**2 * ab, a**2 - z**2 * aa
+        known = (square > 0) & (b > 0)
+        with np.errstate(all="ignore"):
+            reach = np.sqrt(np.maximum(half**2 - square * rest, 0.0))
+            low, high = (half - reach) / square, (half + reach) / square
+        return np.where(known, np.clip(low, self.least, self.most), self.least), np.where(known, np.clip(high, self.least, self.most), self.most)
+
+    def at(self, place: int) -> "Ratio":
+        """One coordinate of a vector."""
+        return Ratio(self.value[place], self.standard_error[place], self.n, None, tuple(part[place] for part in self.moments), self.least, self.most)
+
+    def on_scale(self, low: float, high: float) -> "Ratio":
+        """The same quotient after 0 is moved to `low` and 1 to `high`."""
+        a, b, aa, ab, bb = self.moments
+        width = high - low
+        moved = (low * b + width * a, b, low**2 * bb + 2 * low * width * ab + width**2 * aa, low * bb + width * ab, bb)
+        return Ratio.of(moved, self.n, low + width * self.least, low + width * self.most)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Unbiased estimates of several linear functions of one law from the same n reports: values (m,), and their covariance (m, m)."""
+
+    value: Floats
+    covariance: Floats
+    n: int
+
+    def ratio(self, parts: slice | list[int], wholes: slice | list[int] | int, least: float = 0.0, most: float = 1.0) -> Ratio:
+        """Each of the functions at `parts` as a share of the one at `wholes`."""
+        part, whole = np.arange(len(self.value))[parts], np.broadcast_to(np.arange(len(self.value))[wholes], np.arange(len(self.value))[parts].shape)
+        spread = np.diagonal(self.covariance)
+        return Ratio.of((self.value[part], self.value[whole], spread[part], self.covariance[part, whole], spread[whole]), self.n, least, most)

@@ -5,7 +5,8 @@
     negation   = "not" negation | "(" question ")" | comparison
     comparison = column ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) ( number | "text" | column )
 
-A comparison with a missing number is false. Column names with spaces are written in backquotes.
+A comparison with a missing value has no answer, and three-valued logic (Kleene) carries that on: `not` keeps it, `and` with a no is no, `or` with a yes is
+yes. Column names with spaces are written in backquotes.
 """
 
 import operator
@@ -18,7 +19,7 @@ import numpy as np
 
 from local_dp.arrays import Bools
 from local_dp.errors import InputError
-from local_dp.records import Records
+from local_dp.records import Records, absent
 
 MAX_LENGTH = 2000
 MAX_DEPTH = 50
@@ -84,20 +85,42 @@ def columns_of(expression: Expression) -> set[str]:
             return columns_of(left) | columns_of(right)
 
 
+@dataclass(frozen=True)
+class Answers:
+    """Who answers yes and who answers no, shape (n,) each; who does neither lacks a value that the question turns on."""
+
+    yes: Bools
+    no: Bools
+
+    @property
+    def unknown(self) -> Bools:
+        """Who has no answer."""
+        unknown: Bools = ~(self.yes | self.no)
+        return unknown
+
+
 def evaluate(expression: Expression, records: Records) -> Bools:
-    """The answer of each record, shape (n,)."""
+    """Who answers yes, shape (n,)."""
+    return answers_of(expression, records).yes
+
+
+def answers_of(expression: Expression, records: Records) -> Answers:
+    """The answer of each record, by Kleene's three-valued logic."""
     match expression:
         case Comparison(left, comparator, right):
             return _compare(records, left.column, comparator, right)
         case Not(part):
-            return ~evaluate(part, records)
+            answers = answers_of(part, records)
+            return Answers(answers.no, answers.yes)
         case Both(first, second):
-            return evaluate(first, records) & evaluate(second, records)
+            one, other = answers_of(first, records), answers_of(second, records)
+            return Answers(one.yes & other.yes, one.no | other.no)
         case Either(first, second):
-            return evaluate(first, records) | evaluate(second, records)
+            one, other = answers_of(first, records), answers_of(second, records)
+            return Answers(one.yes | other.yes, one.no & other.no)
 
 
-def _compare(records: Records, column: str, comparator: str, right: Name | float | str) -> Bools:
+def _compare(records: Records, column: str, comparator: str, right: Name | float | str) -> Answers:
     values = records[column]
     other = records[right.column] if isinstance(right, Name) else right
     is_text = isinstance(other, str) or (isinstance(other, np.ndarray) and other.dtype.kind == "U")
@@ -106,11 +129,11 @@ def _compare(records: Records, column: str, comparator: str, right: Name | float
         shown = right.column if isinstance(right, Name) else right
         raise InputError(f"column {column!r} is {kinds[0]} and {shown!r} is {kinds[1]}; compare like with like")
     with np.errstate(over="ignore"):  # a number too large for a float32 column is infinite to it, which compares right
-        answers = _COMPARE[comparator](values, other)
-    for side in (values, other):  # NaN != x is true in floating point, but a missing number answers no question
-        if isinstance(side, np.ndarray) and side.dtype.kind == "f":
-            answers = answers & ~np.isnan(side)
-    return np.asarray(answers, dtype=np.bool_)
+        answers = np.asarray(_COMPARE[comparator](values, other), dtype=np.bool_)
+    present = ~absent(values)
+    if isinstance(right, Name):
+        present &= ~absent(records[right.column])
+    return Answers(answers & present, ~answers & present)
 
 
 def _number(token: str) -> float:

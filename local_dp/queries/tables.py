@@ -12,20 +12,30 @@ from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS
-from local_dp.queries.questions import Expression, evaluate, parse
-from local_dp.records import Records
+from local_dp.queries.questions import Answers, Expression, answers_of, parse
+from local_dp.records import Records, absent
+
+SPARE = ("other", "missing")
+
+
+def check_spare(spare: tuple[str, ...], known: tuple[str, ...] = SPARE) -> None:
+    """Raises InputError unless these are extra symbols that there are, in their order."""
+    if spare != tuple(name for name in known if name in spare):
+        raise InputError(f"the extra symbols are {spare!r}; give some of {known!r}, in this order")
 
 
 @dataclass(frozen=True)
 class Question(Query):
-    """1 where the record answers yes to a question of the question language, else 0."""
+    """1 where the record answers yes to a question of the question language, else 0; with `spare` ("missing",), 2 where a missing value leaves it open."""
 
     name: ClassVar[str] = "question"
     text: str
+    spare: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise InputError(f"a question is text, not {self.text!r}")
+        check_spare(self.spare, ("missing",))
         self.expression  # noqa: B018  # parsed now, so that a wrong question fails where it is written
 
     @cached_property
@@ -34,43 +44,69 @@ class Question(Query):
 
     @property
     def domain(self) -> Domain:
-        return symbols(2)
+        return symbols(2 + len(self.spare))
+
+    def answers(self, records: Records) -> Answers:
+        """Who says yes, no, neither."""
+        return answers_of(self.expression, records)
 
     def __call__(self, records: Records) -> Ints:
-        return evaluate(self.expression, records).view(np.uint8)
+        answers = self.answers(records)
+        yes = answers.yes.view(np.uint8)
+        return yes + 2 * answers.unknown.view(np.uint8) if self.spare else yes
 
 
 @dataclass(frozen=True)
 class Category(Query):
-    """The position of a column's value in a public list of labels; a value that is not in the list counts as the first label."""
+    """The position of a column's value in a public list of labels.
+
+    `spare` names extra symbols after the labels: "other" for a value that is not listed, "missing" for none. Without its symbol such a value counts as the
+    first label: whoever asks so has made sure that there is none (`protocols.policies`).
+    """
 
     name: ClassVar[str] = "category"
     column: str
     labels: tuple[str, ...]
+    spare: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_spare(self.spare)
         if len(set(self.labels)) != len(self.labels):
             raise InputError(f"the labels of {self.column!r} are not distinct")
-        if not 2 <= len(self.labels) <= MAX_SYMBOLS:
-            raise InputError(f"column {self.column!r} has k = {len(self.labels)} labels; from 2 to {MAX_SYMBOLS} can be counted")
+        if not 2 <= self._size <= MAX_SYMBOLS or not self.labels:
+            raise InputError(f"column {self.column!r} has k = {self._size} labels; from 2 to {MAX_SYMBOLS} can be counted")
+
+    @property
+    def _size(self) -> int:
+        return len(self.labels) + len(self.spare)
 
     @property
     def domain(self) -> Domain:
-        return symbols(len(self.labels))
+        return symbols(self._size)
 
     @cached_property
     def _sorted(self) -> tuple[Ints, np.ndarray]:
         order = np.argsort(np.array(self.labels))
         return order.astype(np.int64), np.array(self.labels)[order]
 
-    def __call__(self, records: Records) -> Ints:
+    def symbol(self, spare: str) -> int:
+        """The extra symbol of this name; 0 where there is none."""
+        return len(self.labels) + self.spare.index(spare) if spare in self.spare else 0
+
+    def places(self, records: Records) -> Ints:
+        """The position of each value in the list, -1 where it is not listed."""
         column = records[self.column]
         if column.dtype.kind in "iub" and self.labels == tuple(map(str, range(len(self.labels)))):
-            return np.where((column >= 0) & (column < len(self.labels)), column, 0).astype(np.int64)
+            return np.where((column >= 0) & (column < len(self.labels)), column, -1).astype(np.int64)
         values = labels_of(records, self.column)
         order, ordered = self._sorted
         nearest = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-        return np.where(ordered[nearest] == values, order[nearest], 0)
+        return np.where(ordered[nearest] == values, order[nearest], -1)
+
+    def __call__(self, records: Records) -> Ints:
+        places = self.places(records)
+        unlisted = np.where(absent(records[self.column]), self.symbol("missing"), self.symbol("other"))
+        return np.where(places < 0, unlisted, places)
 
 
 def labels_of(records: Records, column: str) -> np.ndarray:
@@ -85,7 +121,10 @@ def labels_of(records: Records, column: str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Bounded(Query):
-    """A numeric column clipped to the public bounds [low, high] and rounded to a lattice of 2^16 steps; a missing number counts as the midpoint."""
+    """A numeric column clipped to the public bounds [low, high] and rounded to a lattice of 2^16 steps.
+
+    A missing number would count as the midpoint: whoever asks so has made sure that there is none, and `Grouped` has a place for them.
+    """
 
     name: ClassVar[str] = "bounded"
     column: str
@@ -100,10 +139,13 @@ class Bounded(Query):
     def domain(self) -> Domain:
         return levels(STEPS)
 
-    def __call__(self, records: Records) -> Ints:
+    def share(self, records: Records) -> Floats:
+        """Where in the range each number lies, from 0 to 1, shape (n,)."""
         share = (records.numbers(self.column) - self.low) / (self.high - self.low)
-        share = np.clip(np.nan_to_num(share, nan=0.5, posinf=1.0, neginf=0.0), 0.0, 1.0)
-        return np.rint(share * STEPS).astype(np.int64)
+        return np.clip(np.nan_to_num(share, nan=0.5, posinf=1.0, neginf=0.0), 0.0, 1.0)
+
+    def __call__(self, records: Records) -> Ints:
+        return np.rint(self.share(records) * STEPS).astype(np.int64)
 
     def in_units(self, share: Floats) -> Floats:
         """A mean of shares of the range, in the column's own units."""

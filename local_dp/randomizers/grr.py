@@ -5,12 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
+from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies import FrequencyOracle, direct_joint
 from local_dp.randomizers.one_bit import loses_little
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Joint, Tally
 
 
 def _other_weight(nano: int, k: int, bits: int) -> int:
@@ -19,7 +20,7 @@ def _other_weight(nano: int, k: int, bits: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRR(FiniteChannel):
+class GRR(FrequencyOracle):
     """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
 
     Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol.
@@ -61,6 +62,10 @@ class GRR(FiniteChannel):
     def alphabet(self) -> int:
         return self.k
 
+    @property
+    def shares(self) -> int:
+        return self.k
+
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one for the truth."""
         word = words.dtype.type
@@ -81,3 +86,6 @@ class GRR(FiniteChannel):
         n, total = tally.answered, self.total
         p, q = self.truth / total, self.other / total
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (tally.counts[0] / n - q) / (p - q), n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        return direct_joint(tally, weights, self.truth / self.total, self.other / self.total)

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, signed_symbols, symbols
+from local_dp.randomizers.frequencies import FrequencyOracle, hadamard_joint
 from local_dp.randomizers.one_bit import OneBit
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate, Joint, Tally
 
 
 def _rows(k: int) -> int:
@@ -19,7 +20,7 @@ def _rows(k: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hadamard(OneBit):
+class Hadamard(OneBit, FrequencyOracle):
     """Reports one randomized entry H[l, v] of the client's symbol v in the public row l.
 
     Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2).
@@ -50,6 +51,13 @@ class Hadamard(OneBit):
         n = tally.answered
         signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
         return Estimate.between((-self.gain, self.gain), self.gain * walsh_hadamard(signs)[: self.k] / n, n)
+
+    @property
+    def shares(self) -> int:
+        return self.k
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        return hadamard_joint(tally, weights, self.gain)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,8 @@ RANDOMIZERS = Registry(
         "hadamard": "local_dp.randomizers.hadamard:Hadamard",
         "signed-hadamard": "local_dp.randomizers.hadamard:SignedHadamard",
         "one-bit-mean": "local_dp.randomizers.one_bit_mean:OneBitMean",
+        "rounded-grr": "local_dp.randomizers.rounded:RoundedGRR",
+        "rounded-hadamard": "local_dp.randomizers.rounded:RoundedHadamard",
         "discrete-laplace": "local_dp.randomizers.discrete_laplace:DiscreteLaplace",
         "prefix-signs": "local_dp.randomizers.prefix_signs:PrefixSigns",
         "characters": "local_dp.randomizers.characters:Characters",

@@ -25,9 +25,17 @@ def values_of(domain: Domain) -> Counts:
 
 
 def truth(domain: Domain, value: int, parameters: int) -> Floats:
-    """What the estimate from clients that all hold `value` should be: a share of ones, the symbols' shares, signed means, or the number in [0, 1]."""
+    """What the estimate from clients that all hold `value` should be: a share of ones, the symbols' shares, signed means, the
+    shares of both ends of each group, or the number in [0, 1]."""
     if domain.kind == "levels":
         return np.array([value / domain.high])
+    if domain.kind == "grouped levels":
+        groups = parameters // 2
+        steps = domain.high // groups - 1
+        group, level = divmod(value, steps + 1)
+        ends = np.zeros(parameters)
+        ends[2 * group : 2 * group + 2] = (1 - level / steps, level / steps) if group < groups else (1.0,)
+        return ends
     if domain.kind == "signed symbols":
         return np.array([np.sign(value) * (abs(value) == symbol) for symbol in range(1, domain.high + 1)], dtype=np.float64)
     if parameters == 1:

@@ -10,6 +10,7 @@ from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.randomizers.prefix_signs import PrefixSigns
+from local_dp.randomizers.rounded import RoundedGRR, RoundedHadamard
 
 SIZES = (2, 3, 8, 64)
 
@@ -22,8 +23,11 @@ def built_in(epsilon: float) -> list[FiniteChannel]:
         lambda k: SignedHadamard(epsilon, k=k),
         lambda k: DiscreteLaplace(epsilon, steps=k - 1),
         lambda k: OneBitMean(epsilon, steps=k - 1),
+        lambda k: RoundedGRR(epsilon, steps=k - 1),
+        lambda k: RoundedHadamard(epsilon, steps=k - 1),
     ]
-    return [BinaryRR(epsilon), SignedHadamard(epsilon, k=1), OneBitMean(epsilon), *(make(k) for make in sized for k in SIZES)]
+    grouped = [kind(epsilon, steps=3, groups=groups) for kind in (RoundedGRR, RoundedHadamard) for groups in (2, 3, 8)]
+    return [BinaryRR(epsilon), SignedHadamard(epsilon, k=1), OneBitMean(epsilon), *grouped, *(make(k) for make in sized for k in SIZES)]
 
 
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:

@@ -1,0 +1,159 @@
+"""Queries that place a record in a cell: an interval of a number, a combination of categories, a number within its group."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints
+from local_dp.checks import check_whole
+from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, symbols
+from local_dp.errors import InputError
+from local_dp.queries.base import Query
+from local_dp.queries.numbers import STEPS
+from local_dp.queries.tables import Bounded, Category, Question, check_spare
+from local_dp.records import Records, absent
+
+SEPARATOR = "\x1f"  # between the labels of one part: no label may hold it
+
+
+@dataclass(frozen=True)
+class Binned(Query):
+    """The interval of a number: 0 below `low`, 1..bins for equal intervals of the public [low, high], bins + 1 above `high`.
+
+    Intervals hold their lower end, the last one both. A missing number is one symbol more with `spare` ("missing",), else it counts as below.
+    """
+
+    name: ClassVar[str] = "binned"
+    column: str
+    low: float
+    high: float
+    bins: int
+    spare: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_spare(self.spare, ("missing",))
+        check_whole("bins", self.bins, 1, MAX_SYMBOLS - 3)
+        if not (math.isfinite(self.low) and math.isfinite(self.high - self.low) and self.low < self.high):
+            raise InputError(f"the bounds are [{self.low}, {self.high}]; give finite numbers with low < high")
+        if np.any(np.diff(self.edges) <= 0):
+            raise InputError(f"{self.bins} intervals of [{self.low}, {self.high}] are narrower than numbers are apart; give fewer bins or wider bounds")
+
+    @cached_property
+    def edges(self) -> Floats:
+        """The ends of the intervals, shape (bins + 1,)."""
+        share = np.arange(self.bins + 1) / self.bins
+        edges: Floats = self.low * (1 - share) + self.high * share
+        edges[0], edges[-1] = self.low, self.high
+        return edges
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.bins + 2 + len(self.spare))
+
+    def __call__(self, records: Records) -> Ints:
+        numbers = records.numbers(self.column)
+        place = np.searchsorted(self.edges, numbers, side="right") - (numbers == self.edges[-1])
+        return np.where(np.isnan(numbers), self.bins + 2 if self.spare else 0, place).astype(np.int64)
+
+
+def _part(text: str, labels: tuple[str, ...], spare: tuple[str, ...]) -> Category | Question:
+    """A yes/no question where there are no labels, else a column."""
+    return Category(text, labels, spare) if labels else Question(text, ("missing",) if "missing" in spare else ())
+
+
+@dataclass(frozen=True)
+class Crossed(Query):
+    """The combination of several categories, the last one running fastest: columns with public labels, or yes/no questions (no first, then yes).
+
+    `labels` holds for each part its labels, separated by U+001F, or nothing for a question. `spare` gives every part the extra symbols of `Category`; with
+    "none" there is one more symbol at the end, in place of all combinations that hold an extra one: a record without a place in the table.
+    """
+
+    name: ClassVar[str] = "crossed"
+    parts: tuple[str, ...]
+    labels: tuple[str, ...]
+    spare: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_spare(self.spare, ("other", "missing", "none"))
+        if len(self.labels) != len(self.parts) or not self.parts:
+            raise InputError(f"there are {len(self.parts)} parts and {len(self.labels)} lists of labels; give one for each part")
+        symbols(self._size)
+
+    @cached_property
+    def categories(self) -> tuple[Category | Question, ...]:
+        """The parts as queries of their own."""
+        extra = tuple(name for name in self.spare if name != "none")
+        told = [tuple(text.split(SEPARATOR)) if text else () for text in self.labels]
+        return tuple(_part(part, labels, extra) for part, labels in zip(self.parts, told, strict=True))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many symbols each part has in the table."""
+        return tuple(part.domain.size - ("none" in self.spare) * len(part.spare) for part in self.categories)
+
+    @property
+    def _size(self) -> int:
+        return math.prod(self.shape) + ("none" in self.spare)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self._size)
+
+    def __call__(self, records: Records) -> Ints:
+        cell = np.zeros(len(records), dtype=np.int64)
+        inside = np.ones(len(records), dtype=np.bool_)
+        for part, size in zip(self.categories, self.shape, strict=True):
+            values = part(records).astype(np.int64)
+            inside &= values < size
+            cell = cell * size + np.minimum(values, size - 1)
+        return np.where(inside, cell, self._size - 1)
+
+
+@dataclass(frozen=True)
+class Grouped(Query):
+    """A bounded number within its group: group * (steps + 1) + level, and one value more at the end for a record without a number or a listed group.
+
+    Without `by` there is one group, of everybody. Numbers are clipped to the public [low, high] and rounded to a lattice of `steps` steps.
+    """
+
+    name: ClassVar[str] = "grouped"
+    column: str
+    low: float
+    high: float
+    by: str = ""
+    labels: tuple[str, ...] = ()
+    steps: int = STEPS
+
+    def __post_init__(self) -> None:
+        self.bounded  # noqa: B018  # checks the bounds
+        if self.by:
+            self._category  # noqa: B018  # checks the labels
+        check_whole("the number of groups", self.groups, 1, 64)
+
+    @property
+    def bounded(self) -> Bounded:
+        """The number alone."""
+        return Bounded(self.column, self.low, self.high)
+
+    @property
+    def _category(self) -> Category:
+        return Category(self.by, self.labels)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return len(self.labels) if self.by else 1
+
+    @property
+    def domain(self) -> Domain:
+        return grouped_levels(self.steps, self.groups)
+
+    def __call__(self, records: Records) -> Ints:
+        group = self._category.places(records) if self.by else np.zeros(len(records), dtype=np.int64)
+        nowhere = (group < 0) | absent(records[self.column])
+        level = np.rint(self.bounded.share(records) * self.steps).astype(np.int64)
+        return np.where(nowhere, self.groups * (self.steps + 1), group * (self.steps + 1) + level)

@@ -1,0 +1,174 @@
+"""Means within groups: a number is rounded at random to an end of its range, and a frequency oracle reports the group and the end."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.cube import parity, walsh_hadamard
+from local_dp.domains import Domain, grouped_levels
+from local_dp.loss import exp_epsilon
+from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies import FrequencyOracle, direct_joint, hadamard_joint
+from local_dp.randomizers.one_bit import flip_weight
+from local_dp.tallies import Estimate, Joint, Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rounded(FrequencyOracle):
+    """Estimates the 2 groups + 1 shares of (group, lower end), (group, upper end), ..., none.
+
+    A value v/steps in group g counts as the upper end with probability v/steps and as the lower one otherwise, so the share of (g, upper) is
+    E[1(group g) v/steps], and the mean within g is its quotient by the share of g.
+    """
+
+    groups: int = 1
+    steps: int = 1 << 16
+
+    @property
+    def domain(self) -> Domain:
+        return grouped_levels(self.steps, self.groups)
+
+    @property
+    def shares(self) -> int:
+        return 2 * self.groups + 1
+
+    def _split(self, values: Ints) -> tuple[Ints, Ints]:
+        """The lower end's symbol and the level of each value; `none` is symbol 2 groups at level 0."""
+        group, level = np.divmod(values.astype(np.int64), self.steps + 1)
+        return 2 * group, level
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundedGRR(Rounded):
+    """k-ary randomized response of the group and a randomly rounded number, k = 2 groups + 1.
+
+    Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps) / s <= e^epsilon. Utility: shares have the variance of
+    randomized response; better than `RoundedHadamard` for k < e^(2 eps) + e^eps + 3 (limits 2). Cost: log2 k bits.
+    """
+
+    name: ClassVar[str] = "rounded-grr"
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
+
+    def prepare(self) -> None:
+        grouped_levels(self.steps, self.groups)
+        least = ceil_fraction(self.total / (exp_epsilon(self.nano) + (self.shares - 1)))
+        object.__setattr__(self, "_slope", (self.total - self.shares * least) // self.steps)
+        if self.slope < 1:
+            raise too_narrow(self)
+
+    @property
+    def slope(self) -> int:
+        """What one step of the lattice adds to the weight of an end."""
+        slope: int = self.__dict__["_slope"]
+        return slope
+
+    @property
+    def kept(self) -> int:
+        """The weight that the true group has beyond every other symbol's."""
+        return self.slope * self.steps
+
+    @property
+    def alphabet(self) -> int:
+        return self.shares
+
+    @property
+    def each(self) -> int:
+        """The weight of every symbol whatever the value."""
+        return (self.total - self.kept) // self.shares
+
+    @property
+    def over(self) -> int:
+        """What rounding leaves over, less than the number of symbols: the last one in the sampler's order has it."""
+        return (self.total - self.kept) % self.shares
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        """Cuts the words into a run for each symbol, from the value's lower end on: it, the upper end, all others in a circle."""
+        lower, level = self._split(values)
+        wide = words.astype(np.uint64, copy=False)
+        first = np.uint64(self.each + self.kept) - level.astype(np.uint64) * np.uint64(self.slope)
+        ends = np.uint64(2 * self.each + self.kept)
+        other = 2 + np.minimum((wide - ends) // np.uint64(self.each), np.uint64(self.shares - 3)).astype(np.int64)
+        place = np.where(wide < first, 0, np.where(wide < ends, 1, other))
+        reports: Words = ((lower + place) % self.shares).astype(self.report_dtype)
+        return reports
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        lower, level = self._split(values)
+        up = level.astype(np.uint64) * np.uint64(self.slope)
+        place = (reports - lower) % self.shares
+        more = np.select([place == 0, place == 1, place == self.shares - 1], [np.uint64(self.kept) - up, up, np.uint64(self.over)], np.uint64(0))
+        weights: Words = np.uint64(self.each) + more
+        return weights
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The shares, unbiased, shape (2 groups + 1,)."""
+        n, other, span = tally.answered, self.each / self.total, self.kept / self.total
+        return Estimate.between((-other / span, (1 - other) / span), (tally.counts[0] / n - other) / span, n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        return direct_joint(tally, weights, (self.each + self.kept) / self.total, self.each / self.total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundedHadamard(Rounded):
+    """Reports one randomized sign of the group and a randomly rounded number, in a public row of a Hadamard matrix.
+
+    Where the row has one sign at both ends, it is randomized; else the chance of a 1 is linear in the number. Privacy: all weights lie between those of binary
+    randomized response. Utility: every share has variance (C^2 - f^2) / n, whatever the number of groups (limits 2). Cost: 1 bit.
+    """
+
+    name: ClassVar[str] = "rounded-hadamard"
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
+
+    def prepare(self) -> None:
+        grouped_levels(self.steps, self.groups)
+        object.__setattr__(self, "_slope", (self.total - 2 * flip_weight(self.nano, self.word_bits)) // (2 * self.steps) * 2)
+        if self.slope < 2:
+            raise too_narrow(self)
+
+    @property
+    def slope(self) -> int:
+        """What one step of the lattice changes in the weight of a 1; even, so that the rest splits in halves."""
+        slope: int = self.__dict__["_slope"]
+        return slope
+
+    @property
+    def gain(self) -> float:
+        """C = 1 / (1 - 2 Pr[flip])."""
+        return self.total / (self.slope * self.steps)
+
+    @property
+    def alphabet(self) -> int:
+        return 2
+
+    @property
+    def cells(self) -> int:
+        return 1 << (self.shares - 1).bit_length()
+
+    def _ones(self, values: Ints, cells: Ints) -> Words:
+        """The weight of a 1."""
+        lower, level = self._split(values)
+        row = cells.astype(np.uint16, copy=False)
+        first, second = parity(row & lower.astype(np.uint16)).astype(np.int64), parity(row & (lower + 1).astype(np.uint16)).astype(np.int64)
+        steps = np.where(level == 0, first * self.steps, first * (self.steps - level) + second * level)
+        ones: Words = np.uint64((self.total - self.slope * self.steps) // 2) + steps.astype(np.uint64) * np.uint64(self.slope)
+        return ones
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return (words < self._ones(values, cells)).view(np.uint8)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        ones = self._ones(values, cells)
+        weights: Words = np.where(reports == 1, ones, np.uint64(self.total % 2**64) - ones)
+        return weights
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The shares, unbiased, shape (2 groups + 1,)."""
+        n = tally.answered
+        signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
+        return Estimate.between((-self.gain, self.gain), self.gain * walsh_hadamard(signs)[: self.shares] / n, n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        return hadamard_joint(tally, weights, self.gain)

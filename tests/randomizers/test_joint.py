@@ -1,0 +1,78 @@
+"""Linear functions of estimated shares, their covariance and their quotients, against the exact law of one report."""
+
+import numpy as np
+import pytest
+
+from local_dp.arrays import Floats
+from local_dp.randomizers.frequencies import FrequencyOracle
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.tallies import Ratio, Tally
+from local_dp.testing.channels import law_of, single_estimates
+
+ORACLES: list[FrequencyOracle] = [GRR(1.0, k=5), Hadamard(1.0, k=5), RoundedGRR(1.0, steps=4, groups=2), RoundedHadamard(1.0, steps=4, groups=2)]
+WEIGHTS = np.array([[1.0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [0.5, -2, 0, 3, 1]])
+
+
+def _law(oracle: FrequencyOracle) -> Floats:
+    """The law of (cell, report) under an uneven law of values."""
+    shares = 1.0 / np.arange(1, oracle.domain.size + 1)
+    laws = [law_of(oracle, int(value)) for value in oracle.domain.values()]
+    mixed: Floats = np.tensordot(shares / shares.sum(), np.stack(laws), 1)
+    return mixed
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
+def test_the_covariance_of_linear_functions_is_that_of_one_report(oracle: FrequencyOracle) -> None:
+    """On a tally in exact proportion to the law, values and n times the covariance are those of the enumerated single reports."""
+    law, singles = _law(oracle), single_estimates(oracle)
+    counts = np.rint(law * 2.0**50).astype(np.int64)
+    joint = oracle.joint(Tally(counts), WEIGHTS)
+    each = singles @ WEIGHTS.T
+    mean = np.einsum("cw,cwm->m", law, each)
+    exact = np.einsum("cw,cwm,cwk->mk", law, each - mean, each - mean)
+    np.testing.assert_allclose(joint.value, mean, atol=1e-9)
+    np.testing.assert_allclose(joint.covariance * joint.n, exact, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
+def test_a_quotients_interval_holds_its_level(oracle: FrequencyOracle) -> None:
+    """In 4,000 drawn tallies the 95 % interval of w0 / w1 holds the truth within 4 binomial deviations of 95 %; a twin without the covariance does not.
+
+    Failure probability of the first claim: 6e-5 (normal tail at 4), fixed seed.
+    """
+    law, singles = _law(oracle), single_estimates(oracle)
+    truth = np.einsum("cw,cwm->m", law, singles @ WEIGHTS.T)
+    generator, runs, n = np.random.default_rng(5), 4000, 3000
+    held = careless = 0
+    for counts in generator.multinomial(n, law.ravel() / law.sum(), size=runs):
+        joint = oracle.joint(Tally(counts.reshape(law.shape)), WEIGHTS)
+        share = joint.ratio([0], 1)
+        low, high = share.interval()
+        held += bool(low[0] <= truth[0] / truth[1] <= high[0])
+        a, b, aa, _, _ = share.moments
+        half = 0.8 * 1.96 * np.sqrt(aa[0]) / b[0]
+        careless += bool(abs(a[0] / b[0] - truth[0] / truth[1]) <= half)
+    deviation = np.sqrt(0.95 * 0.05 * runs)
+    assert abs(held - 0.95 * runs) < 4 * deviation, held / runs
+    assert careless < 0.95 * runs - 4 * deviation, careless / runs
+
+
+def test_a_quotient_by_what_may_be_nothing_says_so() -> None:
+    """Where the denominator is within its error of 0, the interval is the whole range, and a quotient by less than nothing has no value."""
+    unknown = Ratio.of(tuple(map(np.array, (0.1, 0.05, 0.01, 0.0, 0.01))), 100, 0.0, 1.0)
+    assert (float(unknown.interval()[0]), float(unknown.interval()[1])) == (0.0, 1.0)
+    nothing = Ratio.of(tuple(map(np.array, (0.1, -0.05, 0.0001, 0.0, 0.0001))), 100, 0.0, 1.0)
+    assert np.isnan(nothing.value)
+    assert (float(nothing.interval()[0]), float(nothing.interval()[1])) == (0.0, 1.0)
+
+
+def test_a_quotient_moves_with_its_scale() -> None:
+    """On another scale, value, error and ends of the interval are those of the old scale moved."""
+    share = Ratio.of(tuple(map(np.array, (0.3, 0.8, 0.001, 0.0002, 0.002))), 100, 0.0, 1.0)
+    moved = share.on_scale(-10.0, 30.0)
+    assert float(moved.value) == pytest.approx(-10 + 40 * float(share.value))
+    assert float(moved.standard_error) == pytest.approx(40 * float(share.standard_error))
+    for old, new in zip(share.interval(), moved.interval(), strict=True):
+        assert float(new) == pytest.approx(-10 + 40 * float(old))
