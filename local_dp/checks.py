@@ -11,6 +11,21 @@ def check_whole(name: str, value: int, least: int, most: int) -> None:
         raise InputError(f"{name} is {value!r}; give a whole number from {least} to {most}")
 
 
+def whole_number(name: str, text: str) -> int:
+    """The whole number that is written, also as 1e6, 1_000_000 or 0xff. Raises InputError."""
+    try:
+        return int(text, 0)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value.is_integer():  # neither NaN nor infinity is
+        raise InputError(f"{name} is {text!r}; give a whole number")
+    return int(value)
+
+
 def check_dimension(d: int, most: int = 64) -> None:
     """Raises InputError unless 1 <= d <= most."""
     check_whole("d", d, 1, most)

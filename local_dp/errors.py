@@ -1,5 +1,7 @@
 """What can go wrong by somebody's doing, split by whose: each error is one line that says what, with which value, and what to do."""
 
+from collections.abc import Iterable
+
 
 class LocalDPError(Exception):
     """Anything this project refuses on purpose; every other exception is a bug of ours."""
@@ -27,3 +29,12 @@ class BusError(LocalDPError):
 
 class WireError(LocalDPError):
     """A message is not one of ours: malformed, oversized, unknown or not in canonical form."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """The line for a name that is not among the known ones: `what` it is not, the nearest known name, and all of them."""
+    from difflib import get_close_matches  # here: it is needed when something is wrong, and takes time to import
+
+    names = list(known)
+    near = get_close_matches(name, names, n=1)
+    return f"{what} {name!r}; {f'did you mean {near[0]!r}? ' if near else ''}there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"

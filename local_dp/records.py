@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from local_dp.arrays import Bools, Column, Floats, Ints, Words
-from local_dp.errors import InputError
+from local_dp.errors import InputError, unknown
 
 
 class Records:
@@ -33,7 +33,7 @@ class Records:
         try:
             return self.columns[name]
         except KeyError:
-            raise InputError(f"no column {name!r}; there are {', '.join(self.columns)}") from None
+            raise InputError(unknown("no column", name, self.columns)) from None
 
     def whole(self, name: str) -> Ints:
         """A column of whole numbers. Raises InputError for any other, whatever the rows hold."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import InputError, RefusedError, unknown
 
 T = TypeVar("T")
 
@@ -41,7 +41,7 @@ class Registry(Mapping[str, type[T]]):
         """The class called `name`. Raises RefusedError("unknown-NOUN")."""
         point = self._points.get(name)
         if point is None:
-            raise self._unknown(f"no {self.noun} named {name!r} is installed; there are {', '.join(self)}")
+            raise self._unknown(unknown(f"there is no installed {self.noun}", name, self))
         try:
             kind = point.load()
         except (ImportError, AttributeError) as error:

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from experiments.lab.claim import Experiment
-from local_dp.errors import InputError
+from local_dp.errors import InputError, unknown
 
 NAMES = (
     "map",
@@ -23,7 +23,7 @@ ALL = "all"
 def module_of(name: str) -> str:
     """The module that holds the experiment `name`."""
     if name not in NAMES:
-        raise InputError(f"no experiment named {name!r}; there are {', '.join(NAMES)}, and {ALL!r} for every one of them")
+        raise InputError(unknown("there is no experiment", name, (*NAMES, ALL)))
     return f"experiments.claims.{name.replace('-', '_').replace('.', '_')}"
 
 

@@ -3,22 +3,24 @@
 from dataclasses import dataclass
 
 from local_dp.arrays import Floats
+from local_dp.cube import places_of
 from local_dp.errors import InputError
 from local_dp.masked_parity.concept import Concept
 from local_dp.masked_parity.population import MaskedParityPopulation
 from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population
-from local_dp.protocols.base import Protocol, Result
+from local_dp.protocols.base import Protocol, Result, parameter
+from local_dp.protocols.parity import in_words
 
 
 @dataclass(frozen=True)
 class MaskedParityProtocol(Protocol[Concept]):
     """What every masked-parity learner shares: the concept class over {0,1}^d, its examples and its error. Without `r` and `a` they are drawn at random."""
 
-    d: int = 4
-    r: int | None = None
-    a: int | None = None
+    d: int = parameter(4, "the dimension: x is a vector of so many bits", unit="bits")
+    r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
+    a: int | None = parameter(None, "whether the label is masked, 0 or 1; without it, drawn at random")
 
     def __post_init__(self) -> None:
         MaskedIndex(self.d)
@@ -35,6 +37,17 @@ class MaskedParityProtocol(Protocol[Concept]):
 
     def describe(self, result: Concept) -> Result:
         return {"hypothesis": {"d": result.d, "r": f"{result.r:#x}", "a": result.a}}
+
+    def truth(self, population: Population) -> Concept:
+        assert isinstance(population, MaskedParityPopulation)
+        return population.concept
+
+    def explain(self, result: Concept) -> str:
+        places = ", ".join(map(str, places_of(result.r)))
+        read = f"where i is one of {places}" if result.r else "never"
+        return (
+            f"The learned rule predicts the label of a record (x, i, b): for b = 1 it is -1 {read}; for b = 0 it is -1 {in_words(result.r, result.a)}; else +1."
+        )
 
     def true_error(self, result: Concept, population: Population) -> float:
         assert isinstance(population, MaskedParityPopulation)

@@ -15,7 +15,7 @@ from local_dp.masked_parity.concept import NULL_SHARE, Concept
 from local_dp.masked_parity.decoding import hashing_likelihood, listing_likelihood
 from local_dp.masked_parity.queries import MaskedIndex, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA
+from local_dp.protocols.base import BETA, parameter
 from local_dp.randomizers.hadamard import SignedHadamard
 from local_dp.tallies import Tally
 
@@ -32,8 +32,8 @@ class MaskedParityList(MaskedParityProtocol):
 
     name: ClassVar[str] = "masked-parity-list"
     source: ClassVar[str] = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
-    bits: int = 0
-    share: float = 0.0
+    bits: int = parameter(0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits")
+    share: float = parameter(0.0, "round two's share of the clients; 0 picks the best known")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -16,7 +16,7 @@ from local_dp.masked_parity.concept import Concept
 from local_dp.masked_parity.decoding import listing_likelihood
 from local_dp.masked_parity.queries import MaskedBent, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA
+from local_dp.protocols.base import BETA, parameter
 from local_dp.randomizers.hadamard import SignedHadamard
 from local_dp.tallies import Tally
 
@@ -36,7 +36,7 @@ class MaskedParityOneRound(MaskedParityProtocol):
 
     name: ClassVar[str] = "masked-parity-one-round"
     source: ClassVar[str] = "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
-    form: str = "bent"
+    form: str = parameter("bent", "what a client with b = 0 is asked: bent, one function for all, or masks, a random parity each")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,10 +2,12 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from local_dp.errors import InputError
+from local_dp.arrays import Floats
+from local_dp.checks import whole_number
+from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
@@ -13,13 +15,22 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
 R = TypeVar("R")
+T = TypeVar("T")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
 Result: TypeAlias = dict[str, Any]
 
 
+def parameter(default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False) -> T:
+    """A parameter of a protocol, for the field of a dataclass: its default, one line of help, and the unit it is measured in.
+
+    `alias` is a second name for the option on the command line. `of_table`: it says what is asked of a table, and must be given where there is one.
+    """
+    return field(default=default, metadata={"help": help, "unit": unit, "alias": alias, "of_table": of_table})
+
+
 @dataclass(frozen=True)
 class Protocol(ABC, Generic[R]):
-    """A local protocol. Its dataclass fields are its parameters; its model, LNI or LI, is the return type of `algorithm`."""
+    """A local protocol. Its dataclass fields are its parameters, each made by `parameter`; its model, LNI or LI, is the return type of `algorithm`."""
 
     name: ClassVar[str]
     source: ClassVar[str]
@@ -53,6 +64,14 @@ class Protocol(ABC, Generic[R]):
     def true_error(self, result: R, population: Population) -> float:
         """How far the result is from the truth of the population the clients were drawn from."""
 
+    def truth(self, population: Population) -> Floats | R | None:
+        """What `true_error` compares the result with, as numbers or as a result; None where it is not of either form."""
+        return None
+
+    def explain(self, result: R) -> str:
+        """What a hypothesis says, in one sentence; empty for numbers, which speak for themselves."""
+        return ""
+
     @classmethod
     def model(cls) -> str:
         """LNI or LI, read off the type of `algorithm`."""
@@ -63,11 +82,11 @@ class Protocol(ABC, Generic[R]):
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
         """The protocol with these parameters, given as text. Raises InputError on an unknown name or a value that does not parse."""
         hints = get_type_hints(cls)
-        known = {field.name: hints[field.name] for field in fields(cls)}
+        known = {each.name: hints[each.name] for each in fields(cls)}
         values = {}
         for key, text in settings.items():
             if key not in known:
-                raise InputError(f"{cls.name} has no parameter {key!r}; it has {', '.join(known)}")
+                raise InputError(unknown(f"{cls.name} has no parameter", key, known))
             values[key] = _parse(key, text, known[key])
         return replace(cls(), **values)
 
@@ -77,14 +96,13 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
         if text not in ("true", "false"):
             raise InputError(f"{key} is {text!r}; give true or false")
         return text == "true"
-    try:
-        if kind is int or int in get_args(kind):
-            return int(text, 0)
-        if kind is float or float in get_args(kind):
+    if kind is int or int in get_args(kind):
+        return whole_number(key, text)
+    if kind is float or float in get_args(kind):
+        try:
             return float(text)
-    except ValueError:
-        wanted = "whole number" if kind is int or int in get_args(kind) else "number"
-        raise InputError(f"{key} is {text!r}; give a {wanted}") from None
+        except ValueError:
+            raise InputError(f"{key} is {text!r}; give a number") from None
     if get_origin(kind) is tuple:
         return tuple(part.strip() for part in text.split(";") if part.strip())
     return text

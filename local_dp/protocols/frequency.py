@@ -14,7 +14,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.queries.tables import Category, labels_of
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
@@ -42,11 +42,11 @@ class Frequency(Protocol[Estimate]):
 
     name: ClassVar[str] = "frequency"
     source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard)"
-    column: str = "symbol"
-    labels: tuple[str, ...] = ()
-    k: int = 8
-    randomizer: str = "best"
-    tolerance: float = 0.05
+    column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
+    labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'; without them they are taken from the table, unless the run is private")
+    k: int = parameter(8, "without a table: how many symbols there are")
+    randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the better of two")
+    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all labels together, with probability 95 %", unit="share")
 
     def __post_init__(self) -> None:
         symbols(self.k)

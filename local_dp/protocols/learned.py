@@ -13,13 +13,36 @@ from local_dp.learners.tasks import TRIED, Task
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import BETA, Protocol, Result
+from local_dp.protocols.base import BETA, Protocol, Result, parameter
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
 
 R = TypeVar("R")
 S = TypeVar("S")
 MODELS = {"NASQ": "LNI", "SQ": "LI"}
+HELP = {  # of every learner's parameters, which mean the same wherever they occur
+    "alpha": "the error that the learner promises to stay within",
+    "slack": "multiplies the tolerance of every query; above 1 nothing is promised",
+    "d": "the dimension: how many features a record has",
+    "monotone": "whether the conjunction has no negated variables",
+    "degree": "the degree of the polynomial",
+    "gamma": "the margin that the examples have to the halfspace",
+    "bound": "the bound on every feature; without it, 1 / sqrt(d)",
+    "rounds_asked": "how many rounds move the centres",
+    "least_share": "the least share of the records in a cluster",
+    "least_eigenvalue": "the least eigenvalue of the features' second moments",
+    "radius": "the bound on the norm of the weights",
+    "bits": "values are whole numbers of so many bits",
+    "depth": "the depth of the tree",
+}
+SENTENCES = {  # what a rule says, by the learner's name; of a classifier unless it is listed
+    "decision-lists": "The learned rule predicts the label of a record: {}.",
+    "trees": "The learned rule predicts the label of a record by the condition that holds: {}.",
+    "naive-bayes": "The learned rule predicts the likelier label of a record, by {}.",
+    "linear-regression": "The learned rule predicts {}.",
+    "k-means": "The records gather around the points {}.",
+}
+CLASSIFIER = "The learned rule predicts the label of a record: it is +1 where {}; else -1."
 
 
 @dataclass(frozen=True)
@@ -71,6 +94,10 @@ class Learned(Protocol[Lesson]):
         shown = {"rule": str(result.hypothesis), "clients a query": result.clients_per_query, "enough": result.enough_per_query}
         return {"hypothesis": shown, "parameters": asdict(result.hypothesis)}
 
+    def explain(self, result: Lesson) -> str:
+        rule = str(result.hypothesis)
+        return "The learned rule predicts the label +1 for every record." if rule == "always" else SENTENCES.get(self.taught, CLASSIFIER).format(rule)
+
     def true_error(self, result: Lesson, population: Population) -> float:
         """How far the hypothesis is beyond what the learner's guarantee compares it with, exactly; at most alpha is promised."""
         assert isinstance(population, Finite)
@@ -103,7 +130,7 @@ def learned(name: str) -> type[Learned]:
     doc = f"{getdoc(learner)}\n\nThe task: {getdoc(task)}\n\nLocally: {getdoc(Learned)}"
     built = make_dataclass(
         f"Learn{type(learner).__name__}",
-        [(field, hints[field], getattr(learner, field)) for field in chosen],
+        [(field, hints[field], parameter(getattr(learner, field), HELP[field])) for field in chosen],
         bases=(Learned,),
         namespace={"name": f"learn-{name}", "source": f"{learner.source}; KLNRS 2008, Theorem 4.8", "taught": name, "__doc__": doc, "__module__": __name__},
         frozen=True,

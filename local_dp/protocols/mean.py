@@ -13,7 +13,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.randomizers.one_bit_mean import OneBitMean
@@ -34,11 +34,11 @@ class Mean(Protocol[Estimate]):
 
     name: ClassVar[str] = "mean"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
-    column: str = "value"
-    low: float | None = None
-    high: float | None = None
-    p: float = 0.3
-    tolerance: float = 0.05
+    column: str = parameter("value", "the column that is averaged", of_table=True)
+    low: float | None = parameter(None, "the least value, public: values below it count as it; needed with a table", unit="of the column")
+    high: float | None = parameter(None, "the greatest value, public: values above it count as it; needed with a table", unit="of the column")
+    p: float = parameter(0.3, "without a table: the mean of the made-up column, as a share of the range")
+    tolerance: float = parameter(0.05, "the default number of clients is for an error of at most this, with probability 95 %", unit="share of the range")
 
     def __post_init__(self) -> None:
         check_share("p", self.p)

@@ -10,12 +10,13 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.parity import parity_halving_clients, parity_one_round_clients, parity_rounds
 from local_dp.checks import check_vector
+from local_dp.cube import places_of
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.parity import ParityPopulation
-from local_dp.protocols.base import BETA, Protocol, Result
+from local_dp.protocols.base import BETA, Protocol, Result, parameter
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.characters import Characters, mask_set
 from local_dp.tallies import Tally
@@ -25,8 +26,8 @@ from local_dp.tallies import Tally
 class _Parity(Protocol[int]):
     """What both parity learners share. Without `r` it is drawn at random."""
 
-    d: int = 4
-    r: int | None = None
+    d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
+    r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
 
     def __post_init__(self) -> None:
         ParityExample(self.d)
@@ -39,6 +40,13 @@ class _Parity(Protocol[int]):
 
     def describe(self, result: int) -> Result:
         return {"hypothesis": {"d": self.d, "r": f"{result:#x}"}}
+
+    def truth(self, population: Population) -> int:
+        assert isinstance(population, ParityPopulation)
+        return population.r
+
+    def explain(self, result: int) -> str:
+        return f"The learned rule predicts the label of a record x: it is -1 {in_words(result)}; else +1."
 
     def true_error(self, result: int, population: Population) -> float:
         """Pr[the two parities differ]: 1/2 unless they are the same."""
@@ -94,6 +102,16 @@ class ParityOneRound(_Parity):
         randomizer = Characters(epsilon, d=self.d)
         query = LocalQuery(ParityExample(self.d), randomizer, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: int(np.argmax(log_likelihoods(randomizer, answers[0]))))
+
+
+def in_words(r: int, a: int = 0) -> str:
+    """Where (-1)^(<r, x> + a) is -1."""
+    places = places_of(r)
+    if not places:
+        return "always" if a else "never"
+    if len(places) == 1:
+        return f"where bit {places[0]} of x is {1 - a}"
+    return f"where an {'even' if a else 'odd'} number of the bits {', '.join(map(str, places))} of x are 1"
 
 
 def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:

@@ -13,7 +13,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.queries.tables import Category
 from local_dp.randomizers.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
@@ -31,9 +31,9 @@ class PrefixSums(Protocol[Estimate]):
 
     name: ClassVar[str] = "prefix-sums"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
-    column: str = "value"
-    k: int = 256
-    tolerance: float = 0.02
+    column: str = parameter("value", "the column of whole numbers", of_table=True)
+    k: int = parameter(256, "the values are 0 to k - 1; whole numbers outside count as 0")
+    tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all sums together, with probability 95 %", unit="share")
 
     def __post_init__(self) -> None:
         check_share("tolerance", self.tolerance)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from local_dp.errors import InputError
+from local_dp.errors import InputError, unknown
 from local_dp.protocols.base import Protocol
 from local_dp.registry import Registry
 
@@ -42,5 +42,5 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
 def find_protocol(name: str) -> type[Protocol[Any]]:
     """The protocol called `name`. Raises InputError."""
     if name not in PROTOCOLS:
-        raise InputError(f"no protocol named {name!r}; there are {', '.join(PROTOCOLS)}")
+        raise InputError(unknown("there is no protocol", name, PROTOCOLS))
     return PROTOCOLS[name]

@@ -18,7 +18,7 @@ from local_dp.learners.tasks import BARELY
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import Protocol, Result
+from local_dp.protocols.base import Protocol, Result, parameter
 from local_dp.queries.margins import Descent
 from local_dp.queries.numbers import STEPS, written
 from local_dp.randomizers.one_bit_mean import OneBitMean
@@ -39,11 +39,11 @@ class LocalSGD(Protocol[Halfspace]):
 
     name: ClassVar[str] = "local-sgd"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
-    d: int = 4
-    gamma: float = 0.5
-    alpha: float = 0.2
-    rounds: int = 200
-    bound: float | None = None
+    d: int = parameter(4, "the dimension: how many features a record has")
+    gamma: float = parameter(0.5, "the margin that the examples have to the halfspace")
+    alpha: float = parameter(0.2, "the expected error that the default number of clients is for", unit="share of examples")
+    rounds: int = parameter(200, "how many rounds of gradient descent, each with clients of its own")
+    bound: float | None = parameter(None, "the bound on every feature; without it, 1 / sqrt(d)")
 
     def __post_init__(self) -> None:
         check_margin(self.d, self.gamma, self.bound)
@@ -98,6 +98,9 @@ class LocalSGD(Protocol[Halfspace]):
 
     def describe(self, result: Halfspace) -> Result:
         return {"hypothesis": {"rule": str(result)}, "parameters": asdict(result)}
+
+    def explain(self, result: Halfspace) -> str:
+        return f"The learned rule predicts the label of a record: it is +1 where {result}; else -1."
 
     def true_error(self, result: Halfspace, population: Population) -> float:
         """Pr[the halfspace mislabels an example], exactly."""

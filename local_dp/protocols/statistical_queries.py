@@ -16,7 +16,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.queries.questions import columns_of
 from local_dp.queries.tables import Question
 from local_dp.records import Records
@@ -37,9 +37,13 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
 
     name: ClassVar[str] = "sq"
     source: ClassVar[str] = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
-    queries: tuple[str, ...] = ()
-    tolerances: tuple[str, ...] = ("0.1",)
-    t: int = 4
+    queries: tuple[str, ...] = parameter(
+        (), "yes/no questions about the columns, separated by ';', such as 'age >= 30; affairs > 0'", alias="question", of_table=True
+    )
+    tolerances: tuple[str, ...] = parameter(
+        ("0.1",), "how far each answer may be off, on the scale from -1 to +1: one number, or one for each question, separated by ';'"
+    )
+    t: int = parameter(4, "without a table: how many made-up columns are asked about")
 
     def __post_init__(self) -> None:
         check_whole("t", self.t, 1, MAX_SYNTHETIC)

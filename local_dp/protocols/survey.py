@@ -13,7 +13,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import bernoulli
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.queries.questions import columns_of
 from local_dp.queries.tables import Question
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -33,10 +33,10 @@ class Survey(Protocol[Estimate]):
 
     name: ClassVar[str] = "survey"
     source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4.3"
-    question: str = "yes == 1"
-    randomizer: str = BinaryRR.name
-    p: float = 0.3
-    tolerance: float = 0.05
+    question: str = parameter("yes == 1", "a yes/no question about the columns, such as 'affairs > 0 and age >= 30'", of_table=True)
+    randomizer: str = parameter(BinaryRR.name, "the randomizer of a yes/no value, of this library or of an installed package")
+    p: float = parameter(0.3, "without a table: the share of yes in the made-up population")
+    tolerance: float = parameter(0.05, "the default number of clients is for an error of at most this, with probability 95 %", unit="share")
 
     def __post_init__(self) -> None:
         check_share("p", self.p)

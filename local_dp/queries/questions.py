@@ -6,7 +6,8 @@
     comparison = column ( "<" | "<=" | ">" | ">=" | "==" | "!=" ) ( number | "text" | column )
 
 A comparison with a missing value has no answer, and three-valued logic (Kleene) carries that on: `not` keeps it, `and` with a no is no, `or` with a yes is
-yes. Column names with spaces are written in backquotes.
+yes. Column names with spaces are written in backquotes. There is one spelling of each word, so that a question means the same to every client; for those of
+other languages, = && || ! AND, the error gives the question as it is written here.
 """
 
 import operator
@@ -28,6 +29,8 @@ _TOKEN = re.compile(
          | `(?P<quoted>[^`]+)` | (?P<word>[^\W\d]\w*) | (?P<symbol><=|>=|==|!=|<|>|\(|\)) )""",
     re.VERBOSE,
 )
+_FOREIGN = re.compile(r"""("[^"]*"|'[^']*'|`[^`]*`|<=|>=|==|!=)|\s*(=|<>|&&?|\|\|?|!|\b(?:AND|OR|NOT)\b)\s*""")  # what is quoted is no spelling
+_SPELLINGS = {"=": "==", "<>": "!=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not"}
 _COMPARE: dict[str, Callable[..., Bools]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
@@ -142,6 +145,16 @@ def _number(token: str) -> float:
     return int(token) if token.lstrip("-").isdigit() and abs(value) < 2**63 else value
 
 
+def respelled(question: str) -> str:
+    """The question with the words of other languages, = <> && || ! AND OR NOT, spelled as in this one."""
+
+    def spelled(match: re.Match[str]) -> str:
+        word = match[2]
+        return match[0] if word is None else f" {_SPELLINGS.get(word, word.lower())} "
+
+    return _FOREIGN.sub(spelled, question).strip()
+
+
 class _Parser:
     """Recursive descent over the tokens, as deep as MAX_DEPTH."""
 
@@ -156,7 +169,9 @@ class _Parser:
 
     def fail(self, wanted: str) -> InputError:
         found = f"{self.token!r}" if self.kind else "the end"
-        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; write for example 'affairs > 0 and age >= 30'")
+        corrected = respelled(self.question)
+        example = "for example 'affairs > 0 and age >= 30'" if corrected == self.question.strip() else f"it as {corrected!r}"
+        return InputError(f"cannot read the question {self.question!r}: expected {wanted}, found {found}; write {example}")
 
     def advance(self) -> None:
         if not self.question[self.position :].strip():
