@@ -9,6 +9,7 @@ from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
+from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import find_protocol
 from local_dp.records import Records
 
@@ -47,13 +48,10 @@ def configured(
     built = kind.from_settings(values)
     if records is None:
         return built, None
-    if private and built.undeclared:
-        named = built.undeclared[0]
-        raise InputError(f"a private run takes nothing public from the table: declare {named}, as in --set {named}='first; second; third'")
     from experiments.cli.tables import read_records
 
     table = read_records(records)
-    return built.for_table(table), table
+    return built.for_table(Launch(table, private)), table
 
 
 def population_of(protocol: Protocol[Any], table: Records | None, clients: int | None, epsilon: float, seed: int) -> Population:

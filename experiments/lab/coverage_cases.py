@@ -17,9 +17,10 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.frequency import Frequency, frequency_randomizer
+from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.prefix_sums import PrefixSums
+from local_dp.protocols.shares import frequency_randomizer
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.binary_rr import BinaryRR

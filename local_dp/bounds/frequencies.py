@@ -2,7 +2,7 @@
 
 import math
 
-from local_dp.bounds.normal import normal_tail
+from local_dp.bounds.normal import normal_quantile, normal_tail
 from local_dp.bounds.response import check_positive_epsilon, check_tolerance, response_gain
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
@@ -49,3 +49,15 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
     if not 0 < beta < 1:
         raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
     return least_clients(lambda n: failure(n) <= beta)
+
+
+def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int:
+    """n for which a share within each of `groups` equal groups is within tau, all except with probability beta: a union of normal tails.
+
+    The share's error is that of a cell less the share times its group, G times over, where the group is the 1/G-th part of all: at most the variance of one
+    of 2 G + 1 symbols (G = 1: of those present, all but few).
+    """
+    check_tolerance(tau)
+    k = 2 * groups + 1
+    variance = max(frequency_variance(epsilon, k, share) for share in (0.0, 1 / (2 * groups), 1 / groups))
+    return math.ceil(variance * (groups * normal_quantile(beta / (2 * groups)) / tau) ** 2)

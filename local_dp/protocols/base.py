@@ -5,13 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+import numpy as np
+
 from local_dp.arrays import Floats
 from local_dp.checks import whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
-from local_dp.records import Records
+from local_dp.protocols.policies import Launch
 from local_dp.tallies import Estimate, Tally
 
 R = TypeVar("R")
@@ -47,13 +49,11 @@ class Protocol(ABC, Generic[R]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """A population whose truth is known."""
 
-    @property
-    def undeclared(self) -> tuple[str, ...]:
-        """The parameters that `for_table` would read from the records: public in a simulation, never in a private run."""
-        return ()
+    def for_table(self, table: Launch) -> Self:
+        """The protocol with what it needs to know of a real table filled in and checked. Raises InputError if it draws its own data only.
 
-    def for_table(self, records: Records) -> Self:
-        """The protocol with what it needs to know of a real table filled in and checked. Raises InputError if it draws its own data only."""
+        Also where the table holds, or in a private run may hold, values that no policy decides about.
+        """
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
     @abstractmethod
@@ -108,14 +108,18 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
     return text
 
 
+def plain(numbers: Floats) -> Any:
+    """Numbers as plain data; what has no value (NaN) is None, for JSON has no other word for it."""
+    if numbers.ndim:
+        return [plain(part) for part in numbers]
+    return None if np.isnan(numbers) else float(numbers)
+
+
 def describe_estimate(estimate: Estimate) -> Result:
     """An estimate with its 95 % interval as plain data; scalars for a scalar, lists for a vector."""
-    low, high = estimate.interval()
-    vector = estimate.value.ndim > 0
-    interval = [list(pair) for pair in zip(low.tolist(), high.tolist(), strict=True)] if vector else [float(low), float(high)]
     return {
-        "estimate": estimate.value.tolist(),
-        "standard_error": estimate.standard_error.tolist(),
-        "interval": interval,
+        "estimate": plain(estimate.value),
+        "standard_error": plain(estimate.standard_error),
+        "interval": plain(np.stack(estimate.interval(), axis=-1)),
         "n": estimate.n,
     }

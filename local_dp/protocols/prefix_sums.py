@@ -8,12 +8,12 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.prefixes import prefix_clients, prefix_gamma
 from local_dp.checks import check_share
-from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.policies import Launch
 from local_dp.queries.tables import Category
 from local_dp.randomizers.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
@@ -22,7 +22,7 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True)
 class PrefixSums(Protocol[Estimate]):
-    """Estimates Pr[column <= t] for every t = 0..k-1, whole numbers outside counting as 0; without a table, of a rounded bell curve.
+    """Estimates Pr[column <= t] for every t = 0..k-1, whole numbers outside are refused; without a table, of a rounded bell curve.
 
     Privacy: every report is epsilon-locally private. Utility: variance C^2 v / n for each, v of order (ln k)^2 / pi^2 and within 13 % of the factorization
     bound: 11.6 times fewer clients than one random threshold query each at k = 256. `tolerance` sets the default number of clients: all of them within it
@@ -58,9 +58,9 @@ class PrefixSums(Protocol[Estimate]):
         bell = np.exp(-(((place / self.k - 0.4) / 0.15) ** 2) / 2)
         return Finite(Records({self.column: place}), bell.tolist(), clients, seed)
 
-    def for_table(self, records: Records) -> Self:
-        if records[self.column].dtype.kind not in "iub":
-            raise InputError(f"prefix sums need a column of whole numbers; {self.column!r} is {records[self.column].dtype}")
+    def for_table(self, table: Launch) -> Self:
+        values = table.records.whole(self.column)
+        table.refuse("refuse", (values < 0) | (values >= self.k), f"{self.column!r} is not among 0..{self.k - 1}", "another k, or quantiles with bounds")
         return self
 
     def describe(self, result: Estimate) -> Result:

@@ -13,6 +13,8 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
     {
         "survey": "local_dp.protocols.survey:Survey",
         "frequency": "local_dp.protocols.frequency:Frequency",
+        "histogram": "local_dp.protocols.histogram:Histogram",
+        "crosstab": "local_dp.protocols.crosstab:Crosstab",
         "mean": "local_dp.protocols.mean:Mean",
         "sq": "local_dp.protocols.statistical_queries:StatisticalQueries",
         "prefix-sums": "local_dp.protocols.prefix_sums:PrefixSums",

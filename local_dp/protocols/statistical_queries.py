@@ -1,6 +1,6 @@
 """A list of statistical queries, simulated locally."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from operator import mul
@@ -17,7 +17,7 @@ from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
-from local_dp.queries.questions import columns_of
+from local_dp.protocols.policies import Launch, check_policy
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
@@ -43,10 +43,12 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
     tolerances: tuple[str, ...] = parameter(
         ("0.1",), "how far each answer may be off, on the scale from -1 to +1: one number, or one for each question, separated by ';'"
     )
+    missing: str = parameter("refuse", "where a missing value leaves a question open: refuse, or no (it counts as no)")
     t: int = parameter(4, "without a table: how many made-up columns are asked about")
 
     def __post_init__(self) -> None:
         check_whole("t", self.t, 1, MAX_SYNTHETIC)
+        check_policy("missing", self.missing, ("refuse", "no"))
         self.statistical  # noqa: B018  # checks the queries and tolerances
 
     @property
@@ -94,15 +96,13 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
         columns = {f"q{index}": np.array([kind[index] for kind in kinds], dtype=np.uint8) for index in range(self.t)}
         return Finite(Records(columns), shares, clients, seed)
 
-    def for_table(self, records: Records) -> Self:
+    def for_table(self, table: Launch) -> Self:
         if not self.queries:
             raise InputError("sq needs questions about the table: add --question, or --set queries='age >= 30; affairs > 0'")
         for query in self.statistical:
             assert isinstance(query.query, Question)
-            for column in sorted(columns_of(query.query.expression)):
-                records[column]
-            query.query(records.take(slice(0, 1)))
-        return replace(self)
+            table.refuse_open(self.missing, query.query, "missing=no (a question left open counts as no), or survey with missing=exclude")
+        return self
 
     def describe(self, result: tuple[Estimate, ...]) -> Result:
         described = [describe_estimate(estimate) for estimate in result]

@@ -69,7 +69,7 @@ class Crossed(Query):
     """The combination of several categories, the last one running fastest: columns with public labels, or yes/no questions (no first, then yes).
 
     `labels` holds for each part its labels, separated by U+001F, or nothing for a question. `spare` gives every part the extra symbols of `Category`; with
-    "none" there is one more symbol at the end, in place of all combinations that hold an extra one: a record without a place in the table.
+    "none" there is one more symbol at the end, for a record that lacks a symbol in some part and so has no place in the table.
     """
 
     name: ClassVar[str] = "crossed"
@@ -93,7 +93,7 @@ class Crossed(Query):
     @property
     def shape(self) -> tuple[int, ...]:
         """How many symbols each part has in the table."""
-        return tuple(part.domain.size - ("none" in self.spare) * len(part.spare) for part in self.categories)
+        return tuple(part.domain.size for part in self.categories)
 
     @property
     def _size(self) -> int:
@@ -105,12 +105,12 @@ class Crossed(Query):
 
     def __call__(self, records: Records) -> Ints:
         cell = np.zeros(len(records), dtype=np.int64)
-        inside = np.ones(len(records), dtype=np.bool_)
+        nowhere = np.zeros(len(records), dtype=np.bool_)
         for part, size in zip(self.categories, self.shape, strict=True):
-            values = part(records).astype(np.int64)
-            inside &= values < size
-            cell = cell * size + np.minimum(values, size - 1)
-        return np.where(inside, cell, self._size - 1)
+            found = part.found(records).astype(np.int64)
+            nowhere |= found < 0
+            cell = cell * size + np.maximum(found, 0)
+        return np.where(nowhere, self._size - 1, cell) if "none" in self.spare else cell
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,11 @@ class Question(Query):
         """Who says yes, no, neither."""
         return answers_of(self.expression, records)
 
+    def found(self, records: Records) -> Ints:
+        """The symbol of each record, -1 for one that has none."""
+        answers = self.answers(records)
+        return np.where(answers.unknown, 2 if self.spare else -1, answers.yes).astype(np.int8)
+
     def __call__(self, records: Records) -> Ints:
         answers = self.answers(records)
         yes = answers.yes.view(np.uint8)
@@ -89,9 +94,9 @@ class Category(Query):
         order = np.argsort(np.array(self.labels))
         return order.astype(np.int64), np.array(self.labels)[order]
 
-    def symbol(self, spare: str) -> int:
-        """The extra symbol of this name; 0 where there is none."""
-        return len(self.labels) + self.spare.index(spare) if spare in self.spare else 0
+    def _symbol(self, spare: str) -> int:
+        """The extra symbol of this name, -1 where there is none."""
+        return len(self.labels) + self.spare.index(spare) if spare in self.spare else -1
 
     def places(self, records: Records) -> Ints:
         """The position of each value in the list, -1 where it is not listed."""
@@ -103,10 +108,14 @@ class Category(Query):
         nearest = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
         return np.where(ordered[nearest] == values, order[nearest], -1)
 
-    def __call__(self, records: Records) -> Ints:
+    def found(self, records: Records) -> Ints:
+        """The symbol of each record, -1 for one that has none."""
         places = self.places(records)
-        unlisted = np.where(absent(records[self.column]), self.symbol("missing"), self.symbol("other"))
+        unlisted = np.where(absent(records[self.column]), self._symbol("missing"), self._symbol("other"))
         return np.where(places < 0, unlisted, places)
+
+    def __call__(self, records: Records) -> Ints:
+        return np.maximum(self.found(records), 0)
 
 
 def labels_of(records: Records, column: str) -> np.ndarray:

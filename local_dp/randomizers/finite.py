@@ -99,7 +99,7 @@ class FiniteChannel(Randomizer):
         Given the values, reports are independent, so each value's reports are multinomial over (cell, report).
         """
         counts = np.zeros(self.cells * self.alphabet, dtype=np.int64)
-        law_of = _cached_law if len(counts) <= MAX_CACHED else _report_law
+        law_of = _cached_law if len(counts) <= MAX_CACHED else report_law
         for value, count in value_counts.items():
             counts += generator.multinomial(count, law_of(self, value))
         return Tally(counts.reshape(self.cells, self.alphabet))
@@ -110,7 +110,7 @@ def too_narrow(randomizer: FiniteChannel) -> InputError:
     return InputError(f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon {randomizer.epsilon!r}; leave word_bits out")
 
 
-def _report_law(randomizer: FiniteChannel, value: int) -> Floats:
+def report_law(randomizer: FiniteChannel, value: int) -> Floats:
     """Pr[cell, report] of a client that holds `value`, flattened, shape (cells * alphabet,)."""
     cells = np.arange(randomizer.cells, dtype=np.int64)[:, None]
     reports = np.arange(randomizer.alphabet, dtype=np.int64)[None, :]
@@ -119,7 +119,7 @@ def _report_law(randomizer: FiniteChannel, value: int) -> Floats:
     return law
 
 
-_cached_law = lru_cache(maxsize=4096)(_report_law)  # a search draws thousands of tallies from the same few laws
+_cached_law = lru_cache(maxsize=4096)(report_law)  # a search draws thousands of tallies from the same few laws
 
 
 def ceil_fraction(value: Fraction) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Counts, Floats
 from local_dp.cube import walsh_hadamard
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Joint, Tally
@@ -21,8 +21,26 @@ class FrequencyOracle(FiniteChannel):
         """How many shares it estimates."""
 
     @abstractmethod
+    def values(self, counts: Counts) -> Floats:
+        """The estimated shares from each of several tallies' counts, shape (..., cells, alphabet) to (..., shares)."""
+
+    @abstractmethod
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Unbiased estimates of `weights` @ shares, weights of shape (m, shares), with the covariance that the reports themselves show."""
+
+
+def direct_values(counts: Counts, truth: float, other: float) -> Floats:
+    """`FrequencyOracle.values` where a report names a symbol: the true one with probability `truth`, each other one with probability `other`."""
+    seen: Floats = counts[..., 0, :] / counts.sum(axis=(-2, -1))[..., None]
+    return (seen - other) / (truth - other)
+
+
+def hadamard_values(counts: Counts, gain: float, shares: int) -> Floats:
+    """`FrequencyOracle.values` where a report is `gain` times the sign at the client's symbol in a random row of a Hadamard matrix."""
+    signs = np.moveaxis((counts[..., 0] - counts[..., 1]).astype(np.float64), -1, 0)
+    sums = np.moveaxis(walsh_hadamard(signs)[:shares], 0, -1)
+    shown: Floats = gain * sums / counts.sum(axis=(-2, -1))[..., None]
+    return shown
 
 
 def direct_joint(tally: Tally, weights: Floats, truth: float, other: float) -> Joint:
@@ -40,6 +58,5 @@ def hadamard_joint(tally: Tally, weights: Floats, gain: float) -> Joint:
     By Parseval the products of two functions of a report average to gain^2 <w, w'>, whatever the law.
     """
     n = tally.answered
-    signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
-    mean = weights @ (gain * walsh_hadamard(signs)[: weights.shape[1]] / n)
+    mean = weights @ hadamard_values(tally.counts, gain, weights.shape[1])
     return Joint(mean, (gain**2 * weights @ weights.T - np.outer(mean, mean)) / n, n)

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies import FrequencyOracle, direct_joint
+from local_dp.randomizers.frequencies import FrequencyOracle, direct_joint, direct_values
 from local_dp.randomizers.one_bit import loses_little
 from local_dp.tallies import Estimate, Joint, Tally
 
@@ -83,9 +83,16 @@ class GRR(FrequencyOracle):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""
-        n, total = tally.answered, self.total
-        p, q = self.truth / total, self.other / total
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (tally.counts[0] / n - q) / (p - q), n)
+        n, (p, q) = tally.answered, self._odds
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), self.values(tally.counts), n)
+
+    @property
+    def _odds(self) -> tuple[float, float]:
+        """The probability of the true symbol, and of each other one."""
+        return self.truth / self.total, self.other / self.total
+
+    def values(self, counts: Counts) -> Floats:
+        return direct_values(counts, *self._odds)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
-        return direct_joint(tally, weights, self.truth / self.total, self.other / self.total)
+        return direct_joint(tally, weights, *self._odds)

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, signed_symbols, symbols
-from local_dp.randomizers.frequencies import FrequencyOracle, hadamard_joint
+from local_dp.randomizers.frequencies import FrequencyOracle, hadamard_joint, hadamard_values
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Joint, Tally
 
@@ -49,8 +49,10 @@ class Hadamard(OneBit, FrequencyOracle):
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""
         n = tally.answered
-        signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
-        return Estimate.between((-self.gain, self.gain), self.gain * walsh_hadamard(signs)[: self.k] / n, n)
+        return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
+
+    def values(self, counts: Counts) -> Floats:
+        return hadamard_values(counts, self.gain, self.k)
 
     @property
     def shares(self) -> int:

@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
-from local_dp.cube import parity, walsh_hadamard
+from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.cube import parity
 from local_dp.domains import Domain, grouped_levels
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies import FrequencyOracle, direct_joint, hadamard_joint
+from local_dp.randomizers.frequencies import FrequencyOracle, direct_joint, direct_values, hadamard_joint, hadamard_values
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.tallies import Estimate, Joint, Tally
 
@@ -105,7 +105,10 @@ class RoundedGRR(Rounded):
     def estimate(self, tally: Tally) -> Estimate:
         """The shares, unbiased, shape (2 groups + 1,)."""
         n, other, span = tally.answered, self.each / self.total, self.kept / self.total
-        return Estimate.between((-other / span, (1 - other) / span), (tally.counts[0] / n - other) / span, n)
+        return Estimate.between((-other / span, (1 - other) / span), self.values(tally.counts), n)
+
+    def values(self, counts: Counts) -> Floats:
+        return direct_values(counts, (self.each + self.kept) / self.total, self.each / self.total)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return direct_joint(tally, weights, (self.each + self.kept) / self.total, self.each / self.total)
@@ -167,8 +170,10 @@ class RoundedHadamard(Rounded):
     def estimate(self, tally: Tally) -> Estimate:
         """The shares, unbiased, shape (2 groups + 1,)."""
         n = tally.answered
-        signs = (tally.counts[:, 0] - tally.counts[:, 1]).astype(np.float64)
-        return Estimate.between((-self.gain, self.gain), self.gain * walsh_hadamard(signs)[: self.shares] / n, n)
+        return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
+
+    def values(self, counts: Counts) -> Floats:
+        return hadamard_values(counts, self.gain, self.shares)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return hadamard_joint(tally, weights, self.gain)

@@ -16,7 +16,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.masked_parity.two_rounds import MaskedParityLearner
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.protocols.frequency import frequency_randomizer
+from local_dp.protocols.shares import frequency_randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard

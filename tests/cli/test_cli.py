@@ -155,7 +155,8 @@ def test_wrong_tables_get_one_line(table: Path, tmp_path: Path) -> None:
         (["mean", "--records", str(table), "--column", "age"], "public bounds"),
         (["mean", "--records", str(table), "--column", "smokes", "--set", "low=0", "--set", "high=1"], "is text"),
         (["frequency", "--records", str(table), "--column", "income"], "no column 'income'"),
-        (["frequency", "--records", str(table), "--column", "smokes", "--private"], "declare labels"),
+        (["frequency", "--records", str(table), "--column", "smokes", "--private"], "list them"),
+        (["frequency", "--records", str(table), "--column", "smokes", "--private", "--set", "labels_from_data=true"], "declare the labels"),
         (["survey", "--records", str(table), "--question", "age > 1", "--clients", "501"], "has 500 rows"),
         (["masked-parity", "--records", str(table)], "leave out --records"),
     ):

@@ -26,6 +26,7 @@ from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.learned import Learned
 from local_dp.protocols.mean import Mean
+from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
@@ -144,12 +145,12 @@ def test_protocols_on_tables_check_what_they_read() -> None:
     records = Records({"age": np.array([20.0, 40.0, 60.0]), "city": np.array(["Rome", "Oslo", "Rome"])})
     for protocol in (Survey(question="x > 1"), Frequency(column="x"), Mean(column="x", low=0.0, high=1.0), StatisticalQueries(queries=("x > 1",))):
         with pytest.raises(InputError, match="no column 'x'; there are age, city"):
-            protocol.for_table(records)
+            protocol.for_table(Launch(records, False))
     for wrong in (MaskedParityLearner(), Mean(column="age"), Mean(column="city", low=0.0, high=1.0), StatisticalQueries(), Survey(question="city > 1")):
         with pytest.raises(InputError):
-            wrong.for_table(records)
-    assert Frequency(column="city").for_table(records).labels == ("Oslo", "Rome")
-    mean = Mean(column="age", low=0.0, high=100.0).for_table(records)
+            wrong.for_table(Launch(records, False))
+    assert Frequency(column="city", labels_from_data=True).for_table(Launch(records, False)).labels == ("Oslo", "Rome")
+    mean = Mean(column="age", low=0.0, high=100.0).for_table(Launch(records, False))
     estimate = run(mean.algorithm(20.0, 3), PopulationOracle(Rows(records), KeyedNoise(1), 1, 20.0))
     assert mean.true_error(estimate, Rows(records)) == pytest.approx(abs(float(estimate.value) - 40), abs=1e-3)  # the lattice rounds by 100 / 2^17
 

@@ -1,0 +1,157 @@
+"""A table of two or more categories: the joint distribution, and a test of independence that knows the noise."""
+
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise, product
+from typing import ClassVar, Self
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.frequencies import frequency_clients
+from local_dp.checks import check_share
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.loss import nano_epsilon
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.frequency import declared_labels
+from local_dp.protocols.independence import Independence, independence
+from local_dp.protocols.policies import Launch, check_policy
+from local_dp.protocols.shares import Conditional, among, frequency_randomizer, largest_error
+from local_dp.queries.cells import SEPARATOR, Crossed
+from local_dp.queries.questions import parse
+from local_dp.queries.tables import Category, Question
+from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True)
+class CrossTable:
+    """The share of every combination, the last column running fastest, and for two columns a test of their independence."""
+
+    shares: Estimate
+    test: Independence | None
+
+
+@dataclass(frozen=True)
+class Crosstab(Protocol[CrossTable]):
+    """Estimates the share of every combination of the `columns`' labels; without a table, of two columns of k labels, of which the second follows the first.
+
+    A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or unlisted value is refused before the run, or a label of its
+    own; a missing one may be left out with its record ("exclude": shares among complete records). For two parts, a chi-square statistic and the p-value of
+    independence under all the noise there is. Privacy: every report is epsilon-locally private. Utility: variance v / n a combination, v of the better of two
+    oracles (limits 2). `tolerance` sets the default number of clients: all combinations within it with probability 95 %. Cost: log2 k bits or 1 bit.
+    """
+
+    name: ClassVar[str] = "crosstab"
+    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard); Gaboardi, Rogers 2018 (tests under local privacy)"
+    columns: tuple[str, ...] = parameter(("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True)
+    labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
+    labels_from_data: bool = parameter(False, "read the labels from the table: in a simulation only, for it publishes them")
+    missing: str = parameter("refuse", "a missing value: refuse, category (a label of its own), or exclude (shares among complete records)")
+    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own)")
+    k: int = parameter(3, "without a table: how many labels each of the two made-up columns has")
+    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all cells together, with probability 95 %", unit="share")
+
+    def __post_init__(self) -> None:
+        check_share("tolerance", self.tolerance)
+        check_policy("missing", self.missing, ("refuse", "category", "exclude"))
+        check_policy("other", self.other, ("refuse", "category"))
+        if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
+            raise InputError(f"the columns are {';'.join(self.columns)!r}; give two or more different ones, separated by ';'")
+
+        self.query  # noqa: B018  # checks the labels
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The parts that are columns, not questions."""
+        return tuple(column for column in self.columns if not is_question(column))
+
+    @property
+    def query(self) -> Crossed:
+        """The query that is put to every client."""
+        labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.named)
+        if len(labels) != len(self.named):
+            raise InputError(f"there are labels for {len(labels)} columns, and {len(self.named)} columns that are not questions; give those of each")
+        told = dict(zip(self.named, labels, strict=True))
+        spare = (("other", self.other == "category"), ("missing", self.missing == "category"), ("none", self.missing == "exclude"))
+        parts = tuple(SEPARATOR.join(_split(told.get(column, ""))) for column in self.columns)
+        return Crossed(self.columns, parts, tuple(name for name, chosen in spare if chosen))
+
+    def clients(self, epsilon: float) -> int:
+        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, CrossTable]:
+        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
+        crossed, conditional = self.query, self.conditional
+        oracle = frequency_randomizer(epsilon, crossed.domain.size)
+
+        def decode(answers: tuple[Tally, ...]) -> CrossTable:
+            shares = oracle.estimate(answers[0]) if self.missing != "exclude" else conditional.estimate(oracle, answers[0])
+            return CrossTable(shares, independence(oracle, answers[0], crossed.shape, conditional) if len(crossed.shape) == 2 else None)
+
+        return Nonadaptive((LocalQuery(crossed, oracle, Cohort(0, clients)),), decode)
+
+    @property
+    def conditional(self) -> Conditional:
+        """The combinations as shares of all complete records."""
+        return among(self.query.domain.size, int(np.prod(self.query.shape)))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """The first column uniform; each further one equal to the one before with probability 1/2, else uniform."""
+        if self.labels or len(self.named) < len(self.columns):
+            raise InputError("crosstab: labels and questions are about the columns of a table; add --records, or leave them out")
+        cells = np.indices(self.query.shape).reshape(len(self.columns), -1)
+        law = np.ones(cells.shape[1])
+        for before, after in pairwise(cells):
+            law *= (before == after) / 2 + 1 / (2 * self.k)
+        return Finite(Records({name: values.astype(np.str_) for name, values in zip(self.columns, cells, strict=True)}), law.tolist(), clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        category = "missing=category (a label of its own) or missing=exclude (complete records only)"
+        for column in self.columns:
+            if is_question(column):
+                table.refuse_open(self.missing, Question(column), category)
+        labels = []
+        for place, column in enumerate(self.named):
+            own = declared_labels(table, column, _split(self.labels[place]) if self.labels else (), self.labels_from_data)
+            table.refuse_missing(self.missing, column, category)
+            table.refuse_other(self.other, column, own, "other=category (a label of its own), or list all labels")
+            labels.append(SEPARATOR.join(own))
+        return replace(self, labels=tuple(labels))
+
+    def describe(self, result: CrossTable) -> Result:
+        sides = [_shown(part) for part in self.query.categories]
+        combined = [" / ".join(names) for names in product(*sides)]
+        stamp = {"labels_from_data": True} if self.labels_from_data else {}
+        test = {} if result.test is None else {"independence": asdict(result.test)}
+        return {"columns": list(self.columns), "sides": sides, "labels": combined, **stamp, **describe_estimate(result.shares), **test}
+
+    def truth(self, population: Population) -> Floats:
+        """The shares in the distribution that the clients are drawn from, shape (combinations,)."""
+        return self.conditional.of(population.law(self.query))
+
+    def true_error(self, result: CrossTable, population: Population) -> float:
+        return largest_error(result.shares.value, self.truth(population))
+
+
+def is_question(text: str) -> bool:
+    """Whether a part is a yes/no question rather than a column's name."""
+    try:
+        parse(text)
+    except InputError:
+        return False
+    return True
+
+
+def _split(labels: str) -> tuple[str, ...]:
+    """The labels of one column, from a list as it is typed or as it travels."""
+    return tuple(labels.split(SEPARATOR)) if SEPARATOR in labels else tuple(part.strip() for part in labels.split("|") if part.strip())
+
+
+def _shown(part: Category | Question) -> list[str]:
+    """The names of a part's symbols in the table."""
+    names = ["no", "yes"] if isinstance(part, Question) else list(part.labels)
+    return [*names, *(f"({name})" for name in part.spare)]

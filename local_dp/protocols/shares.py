@@ -1,0 +1,116 @@
+"""Shares of the cells of a table: one symbol a client by the better frequency oracle, shares of all or of those who have a place."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.frequencies import frequency_clients, prefers_grr
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.loss import nano_epsilon
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.protocols.base import BETA, Protocol
+from local_dp.queries.base import Query
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.frequencies import FrequencyOracle
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.tallies import Estimate, Tally
+
+
+def frequency_randomizer(epsilon: float, k: int) -> FrequencyOracle:
+    """k-ary randomized response when k < e^(2 eps) + e^eps + 3, else one-bit Hadamard: whichever has the smaller variance."""
+    return GRR(epsilon, k=k) if prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """Shares of parts among wholes: row i is the share of parts[i] among wholes[i], each a row of weights of the symbols, shape (m, k)."""
+
+    parts: Floats
+    wholes: Floats
+
+    def estimate(self, oracle: FrequencyOracle, tally: Tally) -> Estimate:
+        """The shares with Fieller's intervals."""
+        m = len(self.parts)
+        return oracle.joint(tally, np.concatenate([self.parts, self.wholes])).ratio(slice(0, m), slice(m, 2 * m))
+
+    def of(self, law: Floats) -> Floats:
+        """The shares in a law of the symbols; NaN where nobody is in the whole."""
+        whole = self.wholes @ law
+        with np.errstate(all="ignore"):
+            return np.where(whole > 0, (self.parts @ law) / whole, np.nan)
+
+
+def among(k: int, shown: int) -> Conditional:
+    """The shares of the first `shown` of k symbols among them."""
+    parts = np.eye(k)[:shown]
+    return Conditional(parts, np.broadcast_to(parts.sum(axis=0), parts.shape))
+
+
+def largest_error(value: Floats, truth: Floats) -> float:
+    """The largest distance from the truth among what has both."""
+    away = np.abs(np.asarray(value) - truth)
+    return float(np.nanmax(away)) if np.any(~np.isnan(away)) else 0.0
+
+
+@dataclass(frozen=True)
+class Shares(Protocol[Estimate]):
+    """The share of each symbol of `query`; where `excluded` symbols at the end have no place, the shares among the others."""
+
+    @property
+    @abstractmethod
+    def query(self) -> Query:
+        """What every client is asked: a symbol."""
+
+    @property
+    def excluded(self) -> int:
+        """How many symbols, the last ones, are left out of the whole."""
+        return 0
+
+    @property
+    def _randomizer(self) -> str:
+        """The randomizer's name, or "best"."""
+        return "best"
+
+    @property
+    @abstractmethod
+    def _tolerance(self) -> float:
+        """The error that the default number of clients is for."""
+
+    def oracle(self, epsilon: float) -> Randomizer:
+        """The randomizer of a client's symbol."""
+        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
+        k = self.query.domain.size
+        if self._randomizer == "best":
+            return frequency_randomizer(epsilon, k)
+        return RANDOMIZERS.build(self._randomizer, {"epsilon": epsilon, "k": k})
+
+    def clients(self, epsilon: float) -> int:
+        return frequency_clients(epsilon, self.query.domain.size, self._tolerance, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+        randomizer = self.oracle(epsilon)
+        query = LocalQuery(self.query, randomizer, Cohort(0, clients))
+        if not self.excluded:
+            return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
+        if not isinstance(randomizer, FrequencyOracle):
+            raise InputError(f"shares of those present need an oracle that knows the covariance of its estimates, as grr and hadamard; not {randomizer.name}")
+        return Nonadaptive((query,), lambda answers: self.conditional.estimate(randomizer, answers[0]))
+
+    @property
+    def conditional(self) -> Conditional:
+        """What is shown, as shares of the whole."""
+        k = self.query.domain.size
+        return among(k, k - self.excluded)
+
+    def truth(self, population: Population) -> Floats:
+        """The shares in the distribution that the clients are drawn from, shape (shown,)."""
+        return self.conditional.of(population.law(self.query))
+
+    def true_error(self, result: Estimate, population: Population) -> float:
+        return largest_error(result.value, self.truth(population))
