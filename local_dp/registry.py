@@ -41,7 +41,7 @@ class Registry(Mapping[str, type[T]]):
         """The class called `name`. Raises RefusedError("unknown-NOUN")."""
         point = self._points.get(name)
         if point is None:
-            raise self._unknown(unknown(f"there is no installed {self.noun}", name, self))
+            raise self._unknown(unknown(f"there is no {self.noun} named", name, self))
         try:
             kind = point.load()
         except (ImportError, AttributeError) as error:

@@ -23,7 +23,7 @@ class Send:
 
 @dataclass(frozen=True)
 class RoundProgress:
-    """How far a round is: the reports that came of those asked for, the most epsilon that any one client pays, and the time that is left."""
+    """How far a round is: the reports that came of those asked for, the most epsilon that any one client pays, and the seconds that are left, if it ends."""
 
     round: int
     answered: int

@@ -1,6 +1,7 @@
 """The coordinator of a run, sans I/O: events and the time in, messages to publish and the next wake-up out. It touches no bus and no clock."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
@@ -8,9 +9,12 @@ from local_dp.oracles.local.base import LocalOracle
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Refusal, Reply, Roll
 from server.collecting import ASK_AGAIN, Collecting, RoundProgress, Send, count
-from server.members import Member, Members
+from server.members import Attendance, Member, Members
 from server.round import Round, Turnout
 from server.terms import Terms
+
+
+Progress: TypeAlias = RoundProgress | Attendance
 
 
 @dataclass
@@ -78,9 +82,11 @@ class Coordinator(LocalOracle):
         self.finish(tuple(part.query for part in round.parts), round.counts.answered, round.digest())
         return round.tallies()
 
-    def progress(self, now: float) -> RoundProgress | None:
-        """How far the open round is."""
-        return None if self._collecting is None else self._collecting.progress(now)
+    def progress(self, now: float) -> Progress | None:
+        """How far the open round is; before the first, who is there."""
+        if self._collecting is not None:
+            return self._collecting.progress(now)
+        return None if self._gathering is None else self.members.attendance()
 
     def connected(self) -> None:
         """The bus was joined, or joined again: whatever was sent before may be lost."""

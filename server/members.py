@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from local_dp.errors import WireError
 from local_dp.steps import Steps
-from local_dp.wire import Hello
+from local_dp.wire import Hello, Span
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """How many of the clients are present, and the spans of those that are missing."""
+
+    present: int
+    clients: int
+    missing: tuple[Span, ...]
 
 
 @dataclass
@@ -32,6 +41,12 @@ class Members:
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._ordered)
+
+    def attendance(self) -> Attendance:
+        """Who has said hello, and who has not."""
+        ends = [0, *(end for member in self._ordered for end in (member.start, member.stop)), self.clients]
+        missing = tuple((start, stop) for start, stop in zip(ends[::2], ends[1::2], strict=True) if start < stop)
+        return Attendance(self.present, self.clients, missing)
 
     def get(self, name: str) -> Member | None:
         """The member of this name, if it has said hello."""

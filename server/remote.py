@@ -10,8 +10,8 @@ from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, End, decode, encode, topic
-from server.collecting import RoundProgress, Send
-from server.coordinator import Coordinator
+from server.collecting import Send
+from server.coordinator import Coordinator, Progress
 
 
 def filters(run: str) -> list[str]:
@@ -25,7 +25,7 @@ class RemoteOracle:
     `serve` must run beside `ready` and `answer`: it is the only reader of the bus.
     """
 
-    def __init__(self, bus: Bus, coordinator: Coordinator, on_progress: Callable[[RoundProgress], None] = lambda progress: None) -> None:
+    def __init__(self, bus: Bus, coordinator: Coordinator, on_progress: Callable[[Progress], None] = lambda progress: None) -> None:
         self.bus = bus
         self.coordinator = coordinator
         self.on_progress = on_progress

@@ -23,7 +23,7 @@ ALL = "all"
 def module_of(name: str) -> str:
     """The module that holds the experiment `name`."""
     if name not in NAMES:
-        raise InputError(unknown("there is no experiment", name, (*NAMES, ALL)))
+        raise InputError(unknown("no experiment named", name, (*NAMES, ALL)))
     return f"experiments.claims.{name.replace('-', '_').replace('.', '_')}"
 
 

@@ -1,7 +1,9 @@
 """One protocol, four ways to run it: processes, hosts, population, aggregate."""
 
 import asyncio
+import math
 import secrets
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
@@ -19,18 +21,19 @@ from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.interaction import Algorithm, run, run_async
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.base import epsilon_of
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
 from local_dp.tallies import Tally
 from server.collecting import RoundProgress
-from server.coordinator import Coordinator
+from server.coordinator import Coordinator, Progress
 from server.remote import RemoteOracle, filters
 from server.round import Turnout
 
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
 
-OnProgress: TypeAlias = Callable[[RoundProgress], None]
+OnProgress: TypeAlias = Callable[[Progress], None]
 LocalAlgorithm: TypeAlias = Algorithm[LocalQuery, Tally, Any]
 
 
@@ -39,23 +42,51 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     started = time.perf_counter()
     algorithm = settings.protocol.algorithm(settings.epsilon, settings.clients)
     over_bus = settings.tier in ("processes", "hosts")
-    outcome = asyncio.run(_over_bus(algorithm, settings, on_progress)) if over_bus else _in_memory(algorithm, settings)
+    outcome = asyncio.run(_over_bus(algorithm, settings, on_progress)) if over_bus else _in_memory(algorithm, settings, on_progress)
     return replace(outcome, wall=time.perf_counter() - started)
 
 
-def _in_memory(algorithm: LocalAlgorithm, settings: Settings) -> Outcome:
-    started = time.perf_counter()
+class _Rounds:
+    """The rounds of a run in memory: how far the one that is played is, and how long each took."""
+
+    def __init__(self, on_progress: OnProgress) -> None:
+        self.on_progress = on_progress
+        self.times: list[float] = []
+        self._now = RoundProgress(0, 0, 0, 0.0, math.inf)
+        self._lock = threading.Lock()
+
+    @property
+    def seconds(self) -> list[float]:
+        return [end - start for start, end in zip(self.times[::2], self.times[1::2], strict=True)]
+
+    def begin(self, queries: tuple[LocalQuery, ...]) -> None:
+        self.times.append(time.perf_counter())
+        self._tell(RoundProgress(self._now.round + 1, 0, sum(len(query.cohort) for query in queries), epsilon_of(queries), math.inf))
+
+    def answered(self, n: int) -> None:
+        """So many more clients have answered; called by several threads."""
+        with self._lock:
+            self._tell(replace(self._now, answered=self._now.answered + n))
+
+    def end(self, queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> None:
+        self.times.append(time.perf_counter())
+        self._tell(replace(self._now, answered=self._now.asked))
+
+    def _tell(self, progress: RoundProgress) -> None:
+        self._now = progress
+        self.on_progress(progress)
+
+
+def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
+    started, rounds = time.perf_counter(), _Rounds(on_progress)
     oracle: PopulationOracle | AggregateOracle
     if settings.tier == "population":
-        oracle = PopulationOracle(settings.population, settings.randomness.noise(), settings.randomness.seed, settings.epsilon)
+        oracle = PopulationOracle(settings.population, settings.randomness.noise(), settings.randomness.seed, settings.epsilon, rounds.answered)
     else:
         oracle = AggregateOracle(settings.population, np.random.default_rng(settings.randomness.seed), settings.epsilon)
-    times: list[float] = []
-    timed = Watched(oracle, before=lambda queries: times.append(time.perf_counter()), after=lambda queries, tallies: times.append(time.perf_counter()))
-    result = run(algorithm, timed)
-    seconds = [end - start for start, end in zip(times[::2], times[1::2], strict=True)]
+    result = run(algorithm, Watched(oracle, before=rounds.begin, after=rounds.end))
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
-    return Outcome(result, oracle.interaction, oracle.rounds, seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
+    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
 
 
 async def _over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:

@@ -1,10 +1,19 @@
 """What a run gave, and its form as plain data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+
 from experiments.tiers.settings import Settings
+from experiments.tiers.version import installed_version
 from local_dp.oracles.local.base import Interaction, RoundSummary
+from local_dp.populations.base import Population
+from local_dp.populations.table import Rows
+from local_dp.protocols.base import Protocol
+from local_dp.randomizers.base import Randomizer
+from local_dp.records import Records
 from server.round import Turnout
 
 STAMP = "simulation: not private"
@@ -25,24 +34,41 @@ class Outcome:
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
-    """A run as plain data: what `--json` prints. `truth_known` is whether the population of the settings is the one the clients were drawn from.
+    """A run as plain data: what `--json` prints, as outcome.schema.json describes it.
 
-    A private run computes no truth: beside the estimate, the error would give the exact answer away.
+    `truth_known` is whether the population of the settings is the one the clients were drawn from. A private run computes neither the truth nor a digest of
+    its table: beside the estimate, they would give the exact answer away.
     """
     protocol, counts = settings.protocol, outcome.counts
-    error = protocol.true_error(outcome.result, settings.population) if truth_known and not settings.randomness.private else None
+    open_truth = truth_known and not settings.randomness.private
+    error = protocol.true_error(outcome.result, settings.population) if open_truth else None
     data: dict[str, Any] = {
+        "version": installed_version(),
         "protocol": protocol.name,
+        "parameters": {field.name: getattr(protocol, field.name) for field in fields(protocol)},
         "model": protocol.model(),
         "interaction": outcome.interaction,
         "tier": settings.tier,
         "epsilon": settings.epsilon,
         "clients": {**vars(counts), "rejected_messages": outcome.rejected},
         "rounds": [
-            {"n": summary.n, "epsilon": summary.epsilon, "bits_per_client": summary.bits_per_client, "seconds": seconds, "digest": summary.digest}
+            {
+                "n": summary.n,
+                "epsilon": summary.epsilon,
+                "bits_per_client": summary.bits_per_client,
+                "randomizers": [_randomizer(each) for each in summary.randomizers],
+                "seconds": seconds,
+                "digest": summary.digest,
+            }
             for summary, seconds in zip(outcome.rounds, outcome.seconds, strict=True)
         ],
-        "result": {**protocol.describe(outcome.result), "true_error": error},
+        "table": _table(settings.population) if open_truth else None,
+        "result": {
+            **protocol.describe(outcome.result),
+            "explanation": protocol.explain(outcome.result),
+            "truth": _truth(protocol, settings.population) if open_truth else None,
+            "true_error": error,
+        },
         "max_epsilon_spent": outcome.max_epsilon_spent,
         "private": settings.randomness.private,
         "seed": None if settings.randomness.private else settings.randomness.seed,
@@ -51,3 +77,32 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     if not settings.randomness.private:
         data["stamp"] = STAMP
     return data
+
+
+def _randomizer(randomizer: Randomizer) -> dict[str, Any]:
+    """Its name, and its parameters but for long lists."""
+    return {"name": randomizer.name, **{key: value for key, value in randomizer.params().items() if not isinstance(value, tuple) and key != "word_bits"}}
+
+
+def _truth(protocol: Protocol[Any], population: Population) -> Any:
+    """The truth in the form of the estimate or of the hypothesis."""
+    truth = protocol.truth(population)
+    if truth is None or isinstance(truth, np.ndarray):
+        return None if truth is None else truth.tolist()
+    return protocol.describe(truth)["hypothesis"]
+
+
+def _table(population: Population) -> dict[str, Any] | None:
+    """How large the table is that the clients were drawn from, and its digest."""
+    if not isinstance(population, Rows):
+        return None
+    return {"rows": len(population.whole), "columns": list(population.whole.columns), "digest": table_digest(population.whole)}
+
+
+def table_digest(records: Records) -> str:
+    """A digest of a table: equal for two if and only if their columns are, names, types and values (up to a collision)."""
+    digest = blake2b(digest_size=16)
+    for name, values in records.columns.items():
+        digest.update(f"{name!r} {values.dtype.str} {len(values)};".encode())
+        digest.update(np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()

@@ -14,6 +14,7 @@ from server.terms import Terms
 Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 EMBEDDED = "embedded"
+SHOWN_BITS = 53  # of a seed that is drawn to be shown: many readers of JSON keep no more
 MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**7, "population": 10**10, "aggregate": 10**15}
 
 
@@ -31,7 +32,7 @@ class Randomness:
             raise InputError(f"a private run takes no seed, and --seed is {seed}; leave out one of --seed and --private")
         if seed is not None:
             KeyedNoise(seed)
-        return cls(secrets.randbits(SEED_BITS) if seed is None else seed, private)
+        return cls(secrets.randbits(SEED_BITS if private else SHOWN_BITS) if seed is None else seed, private)
 
     def noise(self) -> Noise:
         """The clients' noise."""

@@ -44,5 +44,5 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
 def find_protocol(name: str) -> type[Protocol[Any]]:
     """The protocol called `name`. Raises InputError."""
     if name not in PROTOCOLS:
-        raise InputError(unknown("there is no protocol", name, PROTOCOLS))
+        raise InputError(unknown("no protocol named", name, PROTOCOLS))
     return PROTOCOLS[name]

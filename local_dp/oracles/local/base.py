@@ -7,6 +7,7 @@ from local_dp.errors import RefusedError
 from local_dp.ledger import Ledger
 from local_dp.loss import NANO
 from local_dp.oracles.local.asked import LocalQuery
+from local_dp.randomizers.base import Randomizer
 from local_dp.steps import Steps
 
 Interaction: TypeAlias = Literal["non-interactive", "sequentially interactive", "fully interactive"]
@@ -14,12 +15,13 @@ Interaction: TypeAlias = Literal["non-interactive", "sequentially interactive", 
 
 @dataclass(frozen=True)
 class RoundSummary:
-    """What happened in one round, however it was run: n reports; the most epsilon and bits that any one client was asked for."""
+    """What happened in one round, however it was run: n reports; the most epsilon and bits that any one client was asked for; the randomizers, each once."""
 
     n: int
     epsilon: float
     bits_per_client: int
     digest: str | None
+    randomizers: tuple[Randomizer, ...] = ()
 
 
 class LocalOracle:
@@ -45,9 +47,9 @@ class LocalOracle:
 
     def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
         """The round is over, with n reports."""
-        epsilon = _sums(queries, [query.randomizer.nano for query in queries]).maximum / NANO
         bits = _sums(queries, [query.randomizer.bits for query in queries]).maximum
-        self.rounds.append(RoundSummary(n, epsilon, bits, digest))
+        randomizers = tuple(dict.fromkeys(query.randomizer for query in queries))
+        self.rounds.append(RoundSummary(n, epsilon_of(queries), bits, digest, randomizers))
 
     def refuse_repeats(self, queries: tuple[LocalQuery, ...]) -> None:
         """Raises RefusedError("asked-twice") if a client is asked two things, now or in two rounds."""
@@ -64,6 +66,11 @@ class LocalOracle:
         if self._opened <= 1:
             return "non-interactive"
         return "sequentially interactive" if self._rounds_of.maximum <= 1 else "fully interactive"
+
+
+def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
+    """The most epsilon that one client pays for all that it is asked, in nats."""
+    return _sums(queries, [query.randomizer.nano for query in queries]).maximum / NANO
 
 
 def _sums(queries: tuple[LocalQuery, ...], amounts: list[int]) -> Steps:

@@ -1,9 +1,11 @@
 """The LR oracle of KLNRS Section 4.1, in memory: every client simulated."""
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import add
+from threading import Event
 
 from local_dp.noise import Draw, Noise
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, respond, round_digest
@@ -14,13 +16,17 @@ from local_dp.tallies import Tally
 
 
 class PopulationOracle(LocalOracle):
-    """Simulates every client, a chunk at a time, on all cores. Memory is flat in n; bit for bit what client processes would reply."""
+    """Simulates every client, a chunk at a time, on all cores. Memory is flat in n; bit for bit what client processes would reply.
 
-    def __init__(self, population: Population, noise: Noise, coin_seed: int, budget: float) -> None:
+    `on_chunk(n)` is told of every n clients that have answered, by whichever thread has asked them.
+    """
+
+    def __init__(self, population: Population, noise: Noise, coin_seed: int, budget: float, on_chunk: Callable[[int], object] = lambda n: None) -> None:
         super().__init__(budget)
         self.population = population
         self.noise = noise
         self.coin_seed = coin_seed
+        self.on_chunk = on_chunk
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """The tally of each query's cohort. Raises RefusedError("budget") before anything is sampled."""
@@ -37,18 +43,25 @@ class PopulationOracle(LocalOracle):
         coins = coin_key(self.coin_seed, which)
         work = list(chunks(query.cohort.start, query.cohort.stop, CHUNK))
         digests = [b""] * len(work)
+        over = Event()
 
         def ask(worker: int) -> Tally:
             tally = query.randomizer.empty()
             for place in range(worker, len(work), workers):
+                if over.is_set():
+                    break
                 start, stop = work[place]
                 reports = respond(query, self.population.batch(start, stop), start, self.noise, which, coins)
                 tally += query.randomizer.tally(reports, cells_of(query.randomizer, coins, start, stop))
                 digests[place] = chunk_digest(reports)
+                self.on_chunk(stop - start)
             return tally
 
         workers = min(os.cpu_count() or 1, len(work))
         if workers == 1:
             return ask(0), digests
         with ThreadPoolExecutor(workers) as pool:
-            return reduce(add, pool.map(ask, range(workers))), digests
+            try:
+                return reduce(add, pool.map(ask, range(workers))), digests
+            finally:
+                over.set()  # the pool waits for its threads: an interrupted run must not wait for chunks that have not begun

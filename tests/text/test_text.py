@@ -1,0 +1,79 @@
+"""Numbers and text for a person: significant digits, no broken word."""
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from experiments.text.layout import definitions, held, paragraph, table, wrapped
+from experiments.text.numbers import number
+
+WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_characters="-'"), min_size=1, max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        (0.329812, 0.0064321, "0.3298"),
+        (0.0064321, 0.0064321, "0.0064"),
+        (0.00001234, 0.00001234, "0.000012"),
+        (29.0829, 0.213, "29.08"),
+        (123456.7, 1234.5, "123,500"),
+        (0.25, None, "0.25"),
+        (1.0, None, "1"),
+        (0.00004, None, "0.00004"),
+        (1234567.0, None, "1,235,000"),
+        (6366, None, "6,366"),
+        (0.0, None, "0"),
+        (-0.51237, 0.02, "-0.512"),
+        (2.5e-9, None, "2.500e-09"),
+        (math.inf, None, "inf"),
+        (0.5, 0.0, "0.5"),
+        (0.5, math.inf, "0.5"),
+    ],
+)
+def test_numbers_have_as_many_digits_as_they_are_good_for(value: float, error: float | None, shown: str) -> None:
+    """Four significant digits alone; beside a standard error, up to its second one; never zero for what is not."""
+    assert number(value, error) == shown
+
+
+@given(st.floats(1e-12, 1e18), st.floats(1e-12, 1e18))
+def test_a_number_that_is_shown_is_the_number(value: float, error: float) -> None:
+    """What is shown differs from the value by at most half a unit of its last digit: 0.05 % alone, 5 % of the error beside it; an error is never 0."""
+    assert abs(float(number(value).replace(",", "")) - value) <= 0.00051 * value
+    assert abs(float(number(value, error).replace(",", "")) - value) <= 0.051 * error + 1e-12 * value
+    assert float(number(error, error).replace(",", "")) > 0
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=6).map(" ".join), min_size=3, max_size=12), st.integers(20, 120))
+def test_no_word_is_broken_however_narrow(texts: list[str], width: int) -> None:
+    """Paragraphs, definitions and tables hold the same words as what they were made of, and no line is wider than the screen but for one word."""
+    shape = 3 * (len(texts) // 3)
+    rows = [texts[place : place + 3] for place in range(0, shape, 3)]
+    headings = ["first", "second one", "third"]
+    for shown, wanted in (
+        (paragraph(" ".join(texts), width), texts),
+        (definitions([(text.split()[0], text) for text in texts], width), [word for text in texts for word in (text.split()[0], text)]),
+        (table(headings, rows, width), None),
+    ):
+        there = sorted(word for word in shown.split() if not re.fullmatch("─+", word))
+        if wanted is not None:
+            assert there == sorted(" ".join(wanted).split())
+        else:
+            assert set(there) == {word for text in (*texts[:shape], *headings) for word in text.split()}
+        for line in shown.splitlines():
+            assert len(line) <= width or len(line.split()) <= 1 or width < 80
+
+
+def test_what_is_held_together_is_not_parted() -> None:
+    """No line ends at a held space."""
+    assert wrapped(f"clients: {held('300 asked')}, {held('300 answered')}", 20) == ["clients: 300 asked,", "300 answered"]
+
+
+def test_a_table_too_wide_is_told_row_by_row() -> None:
+    """Columns give way, the widest first, and where words do not fit side by side each row is a list of its cells."""
+    rows = [("survey of the whole town", "0.25", "1,000")]
+    assert table(("what", "value", "clients"), rows, 24).splitlines()[1] == "─" * 8 + "  " + "─" * 5 + "  " + "─" * 7
+    assert table(("what", "value", "clients"), rows, 16) == definitions([("what", "survey of the whole town"), ("value", "0.25"), ("clients", "1,000")], 16)
