@@ -13,7 +13,6 @@ from server.members import Attendance, Member, Members
 from server.round import Round, Turnout
 from server.terms import Terms
 
-
 Progress: TypeAlias = RoundProgress | Attendance
 
 

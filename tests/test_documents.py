@@ -14,15 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from experiments.cli.commands import COMMANDS, app
+from experiments.cli.commands import APP, COMMANDS
 from local_dp.masked_parity.midpoint import hidden_set_certificate
 from local_dp.masked_parity.signs import MaskedCoset
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.command import local_dp
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -129,9 +129,9 @@ def test_the_commands_of_the_table_run(tmp_path: Path) -> None:
     ran = 0
     for command in commands:
         if command not in ELSEWHERE:
-            done = CliRunner().invoke(app, [named.get(word, word) for word in command.split()])
-            assert done.exit_code == 0, f"{command}: {done.output} {done.exception}"
-            assert len(done.output.splitlines()) > (0 if command.startswith("certify") else 4), command
+            done = local_dp(*(named.get(word, word) for word in command.split()))
+            assert done.returncode == 0, f"{command}: {done.stderr}"
+            assert len(done.stdout.splitlines()) > (0 if command.startswith("certify") else 4), command
             ran += 1
     assert ran == len(commands) - len(ELSEWHERE) > 5
 
@@ -221,15 +221,17 @@ def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
 
 
 def _options(command: str) -> set[str]:
-    group = typer.main.get_command(app)
-    names: dict[str, object] = getattr(group, "commands", {})
-    assert command in names, f"there is no command {command!r}"
-    return {option for parameter in names[command].params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}  # type: ignore[attr-defined]
+    """The options of a command; of a role, those of its commands for all protocols."""
+    ctx = click.Context(APP)
+    found = APP.get_command(ctx, command)
+    assert found is not None, f"there is no command {command!r}"
+    each = [found.get_command(ctx, name) for name in found.list_commands(ctx)] if isinstance(found, click.Group) else [found]
+    return {option for one in each if one for parameter in one.params for option in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
 
 
 def test_commands_in_the_text_exist() -> None:
     """Every `local-dp ...` and every `experiment ...` in running text names a command that there is, with options that it has; so does every `--option`."""
-    seen, every = 0, set[str]().union(*(_options(command.__name__) for command in COMMANDS))
+    seen, every = 0, set[str]().union(*(_options(command) for command in COMMANDS))
     for document in DOCUMENTS:
         text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
         for span in re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", text):

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-import typer
-from rich.console import Console
-from rich.table import Table
 
+from experiments.cli.fields import option
+from experiments.cli.screen import SCREEN
+from experiments.text.layout import screen_width, table
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import Randomness, Settings
 from local_dp.arrays import Words
@@ -28,6 +27,7 @@ from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
 from server.collecting import RoundProgress
+from server.coordinator import Progress
 from server.terms import Terms
 
 REPORTS = 1 << 24
@@ -48,22 +48,33 @@ class Speed:
     meets: bool
 
 
-def bench(
-    processes: Annotated[int, typer.Option("--processes", metavar="N", help="The larger of the client-process runs; 0 leaves processes out.")] = 1000,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON, alone on standard output.")] = False,
-) -> None:
-    """Measures the speeds of this machine: randomizers, population tier, hosts and client processes. Takes about two minutes."""
-    speeds = [*_randomizers(), *_runs()]
-    for count in sorted({min(SMALL_FLEET, processes), processes} - {0}):
-        speeds += _processes(count)
-    if as_json:
-        typer.echo(json.dumps([asdict(speed) for speed in speeds]))
-        return
-    table = Table("what", "value", "unit", "reference", "asked", "")
-    for speed in speeds:
-        reference = "" if speed.reference is None else f"{speed.reference:.3g}"
-        table.add_row(speed.what, f"{speed.value:.3g}", speed.unit, reference, f"{speed.asked:g}", "meets" if speed.meets else "misses")
-    Console().print(table)
+@dataclass(frozen=True)
+class Bench:
+    """Measures the speeds of this machine: randomizers, population tier, hosts and client processes.
+
+    Takes about two minutes.
+    """
+
+    processes: int = option(1000, "The larger of the client-process runs; 0 leaves processes out", metavar="N")
+    as_json: bool = option(False, "Print the figures as JSON, alone on standard output", name="--json")
+
+    def __call__(self) -> None:
+        speeds = [*_randomizers(), *_runs()]
+        for count in sorted({min(SMALL_FLEET, self.processes), self.processes} - {0}):
+            speeds += _processes(count)
+        SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _told(speeds, screen_width()))
+
+
+def _told(speeds: list[Speed], width: int) -> str:
+    rows = [
+        (speed.what, f"{speed.value:.3g}", speed.unit, "" if speed.reference is None else f"{speed.reference:.3g}", f"{speed.asked:g}", _verdict(speed))
+        for speed in speeds
+    ]
+    return table(("what", "value", "unit", "reference", "asked", "verdict"), rows, width)
+
+
+def _verdict(speed: Speed) -> str:
+    return "meets" if speed.meets else "misses"
 
 
 def _best(work: Callable[[], None]) -> float:
@@ -81,6 +92,7 @@ def _randomizers() -> list[Speed]:
     cases: list[tuple[Randomizer, float]] = [(BinaryRR(1.0), 200e6), (GRR(1.0, k=1024), 100e6), (Hadamard(1.0, k=1024), 50e6)]
     speeds = []
     for randomizer, asked in cases:
+        SCREEN.working(f"measuring {randomizer.name}, k = {randomizer.domain.size}")
         reference = REPORTS / _best(partial(_draw_and_compare, randomizer)) / 1e6
         value = REPORTS / _best(partial(_respond, randomizer)) / 1e6
         meets = value >= asked / 1e6 and value >= reference / 2
@@ -117,6 +129,7 @@ def _runs() -> list[Speed]:
     reference, _ = _command(["-c", "import numpy"])
     speeds = []
     for what, arguments, asked in cases:
+        SCREEN.working(f"measuring {what}")
         seconds, mebibytes = _command(["-m", "experiments.cli", "run", *arguments, "--json"])
         speeds.append(Speed(f"{what}: Enter to result", seconds, "s", reference, asked, seconds <= asked))
         if "population" in what:
@@ -140,9 +153,10 @@ def _processes(count: int) -> list[Speed]:
     protocol = Survey()
     settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", terms=Terms(deadline=120.0))
     sizes: list[float] = []
+    SCREEN.working(f"measuring {count} client processes")
 
-    def look(progress: RoundProgress) -> None:
-        if not sizes and progress.answered == progress.asked:
+    def look(progress: Progress) -> None:
+        if not sizes and isinstance(progress, RoundProgress) and progress.answered == progress.asked:
             sizes.extend(_member_sizes())
 
     outcome = execute(settings, look)

@@ -1,24 +1,82 @@
-"""The commands, put together."""
+"""The commands: their names and lines of help stand here, and a command's module is imported when it is asked for, so that help is there at once."""
 
-import typer
+from importlib import import_module
 
-from experiments.cli import bench, export, listing
-from experiments.cli import check as checking
-from experiments.cli import coverage as measuring
-from experiments.cli import experiment as laboratory
-from experiments.cli import join as joining
-from experiments.cli import run as running
+import click
 
-app = typer.Typer(
+from experiments.cli.completion import install_completion, show_completion
+from experiments.cli.fields import Group, Option, command_of
+from experiments.cli.screen import SCREEN
+
+COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of its help
+    "run": ("run:RUN", "Runs a protocol: clients, server and message bus, from one command."),
+    "protocols": ("listing:Protocols", "Lists the protocols: model, parameters with their defaults, source."),
+    "randomizers": ("listing:Randomizers", "Lists the randomizers on this machine, those of installed packages included."),
+    "describe": ("listing:Describe", "Describes one protocol or randomizer: claim, privacy, utility, cost, parameters, source."),
+    "server": ("join:SERVER", "Coordinates a run whose clients join from elsewhere."),
+    "host": ("join:HOST", "Holds many clients of a run, from index --start on: the rows of a table of theirs, or synthetic records."),
+    "client": ("join:CLIENT", "Is one client of a run: with the one row of a table of its own, or a synthetic record."),
+    "experiment": ("experiment:RunExperiment", "Runs an experiment, or all of them: a claim, measurements on every core, figures, tables and a verdict."),
+    "report": ("experiment:Report", "Writes one page, report.html, that explains everything in a folder of results."),
+    "dimension": ("check:Dimension", "Statistical-query and spectral dimensions of a class, and the number of clients that every local learner of it needs."),
+    "certify": ("check:Certify", "Checks a certificate independently: every number in it is computed again from its queries."),
+    "coverage": ("coverage:Coverage", "Measures how often stated 95 % intervals hold the truth, by repetition and, where reports are binomial, exactly."),
+    "bench": ("bench:Bench", "Measures the speeds of this machine: randomizers, population tier, hosts and client processes."),
+    "export": ("export:Export", "Writes a real table that an installed package ships, as CSV; needs the extra `[examples]`."),
+    "schema": ("schema:Schema", "Prints the JSON schema of what `run --json` and `server --json` print."),
+}
+
+
+class Commands(Group):
+    """All commands, none of them imported."""
+
+    example = "local-dp run survey --help"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def line_of(self, ctx: click.Context, name: str) -> str:
+        return COMMANDS[name][1]
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        found = getattr(import_module(f"experiments.cli.{module}"), attribute)
+        return found if isinstance(found, click.Command) else command_of(name, found)
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from experiments.tiers.version import installed_version
+
+        SCREEN.tell(f"local-dp {installed_version()}")
+        ctx.exit()
+
+
+APP = Commands(
+    "local-dp",
     help="A laboratory of the local model of differential privacy.",
     no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
+    params=[
+        Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version and end"),
+        Option(
+            ["--show-completion"],
+            metavar="SHELL",
+            type=click.Choice(["bash", "zsh", "fish"]),
+            is_eager=True,
+            expose_value=False,
+            callback=show_completion,
+            help="Show the script that completes commands, protocols and options in a shell: bash, zsh or fish",
+        ),
+        Option(
+            ["--install-completion"],
+            metavar="SHELL",
+            type=click.Choice(["bash", "zsh", "fish"]),
+            is_eager=True,
+            expose_value=False,
+            callback=install_completion,
+            help="Write that script where the shell reads it",
+        ),
+    ],
 )
-COMMANDS = (
-    running.run, listing.protocols, listing.randomizers, listing.describe, joining.server, joining.host, joining.client,
-    laboratory.experiment, laboratory.report, checking.dimension, checking.certify, measuring.coverage, bench.bench, export.export,
-)  # fmt: skip
-for command in COMMANDS:
-    app.command()(command)

@@ -1,10 +1,10 @@
-"""The commands of the laboratory: run experiments, write the report. The command line registers these functions."""
+"""The commands of the laboratory: run experiments, write the report."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from experiments.cli.fields import argument, option
+from experiments.cli.screen import SCREEN
 from experiments.lab.catalogue import NAMES, chosen
 from experiments.lab.claim import Scale
 from experiments.lab.report import write_report
@@ -15,45 +15,53 @@ DEFAULT_SEED = 1
 DEFAULT_OUT = Path("results")
 
 
-def experiment(
-    name: Annotated[str, typer.Argument(help=f"One of {', '.join(NAMES)}, or all.")],
-    full: Annotated[bool, typer.Option("--full/--quick", help="Every point (up to 40 minutes for all) or a few (3 minutes).")] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same results, byte for byte.")] = DEFAULT_SEED,
-    out: Annotated[Path, typer.Option(help="The folder for the results; a stopped run goes on from what it holds.")] = DEFAULT_OUT,
-) -> None:
-    """Runs an experiment, or all of them: a claim, measurements on every core, figures, tables and a verdict. Ctrl-C stops; the same command goes on."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+@dataclass(frozen=True)
+class RunExperiment:
+    """Runs an experiment, or all of them: a claim, measurements on every core, figures, tables and a verdict.
 
-    from experiments.lab.runner import run_experiments
+    Ctrl-C stops; the same command goes on.
+    """
 
-    if not 0 <= seed < 1 << SEED_BITS:
-        raise InputError(f"seed is {seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")
-    modules = chosen(name)
-    scale: Scale = "full" if full else "quick"
-    columns = TextColumn("{task.description:<20}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[verdict]}")
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        tasks: dict[str, TaskID] = {}
+    name: str = argument(f"One of {', '.join(NAMES)}, or all.", metavar="NAME")
+    full: bool = option(False, "Every point (up to 40 minutes for all), or a few (3 minutes), the default", name="--full/--quick")
+    seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
+    out: Path = option(DEFAULT_OUT, "The folder for the results; a stopped run goes on from what it holds", metavar="FOLDER")
+
+    def __call__(self) -> None:
+        from experiments.lab.runner import run_experiments
+
+        if not 0 <= self.seed < 1 << SEED_BITS:
+            raise InputError(f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")
+        modules = chosen(self.name)
+        scale: Scale = "full" if self.full else "quick"
+        measured: dict[str, tuple[int, int]] = {}
+        ended: list[str] = []
 
         def progress(running: str, done: int, total: int) -> None:
-            if running not in tasks:
-                tasks[running] = bar.add_task(running, total=total, verdict="")
-            bar.update(tasks[running], completed=done)
+            measured[running] = done, total
+            points, every = (sum(part) for part in zip(*measured.values(), strict=True))
+            SCREEN.working(f"{points} of {every} points measured, {len(ended)} of {len(modules)} experiments concluded; at {running}")
 
-        def concluded(running: str, verdict: str) -> None:
-            bar.update(tasks[running], verdict=verdict)
+        def concluded(name: str, verdict: str) -> None:
+            ended.append(name)
+            SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
 
         try:
-            verdicts = run_experiments(modules, scale, seed, out, progress, concluded)
+            verdicts = run_experiments(modules, scale, self.seed, self.out, progress, concluded)
         except KeyboardInterrupt:
-            bar.console.print("stopped; what was measured is kept, and the same command goes on from it")
-            raise typer.Exit(130) from None
-    page = write_report(out)
-    for each, verdict in verdicts.items():
-        typer.echo(f"{each}: {verdict}")
-    typer.echo(f"report: {page}")
+            SCREEN.note("stopped; what was measured is kept, and the same command goes on from it")
+            raise
+        SCREEN.working("writing the report")
+        page = write_report(self.out)
+        SCREEN.tell("\n".join((*(f"{each}: {verdict}" for each, verdict in verdicts.items()), f"report: {page}")))
 
 
-def report(folder: Annotated[Path, typer.Argument(help="A folder of results, as given to experiment --out.")] = DEFAULT_OUT) -> None:
+@dataclass(frozen=True)
+class Report:
     """Writes one page, report.html, that explains everything in a folder of results. It needs no network and no scripts."""
-    typer.echo(f"report: {write_report(folder)}")
+
+    folder: Path = argument("A folder of results, as given to experiment --out.", metavar="FOLDER", default=DEFAULT_OUT)
+
+    def __call__(self) -> None:
+        SCREEN.working("writing the report")
+        SCREEN.tell(f"report: {write_report(self.folder)}")

@@ -1,148 +1,116 @@
 """`local-dp server`, `host` and `client`: the roles one at a time, for runs that span machines. They meet at a broker, under a run's name."""
 
 import asyncio
-import json
-import sys
-from pathlib import Path
-from typing import Annotated
-
-import typer
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from clients.journal import MemoryStore
 from clients.member import HOSTS, client_group, filters, serve, will
 from clients.role import ClientRole, Policy
-from experiments.cli import options
-from experiments.cli.output import ProgressLines, summary
+from experiments.cli.fields import option
+from experiments.cli.options import Asking, Role, allowed_names
+from experiments.cli.output import RunProgress, show
+from experiments.cli.protocols import RoleOfProtocols
+from experiments.cli.screen import SCREEN
+from experiments.text.numbers import number
 from experiments.tiers.execute import serve_run
 from experiments.tiers.outcome import as_data
-from experiments.tiers.settings import Randomness, Settings
+from experiments.tiers.settings import Settings
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.errors import InputError
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
+from local_dp.protocols.base import Protocol
 from local_dp.wire import check_name
-from server.terms import Terms
 
-Start = Annotated[int, typer.Option("--start", metavar="I", help="The index of the first client.")]
-
-
-def server(
-    protocol: options.ProtocolName,
-    broker: options.BrokerUrl,
-    run: options.RunName,
-    clients: options.Clients = None,
-    epsilon: options.Epsilon = 1.0,
-    records: options.RecordsFile = None,
-    question: options.QuestionText = None,
-    column: options.ColumnName = None,
-    settings: options.SetValues = None,
-    seed: options.Seed = None,
-    private: options.Private = False,
-    deadline: options.Deadline = 30.0,
-    quorum: options.Quorum = 0.9,
-    joining: Annotated[float, typer.Option("--joining", metavar="SECONDS", help="How long to wait for the clients to join.")] = 60.0,
-    as_json: options.Json = False,
-) -> None:
-    """Coordinates a run whose clients join from elsewhere. A table, if given, tells the true error of a simulation."""
-    check_name(run)
-    built, table = options.configured(protocol, records, question, column, settings, private)
-    randomness = Randomness.choose(seed, private)
-    population = options.population_of(built, table, clients, epsilon, randomness.seed)
-    chosen = Settings(built, population, epsilon, randomness, "hosts", 1, broker, Terms(deadline, quorum))
-    algorithm = built.algorithm(epsilon, chosen.clients)
-    with ProgressLines() as lines:
-        outcome = asyncio.run(serve_run(algorithm, chosen, run, Address.parse(broker), joining, lines.update))
-    data = as_data(chosen, outcome, truth_known=table is not None)  # otherwise the clients' records are their own
-    if as_json:
-        typer.echo(json.dumps(data))
-    else:
-        summary(data)
+URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]"
+MEETING = "survey --broker mqtt://localhost --run first"
 
 
-def host(
-    protocol: options.ProtocolName,
-    broker: options.BrokerUrl,
-    run: options.RunName,
-    start: Start = 0,
-    clients: Annotated[int | None, typer.Option("--clients", metavar="N", help="How many clients this host holds. Default: a row each.")] = None,
-    epsilon: options.Epsilon = 1.0,
-    records: options.RecordsFile = None,
-    question: options.QuestionText = None,
-    column: options.ColumnName = None,
-    settings: options.SetValues = None,
-    seed: options.Seed = None,
-    private: options.Private = False,
-    allow: options.Allow = None,
-) -> None:
-    """Holds many clients, from index --start on: the rows of a table of theirs, or synthetic records."""
-    population = _population(protocol, records, question, column, settings, seed, private, start, clients)
-    _serve(f"host-{start}", HOSTS, population, broker, run, start, epsilon, seed, private, allow)
+@dataclass(frozen=True, kw_only=True)
+class Server(Asking):
+    """Coordinates a run whose clients join from elsewhere.
+
+    A table, if given, tells the true error of a simulation.
+    """
+
+    example: ClassVar[str] = f"{MEETING} --clients 501"
+    broker: str = option(help=URL, metavar="URL")
+    run: str = option(help="The run that server, hosts and clients join", metavar="NAME")
+    joining: float = option(60.0, "How long to wait for the clients to join", metavar="T", unit="seconds")
+
+    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+        check_name(self.run)
+        protocol, table = self.configured(kind, given)
+        randomness = self.randomness()
+        population = self.population(protocol, table, randomness.seed)
+        chosen = Settings(protocol, population, self.epsilon, randomness, "hosts", 1, self.broker, self.terms)
+        algorithm = protocol.algorithm(self.epsilon, chosen.clients)
+        with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
+            outcome = asyncio.run(serve_run(algorithm, chosen, self.run, Address.parse(self.broker), self.joining, progress.show))
+        show(as_data(chosen, outcome, truth_known=table is not None), self.as_json)  # otherwise the clients' records are their own
 
 
-def client(
-    protocol: options.ProtocolName,
-    broker: options.BrokerUrl,
-    run: options.RunName,
-    index: Annotated[int, typer.Option("--index", metavar="I", help="Which client this is, from 0.")],
-    epsilon: options.Epsilon = 1.0,
-    records: options.RecordsFile = None,
-    question: options.QuestionText = None,
-    column: options.ColumnName = None,
-    settings: options.SetValues = None,
-    seed: options.Seed = None,
-    private: options.Private = False,
-    allow: options.Allow = None,
-) -> None:
-    """Is one client: with the one row of a table of its own, or a synthetic record."""
-    population = _population(protocol, records, question, column, settings, seed, private, index, 1)
-    _serve(f"client-{index}", client_group(index), population, broker, run, index, epsilon, seed, private, allow)
+@dataclass(frozen=True, kw_only=True)
+class Answering(Role):
+    """Who answers: a host, or a client."""
+
+    broker: str = option(help=URL, metavar="URL")
+    run: str = option(help="The run that server, hosts and clients join", metavar="NAME")
+    allow: str | None = option(None, "The clients' own list of randomizers, separated by commas", metavar="NAMES")
+
+    def held(self, kind: type[Protocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
+        """The records of the clients from `start` on: a table's rows, or synthetic ones."""
+        if start < 0:
+            raise InputError(f"the first client is {start}; give 0 or more")
+        protocol, table = self.configured(kind, given)
+        if table is not None:
+            if clients not in (None, len(table)):
+                raise InputError(f"the table has {len(table)} rows for {clients} clients; a member's table holds its own clients' records, one row each")
+            return Rows(table)
+        if clients is None:
+            raise InputError("a host without --records needs --clients N")
+        return Rows(protocol.synthetic(start + clients, self.randomness().seed).batch(start, start + clients))
+
+    def serve(self, member: str, group: str, start: int, population: Population) -> None:
+        """Answers until the run is over."""
+        check_name(self.run)
+        names = allowed_names(self.allow)
+        policy = Policy(None if names is None else frozenset(names))
+        role = ClientRole(member, start, population.batch(0, population.size), self.randomness().noise(), MemoryStore(self.epsilon), policy)
+        bus = MqttBus(Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member))
+
+        async def connected() -> None:
+            SCREEN.note(f"{member}: joined run {self.run} with the clients {role.start}..{role.stop - 1}")
+            SCREEN.working("answering until the run is over")
+
+        SCREEN.working(f"joining the broker as {member} of run {self.run}")
+        asyncio.run(serve(role, bus, self.run, group, connected))
+        SCREEN.note(f"{member}: the run is over; epsilon spent {number(role.store.ledger.max_spent)}")
 
 
-def _population(
-    protocol: str,
-    records: Path | None,
-    question: str | None,
-    column: str | None,
-    settings: list[str] | None,
-    seed: int | None,
-    private: bool,
-    start: int,
-    clients: int | None,
-) -> Population:
-    if start < 0:
-        raise InputError(f"the first client is {start}; give 0 or more")
-    built, table = options.configured(protocol, records, question, column, settings, private)
-    if table is not None:
-        if clients not in (None, len(table)):
-            raise InputError(f"the table has {len(table)} rows for {clients} clients; a member's table holds its own clients' records, one row each")
-        return Rows(table)
-    if clients is None:
-        raise InputError("a host without --records needs --clients N")
-    chosen = Randomness.choose(seed, private)
-    return Rows(built.synthetic(start + clients, chosen.seed).batch(start, start + clients))
+@dataclass(frozen=True, kw_only=True)
+class Host(Answering):
+    """Holds many clients of a run, from index --start on: the rows of a table of theirs, or synthetic records."""
+
+    example: ClassVar[str] = f"{MEETING} --clients 500"
+    start: int = option(0, "The index of the first client", metavar="I")
+    clients: int | None = option(None, "How many clients this host holds; without it, a row each", metavar="N")
+
+    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+        self.serve(f"host-{self.start}", HOSTS, self.start, self.held(kind, given, self.start, self.clients))
 
 
-def _serve(
-    member: str,
-    group: str,
-    population: Population,
-    broker: str,
-    run: str,
-    start: int,
-    epsilon: float,
-    seed: int | None,
-    private: bool,
-    allow: str | None,
-) -> None:
-    check_name(run)
-    noise = Randomness.choose(seed, private).noise()
-    names = options.allowed_names(allow)
-    allowed = None if names is None else frozenset(names)
-    role = ClientRole(member, start, population.batch(0, population.size), noise, MemoryStore(epsilon), Policy(allowed))
-    bus = MqttBus(Address.parse(broker), f"{run}-{member}", filters(run, group), will(run, group, member))
+@dataclass(frozen=True, kw_only=True)
+class Client(Answering):
+    """Is one client of a run: with the one row of a table of its own, or a synthetic record."""
 
-    async def connected() -> None:
-        print(f"{member}: joined run {run} with the clients {role.start}..{role.stop - 1}", file=sys.stderr, flush=True)
+    example: ClassVar[str] = f"{MEETING} --index 500"
+    index: int = option(help="Which client this is, from 0", metavar="I")
 
-    asyncio.run(serve(role, bus, run, group, connected))
-    print(f"{member}: the run is over; epsilon spent {role.store.ledger.max_spent:g}", file=sys.stderr)
+    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+        self.serve(f"client-{self.index}", client_group(self.index), self.index, self.held(kind, given, self.index, 1))
+
+
+SERVER, HOST, CLIENT = RoleOfProtocols("server", Server), RoleOfProtocols("host", Host), RoleOfProtocols("client", Client)

@@ -1,50 +1,59 @@
 """`local-dp protocols`, `randomizers` and `describe`: what there is."""
 
 import inspect
-from dataclasses import MISSING, fields
-from typing import Annotated, Any
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
 
-import typer
-from rich.console import Console
-from rich.markup import escape
-
-from local_dp.errors import InputError
+from experiments.cli.fields import argument
+from experiments.cli.screen import SCREEN
+from experiments.text.layout import held, paragraph, screen_width
+from local_dp.errors import InputError, unknown
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers.registry import RANDOMIZERS
 
 
-def protocols() -> None:
+@dataclass(frozen=True)
+class Protocols:
     """Lists the protocols: model, parameters with their defaults, source."""
-    for name, kind in PROTOCOLS.items():
-        _show(f"{name} ({kind.model()})", kind)
+
+    def __call__(self) -> None:
+        SCREEN.tell("\n".join(_entry(f"{name} ({kind.model()})", kind) for name, kind in PROTOCOLS.items()))
 
 
-def randomizers() -> None:
+@dataclass(frozen=True)
+class Randomizers:
     """Lists the randomizers on this machine, those of installed packages included."""
-    for name in RANDOMIZERS:
-        _show(name, RANDOMIZERS[name])
+
+    def __call__(self) -> None:
+        SCREEN.tell("\n".join(_entry(name, RANDOMIZERS[name]) for name in RANDOMIZERS))
 
 
-def describe(name: Annotated[str, typer.Argument(metavar="NAME", help="A protocol or a randomizer.")]) -> None:
+@dataclass(frozen=True)
+class Describe:
     """Describes one protocol or randomizer: claim, privacy, utility, cost, parameters, source."""
-    if name in PROTOCOLS:
-        kind: Any = PROTOCOLS[name]
-        label = f"protocol, model {PROTOCOLS[name].model()}"
-    elif name in RANDOMIZERS:
-        kind, label = RANDOMIZERS[name], "randomizer"
-    else:
-        raise InputError(f"there is no protocol or randomizer {name!r}; `local-dp protocols` and `local-dp randomizers` list them")
-    console = Console()
-    console.print(f"[bold]{escape(name)}[/bold] ({label})\n", highlight=False)
-    console.print(escape(inspect.getdoc(kind) or ""), highlight=False)
-    console.print(f"\nparameters: {escape(_parameters(kind))}\nsource: {escape(kind.source)}", highlight=False)
+
+    name: str = argument("A protocol or a randomizer.", metavar="NAME")
+
+    def __call__(self) -> None:
+        if self.name in PROTOCOLS:
+            kind: Any = PROTOCOLS[self.name]
+            label = f"protocol, model {PROTOCOLS[self.name].model()}"
+        elif self.name in RANDOMIZERS:
+            kind, label = RANDOMIZERS[self.name], "randomizer"
+        else:
+            raise InputError(unknown("no protocol or randomizer", self.name, (*PROTOCOLS, *RANDOMIZERS)))
+        width = screen_width()
+        told = [paragraph(" ".join(each.split()), width) for each in (inspect.getdoc(kind) or "").split("\n\n")]
+        last = "\n".join(paragraph(line, width, "  ") for line in (f"parameters: {_parameters(kind)}", f"source: {kind.source}"))
+        SCREEN.tell("\n\n".join((f"{self.name} ({label})", *told, last)))
 
 
-def _show(heading: str, kind: Any) -> None:
+def _entry(heading: str, kind: Any) -> str:
     """One entry of a list: name, claim, parameters, source."""
     claim = (inspect.getdoc(kind) or "").split("\n")[0]
+    width = screen_width() - 2
     told = (claim, f"parameters: {_parameters(kind)}", f"source: {kind.source}")
-    Console().print(f"[bold]{escape(heading)}[/bold]", *(f"  {escape(line)}" for line in told), sep="\n", highlight=False, soft_wrap=True)
+    return "\n".join((heading, *(f"  {line}" for each in told for line in paragraph(each, width, "  ").splitlines())))
 
 
 def _parameters(kind: Any) -> str:
@@ -54,5 +63,5 @@ def _parameters(kind: Any) -> str:
         if field.name == "word_bits":  # for verification only
             continue
         value = ";".join(field.default) if isinstance(field.default, tuple) else field.default
-        shown.append(f"{field.name}={value if value is not None else ''}" if field.default is not MISSING else field.name)
+        shown.append(held(f"{field.name}={value if value is not None else ''}" if field.default is not MISSING else field.name))
     return ", ".join(shown)

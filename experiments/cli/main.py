@@ -2,6 +2,7 @@
 
 import sys
 
+from experiments.cli.screen import SCREEN
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
@@ -11,11 +12,29 @@ INTERRUPTED = 130
 def main() -> None:
     """The entry point: errors become one line and an exit code, also while the commands are still being imported."""
     try:
-        from experiments.cli.commands import app
-
-        app(prog_name="local-dp")
+        with SCREEN:
+            code = _run()
     except LocalDPError as error:
-        print(f"local-dp: {error}", file=sys.stderr)
-        sys.exit(EXIT_CODES[type(error)])
+        SCREEN.complain(str(error))
+        code = EXIT_CODES.get(type(error), 1)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+def _run() -> int:
+    """The exit code of the command that was typed; what click has to complain of is an InputError like any other."""
+    from click.exceptions import Abort, ClickException, NoArgsIsHelpError
+
+    from experiments.cli.commands import APP
+
+    try:
+        done = APP.main(prog_name="local-dp", standalone_mode=False)
+    except Abort:
+        raise KeyboardInterrupt from None
+    except NoArgsIsHelpError as error:
+        SCREEN.tell(error.message)
+        return EXIT_CODES[InputError]
+    except ClickException as error:
+        raise InputError(error.format_message()) from None
+    return done if isinstance(done, int) else 0

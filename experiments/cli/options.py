@@ -1,67 +1,97 @@
-"""The options that several commands share, and what is made of them."""
+"""What each role of a run is told on the command line, as frozen dataclasses: each option stands once, in the bundle of those who need it."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any, ClassVar
 
-import typer
-
+from experiments.cli.fields import option
+from experiments.cli.screen import SCREEN
+from experiments.tiers.settings import Randomness
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.policies import Launch
-from local_dp.protocols.registry import find_protocol
 from local_dp.records import Records
+from server.terms import Terms
 
-ProtocolName: TypeAlias = Annotated[str, typer.Argument(metavar="PROTOCOL", help="What to run; `local-dp protocols` lists them.")]
-RecordsFile: TypeAlias = Annotated[Path | None, typer.Option("--records", metavar="FILE", help="A CSV or Parquet table; each row is a client's record.")]
-QuestionText: TypeAlias = Annotated[str | None, typer.Option("--question", metavar="Q", help="A yes/no question: 'affairs > 0 and age >= 30'.")]
-ColumnName: TypeAlias = Annotated[str | None, typer.Option("--column", metavar="C", help="The column that is counted or averaged.")]
-SetValues: TypeAlias = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the protocol; may be repeated.")]
-Clients: TypeAlias = Annotated[int | None, typer.Option("--clients", metavar="N", help="How many. Default: all rows, or what the bounds ask for 95 %.")]
-Epsilon: TypeAlias = Annotated[float, typer.Option("--epsilon", metavar="E", help="Every client's privacy budget, in nats.")]
-Seed: TypeAlias = Annotated[int | None, typer.Option("--seed", metavar="S", help="Repeats a simulation. Default: one is drawn and shown.")]
-Private: TypeAlias = Annotated[bool, typer.Option("--private", help="Operating-system entropy for every client's noise; takes no seed.")]
-Deadline: TypeAlias = Annotated[float, typer.Option("--deadline", metavar="SECONDS", help="The longest that a round may take.")]
-Quorum: TypeAlias = Annotated[float, typer.Option("--quorum", metavar="FRACTION", help="The least share of those asked that must have answered by then.")]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, alone on standard output.")]
-BrokerUrl: TypeAlias = Annotated[str, typer.Option("--broker", metavar="URL", help="mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE].")]
-RunName: TypeAlias = Annotated[str, typer.Option("--run", metavar="NAME", help="The run that server, hosts and clients join.")]
-Allow: TypeAlias = Annotated[str | None, typer.Option("--allow", metavar="NAMES", help="The clients' own list of randomizers, separated by commas.")]
+ADDRESS = "URL"
 
 
-def configured(
-    protocol: str, records: Path | None, question: str | None, column: str | None, settings: list[str] | None, private: bool
-) -> tuple[Protocol[Any], Records | None]:
-    """The protocol with its parameters, and the table if there is one. Raises InputError where a private run would publish what only the table holds."""
-    kind = find_protocol(protocol)
-    values = {}
-    for setting in settings or []:
-        key, separator, value = setting.partition("=")
-        if not separator:
-            raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
-        values[key.strip()] = value.strip()
-    if question is not None:
-        values["queries" if protocol == "sq" else "question"] = question
-    if column is not None:
-        values["column"] = column
-    built = kind.from_settings(values)
-    if records is None:
-        return built, None
-    from experiments.cli.tables import read_records
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """What every role is told. Its class is given the protocol and the values of its parameters when it is called."""
 
-    table = read_records(records)
-    return built.for_table(Launch(table, private)), table
+    example: ClassVar[str]
+    epsilon: float = option(1.0, "Every client's privacy budget", metavar="E", unit="nats")
+    records: Path | None = option(None, "A CSV or Parquet table; each row is a client's record", metavar="FILE")
+    settings: tuple[str, ...] = option((), "A parameter of the protocol; may be repeated", name="--set", metavar="KEY=VALUE")
+    seed: int | None = option(None, "Repeats a simulation; without it, one is drawn and shown", metavar="S")
+    private: bool = option(False, "Operating-system entropy for every client's noise; takes no seed")
+
+    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+        """Plays the role, with these values of the protocol's parameters."""
+        raise NotImplementedError
+
+    def values(self, given: Mapping[str, str]) -> dict[str, str]:
+        """The parameters of the protocol: those of --set, and those with an option of their own, which count more."""
+        values = {}
+        for setting in self.settings:
+            key, separator, value = setting.partition("=")
+            if not separator:
+                raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
+            values[key.strip()] = value.strip()
+        return {**values, **given}
+
+    def configured(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> tuple[Protocol[Any], Records | None]:
+        """The protocol with its parameters, and the table if there is one. Raises InputError where a private run would publish what only the table holds."""
+        values = self.values(given)
+        built = kind.from_settings(values)
+        if self.records is None:
+            return built, None
+        from experiments.cli.tables import read_records
+
+        SCREEN.working(f"reading {self.records.name}")
+        table = read_records(self.records)
+        check_asked(kind, values, table)
+        return built.for_table(Launch(table, self.private)), table
+
+    def randomness(self) -> Randomness:
+        """Where chance comes from."""
+        return Randomness.choose(self.seed, self.private)
 
 
-def population_of(protocol: Protocol[Any], table: Records | None, clients: int | None, epsilon: float, seed: int) -> Population:
-    """The table's rows, or a synthetic population of as many clients as were asked for."""
-    nano_epsilon(epsilon)
-    if table is None:
-        return protocol.synthetic(protocol.clients(epsilon) if clients is None else clients, seed)
-    from experiments.cli.tables import sample_rows
+def check_asked(kind: type[Protocol[Any]], values: Mapping[str, str], table: Records) -> None:
+    """Raises InputError unless it is said what is asked of the table."""
+    for each in fields(kind):
+        if each.metadata.get("of_table") and each.name not in values:
+            spelled = each.metadata["alias"] or each.name
+            raise InputError(f"{kind.name} of a table needs --{spelled}: {each.metadata['help']}; the table has the columns {', '.join(table.columns)}")
 
-    return sample_rows(table, len(table) if clients is None else clients, seed)
+
+@dataclass(frozen=True, kw_only=True)
+class Asking(Role):
+    """Who asks the clients: a whole run, or a server."""
+
+    clients: int | None = option(None, "How many; without it, all rows, or what the bounds ask for 95 %", metavar="N")
+    deadline: float = option(30.0, "The longest that a round may take", metavar="T", unit="seconds")
+    quorum: float = option(0.9, "The least share of those asked that must have answered by then", metavar="SHARE")
+    as_json: bool = option(False, "Print the outcome as JSON, alone on standard output; local-dp schema describes it", name="--json")
+
+    def population(self, protocol: Protocol[Any], table: Records | None, seed: int) -> Population:
+        """The table's rows, or a synthetic population of as many clients as were asked for."""
+        nano_epsilon(self.epsilon)
+        if table is None:
+            return protocol.synthetic(protocol.clients(self.epsilon) if self.clients is None else self.clients, seed)
+        from experiments.cli.tables import sample_rows
+
+        return sample_rows(table, len(table) if self.clients is None else self.clients, seed)
+
+    @property
+    def terms(self) -> Terms:
+        """On what terms a round ends."""
+        return Terms(self.deadline, self.quorum)
 
 
 def allowed_names(allow: str | None) -> tuple[str, ...] | None:

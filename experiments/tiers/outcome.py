@@ -11,7 +11,7 @@ from experiments.tiers.version import installed_version
 from local_dp.oracles.local.base import Interaction, RoundSummary
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.base import Protocol, plain
 from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
 from server.round import Turnout
@@ -87,8 +87,8 @@ def _randomizer(randomizer: Randomizer) -> dict[str, Any]:
 def _truth(protocol: Protocol[Any], population: Population) -> Any:
     """The truth in the form of the estimate or of the hypothesis."""
     truth = protocol.truth(population)
-    if truth is None or isinstance(truth, np.ndarray):
-        return None if truth is None else truth.tolist()
+    if truth is None or isinstance(truth, np.ndarray | np.generic):
+        return None if truth is None else plain(np.asarray(truth))
     return protocol.describe(truth)["hypothesis"]
 
 

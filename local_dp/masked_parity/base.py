@@ -44,10 +44,8 @@ class MaskedParityProtocol(Protocol[Concept]):
 
     def explain(self, result: Concept) -> str:
         places = ", ".join(map(str, places_of(result.r)))
-        read = f"where i is one of {places}" if result.r else "never"
-        return (
-            f"The learned rule predicts the label of a record (x, i, b): for b = 1 it is -1 {read}; for b = 0 it is -1 {in_words(result.r, result.a)}; else +1."
-        )
+        read = f"-1 where i is one of {places}, else +1" if places else "always +1"
+        return f"The learned rule predicts the label of a record (x, i, b): with b = 1 it is {read}; with b = 0 it is {in_words(result.r, result.a)}."
 
     def true_error(self, result: Concept, population: Population) -> float:
         assert isinstance(population, MaskedParityPopulation)

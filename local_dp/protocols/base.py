@@ -36,6 +36,7 @@ class Protocol(ABC, Generic[R]):
 
     name: ClassVar[str]
     source: ClassVar[str]
+    example: ClassVar[str] = ""  # the options of a run on a table, for the help
 
     @abstractmethod
     def clients(self, epsilon: float) -> int:

@@ -47,6 +47,7 @@ class Crosstab(Protocol[CrossTable]):
 
     name: ClassVar[str] = "crosstab"
     source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard); Gaboardi, Rogers 2018 (tests under local privacy)"
+    example: ClassVar[str] = "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
     columns: tuple[str, ...] = parameter(("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
     labels_from_data: bool = parameter(False, "read the labels from the table: in a simulation only, for it publishes them")

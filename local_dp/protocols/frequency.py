@@ -30,6 +30,7 @@ class Frequency(Shares):
 
     name: ClassVar[str] = "frequency"
     source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard)"
+    example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
     labels_from_data: bool = parameter(False, "read the labels from the table: in a simulation only, for it publishes them")
@@ -90,4 +91,4 @@ def declared_labels(table: Launch, column: str, labels: tuple[str, ...], from_da
         return labels_in(table.records, column)
     if from_data:
         raise InputError(f"a private run takes nothing public from the table: declare the labels of {column!r}, as in labels='first;second'")
-    raise InputError(f"the labels of {column!r} are public: list them, as in labels='first;second', or in a simulation add labels_from_data=true")
+    raise InputError(f"the labels of {column!r} are public: list them, as in labels='first;second', or in a simulation let them be read: labels_from_data")

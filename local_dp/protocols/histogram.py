@@ -29,6 +29,7 @@ class Histogram(Shares):
 
     name: ClassVar[str] = "histogram"
     source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard)"
+    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --bins 6"
     column: str = parameter("value", "the column of numbers", of_table=True)
     low: float | None = parameter(None, "the lower end of the first interval, public; needed with a table", unit="of the column")
     high: float | None = parameter(None, "the upper end of the last interval, public; needed with a table", unit="of the column")

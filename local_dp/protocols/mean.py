@@ -43,6 +43,7 @@ class Mean(Protocol[Estimate]):
 
     name: ClassVar[str] = "mean"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
     column: str = parameter("value", "the column that is averaged", of_table=True)
     low: float | None = parameter(None, "the least value, public; needed with a table", unit="of the column")
     high: float | None = parameter(None, "the greatest value, public; needed with a table", unit="of the column")

@@ -46,7 +46,7 @@ class _Parity(Protocol[int]):
         return population.r
 
     def explain(self, result: int) -> str:
-        return f"The learned rule predicts the label of a record x: it is -1 {in_words(result)}; else +1."
+        return f"The learned rule predicts the label of a record x: it is {in_words(result)}."
 
     def true_error(self, result: int, population: Population) -> float:
         """Pr[the two parities differ]: 1/2 unless they are the same."""
@@ -105,13 +105,13 @@ class ParityOneRound(_Parity):
 
 
 def in_words(r: int, a: int = 0) -> str:
-    """Where (-1)^(<r, x> + a) is -1."""
+    """What (-1)^(<r, x> + a) is."""
     places = places_of(r)
     if not places:
-        return "always" if a else "never"
+        return "always -1" if a else "always +1"
     if len(places) == 1:
-        return f"where bit {places[0]} of x is {1 - a}"
-    return f"where an {'even' if a else 'odd'} number of the bits {', '.join(map(str, places))} of x are 1"
+        return f"-1 where bit {places[0]} of x is {1 - a}, else +1"
+    return f"-1 where an {'even' if a else 'odd'} number of the bits {', '.join(map(str, places))} of x are 1, else +1"
 
 
 def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:

@@ -37,6 +37,7 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
 
     name: ClassVar[str] = "sq"
     source: ClassVar[str] = "KLNRS 2008, Lemma 4.3 and Theorem 4.8"
+    example: ClassVar[str] = "--records fair.csv --question 'age >= 30; affairs > 0'"
     queries: tuple[str, ...] = parameter(
         (), "yes/no questions about the columns, separated by ';', such as 'age >= 30; affairs > 0'", alias="question", of_table=True
     )

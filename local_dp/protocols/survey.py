@@ -39,6 +39,7 @@ class Survey(Protocol[Estimate]):
 
     name: ClassVar[str] = "survey"
     source: ClassVar[str] = "Warner 1965; KLNRS 2008, Section 4.3"
+    example: ClassVar[str] = "--records fair.csv --question 'affairs > 0'"
     question: str = parameter("yes == 1", "a yes/no question about the columns, such as 'affairs > 0 and age >= 30'", of_table=True)
     by: str = parameter("", "a column whose groups are asked about one by one")
     labels: tuple[str, ...] = parameter((), "the groups, public, separated by ';'")

@@ -59,7 +59,7 @@ def test_private_runs_show_no_seed() -> None:
     ("arguments", "key"),
     [
         (["survey", "--question", "smokes == 'yes' and age < 60"], "estimate"),
-        (["frequency", "--column", "home town"], "estimate"),
+        (["frequency", "--column", "home town", "--labels-from-data"], "estimate"),
         (["mean", "--column", "age", "--set", "low=0", "--set", "high=100"], "estimate"),
         (["sq", "--set", "queries=age >= 30; smokes == 'yes'", "--set", "tolerances=0.1; 0.2"], "estimate"),
     ],

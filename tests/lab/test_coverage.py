@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.cli.coverage import coverage
+from experiments.cli.coverage import Coverage
 from experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from, measure
 from experiments.lab.coverage_cases import CASES, success_rates
 from experiments.lab.coverage_runs import Drawn, Simulated
@@ -158,22 +158,22 @@ def test_drawn_and_simulated_runs_have_one_law() -> None:
 def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It prints a row a case and the exact counts, as a table and as JSON; one seed gives one table; a protocol without intervals is refused."""
     monkeypatch.setenv("COLUMNS", "160")
-    asked: dict[str, Any] = {"names": ["survey"], "epsilon": [2.0], "repetitions": 100, "seed": 3}
+    asked: dict[str, Any] = {"names": ("survey",), "epsilon": (2.0,), "repetitions": 100, "seed": 3}
     printed = []
     for _ in range(2):
-        coverage(**asked, as_json=True)
+        Coverage(**asked, as_json=True)()
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
     data = json.loads(printed[0])
     assert len(data["measured"]) == 12
     assert {row["tier"] for row in data["measured"]} == {"aggregate", "population"}
     assert data["exact"][0]["default"] == Survey().clients(2.0)
-    coverage(["table"], [1.0], 100)
+    Coverage(("table",), (1.0,), 100)()
     assert "table, share 0.99" in capsys.readouterr().out
     with pytest.raises(InputError, match="state no interval"):
-        coverage(["parity"])
+        Coverage(("parity",))()
     with pytest.raises(InputError, match="repetitions is 5"):
-        coverage(["survey"], repetitions=5)
+        Coverage(("survey",), repetitions=5)()
 
 
 def test_equal_tallies_are_decoded_once() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-import typer
 
 from experiments.cli import experiment as laboratory
+from experiments.cli.main import main
 from experiments.lab import catalogue
 from experiments.lab.runner import run_experiments
 from experiments.lab.store import MeasurementStore, code_stamp, plain
@@ -174,16 +174,16 @@ def test_catalogue_names_modules() -> None:
     assert catalogue.module_of("theorem-5.1") == "experiments.claims.theorem_5_1"
     assert catalogue.chosen("all") == [catalogue.module_of(name) for name in catalogue.NAMES]
     assert isinstance(catalogue.load(TOY), Toy)
-    with pytest.raises(InputError, match="no experiment named 'theorm'; there are map, "):
+    with pytest.raises(InputError, match=r"no experiment named 'theorm'; did you mean 'theorem-5\.1'\? there are map, "):
         catalogue.chosen("theorm")
 
 
 def test_commands_refuse_bad_input(tmp_path: Path) -> None:
     """An unknown experiment, a negative seed, a folder that cannot be written, and a folder without results: one line each."""
     with pytest.raises(InputError, match="no experiment named 'x'"):
-        laboratory.experiment("x", out=tmp_path)
+        laboratory.RunExperiment("x", out=tmp_path)()
     with pytest.raises(InputError, match="seed is -1; give a whole number"):
-        laboratory.experiment("map", seed=-1, out=tmp_path)
+        laboratory.RunExperiment("map", seed=-1, out=tmp_path)()
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot write .*file/toy: Not a directory; choose another folder"):
         run_experiments([TOY], "quick", 1, tmp_path / "file")
@@ -191,15 +191,15 @@ def test_commands_refuse_bad_input(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot write .*results\.json: Is a directory"):
         run_experiments([TOY], "quick", 1, tmp_path / "full", workers=1)
     with pytest.raises(InputError, match="there is no folder"):
-        laboratory.report(tmp_path / "nowhere")
+        laboratory.Report(tmp_path / "nowhere")()
     with pytest.raises(InputError, match="holds no results; make some with: local-dp experiment all"):
-        laboratory.report(tmp_path)
+        laboratory.Report(tmp_path)()
 
 
 def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """`experiment` prints each verdict and the page on standard output, and progress on standard error."""
     monkeypatch.setattr(laboratory, "chosen", lambda name: [TOY])
-    laboratory.experiment("map", seed=5, out=tmp_path)
+    laboratory.RunExperiment("map", seed=5, out=tmp_path)()
     printed = capsys.readouterr()
     assert printed.out == f"toy: shown\nreport: {tmp_path / 'report.html'}\n"
     assert "3/3" in printed.err
@@ -212,7 +212,8 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
         raise KeyboardInterrupt
 
     monkeypatch.setattr("experiments.lab.runner.run_experiments", interrupted)
-    with pytest.raises(typer.Exit) as ended:
-        laboratory.experiment("map", out=tmp_path)
-    assert ended.value.exit_code == 130
+    monkeypatch.setattr("sys.argv", ["local-dp", "experiment", "map", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
     assert "the same command goes on" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.protocols.survey import Survey
 from server.collecting import RoundProgress
+from server.coordinator import Progress
 from server.remote import filters
 from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
@@ -43,9 +44,9 @@ def run_with(disturb: Callable[[], None], clients: int, **options: Any) -> Outco
     """A survey that is disturbed once, when its round has just begun."""
     done = False
 
-    def once(progress: RoundProgress) -> None:
+    def once(progress: Progress) -> None:
         nonlocal done
-        if not done:
+        if not done and isinstance(progress, RoundProgress):
             done = True
             disturb()
 

@@ -1,0 +1,225 @@
+"""One command is one frozen dataclass: its fields are the options, its docstring the help, calling an instance runs it. The options stand there once."""
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from inspect import cleandoc, getdoc
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import click
+
+from experiments.text.layout import definitions, paragraph, screen_width
+from local_dp.checks import whole_number
+from local_dp.errors import InputError, unknown
+
+OPTIONS = "Options"
+
+
+def option(default: Any = MISSING, help: str = "", *, name: str = "", metavar: str = "", unit: str = "") -> Any:
+    """A field that is an option: without a default it must be given. `name` is how it is spelled, where not like the field."""
+    return field(default=default, metadata={"help": help, "name": name, "metavar": metavar, "unit": unit})
+
+
+def argument(help: str, *, metavar: str, default: Any = MISSING) -> Any:
+    """A field that is an argument; a tuple of them takes all that are given."""
+    return field(default=default, metadata={"help": help, "metavar": metavar, "is_argument": True})
+
+
+class Option(click.Option):
+    """An option that knows under which heading it is listed, and its unit."""
+
+    def __init__(self, spelled: list[str], *, heading: str = OPTIONS, unit: str = "", told: str = "", **attributes: Any) -> None:
+        super().__init__(spelled, **attributes)
+        self.heading, self.unit, self.told = heading, unit, told
+
+    def meaning(self) -> str:
+        """Help, unit and default, as one paragraph."""
+        notes = ", ".join(filter(None, (self.unit, f"default: {self.told}" if self.told else "", "required" if self.required else "")))
+        help = (self.help or "").rstrip(".")
+        return f"{help[:1].upper()}{help[1:]}{f' [{notes}]' if notes else ''}"
+
+
+class Argument(click.Argument):
+    """An argument with a line of help."""
+
+    def __init__(self, spelled: list[str], *, help: str, **attributes: Any) -> None:
+        super().__init__(spelled, **attributes)
+        self.meaning = help
+
+
+def show_help(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    """Prints the help of a command and ends it."""
+    from experiments.cli.screen import SCREEN
+
+    if asked and not ctx.resilient_parsing:
+        SCREEN.tell(ctx.get_help())
+        ctx.exit()
+
+
+HELP = Option(["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=show_help, help="Show this and end")
+
+
+class Command(click.Command):
+    """A command whose help breaks no word and lists options under their headings; `example` is how it may be called."""
+
+    example = ""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        return HELP
+
+    def get_help(self, ctx: click.Context) -> str:
+        return _help_of(self, ctx, [])
+
+
+class Group(click.Group):
+    """A command of commands, with the same help; an unknown name is answered with the nearest."""
+
+    example = ""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        return HELP
+
+    def get_help(self, ctx: click.Context) -> str:
+        return _help_of(self, ctx, [(name, self.line_of(ctx, name)) for name in self.list_commands(ctx)])
+
+    def line_of(self, ctx: click.Context, name: str) -> str:
+        """What a command does, in one line."""
+        command = self.get_command(ctx, name)
+        return "" if command is None else first_line(command.help or "")
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise InputError(unknown("no command", args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+
+def first_line(text: str) -> str:
+    """The claim of a docstring: its first paragraph."""
+    return " ".join(cleandoc(text).split("\n\n")[0].split())
+
+
+def _help_of(command: Command | Group, ctx: click.Context, commands: list[tuple[str, str]]) -> str:
+    width = min(screen_width(), 120)
+    parts = [paragraph(f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  ")]
+    parts += [paragraph(" ".join(each.split()), width) for each in cleandoc(command.help or "").split("\n\n")]
+    headings: dict[str, list[tuple[str, str]]] = {}
+    for param in command.get_params(ctx):
+        if isinstance(param, Argument):
+            headings.setdefault("Arguments", []).append((param.make_metavar(ctx), param.meaning))
+        elif isinstance(param, Option):
+            headings.setdefault(param.heading, []).append((_spelled(param, ctx), param.meaning()))
+    if commands:
+        headings["Commands"] = commands
+    parts += [f"{heading}:\n{definitions(entries, width)}" for heading, entries in headings.items()]
+    if command.example:
+        parts.append(f"Example:\n{paragraph(command.example, width - 4, '    ')}".replace("\n", "\n  ", 1))
+    return "\n\n".join(parts)
+
+
+def _spelled(param: Option, ctx: click.Context) -> str:
+    names = ", ".join(param.opts) + "".join(f" / {name}" for name in param.secondary_opts)
+    return names if param.is_flag else f"{names} {param.make_metavar(ctx)}"
+
+
+def command_of(name: str, kind: type[Any]) -> Command:
+    """The command that makes an instance of the dataclass from the options that are typed, and calls it."""
+    return Command(name, params=parameters_of(kind), callback=lambda **typed: kind(**typed)(), help=getdoc(kind))
+
+
+def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Parameter]:
+    """The options and arguments that the fields of a dataclass are."""
+    hints = get_type_hints(kind)
+    made = [_parameter(each, hints[each.name], heading) for each in fields(kind)]
+    return sorted(made, key=lambda each: isinstance(each, Option))  # arguments first
+
+
+def _parameter(each: Field[Any], hint: Any, heading: str) -> click.Parameter:
+    told, hint = each.metadata, _without_none(hint)
+    many = get_origin(hint) is tuple
+    attributes: dict[str, Any] = {
+        "type": _type_of(each.name, get_args(hint)[0] if many else hint),
+        "metavar": told["metavar"] or None,
+        "required": each.default is MISSING,
+    }
+    if each.default is not MISSING:
+        attributes["default"] = each.default
+    if told.get("is_argument"):
+        return Argument([each.name], help=told["help"], nargs=-1 if many else 1, **attributes)
+    if hint is bool:
+        attributes = {"is_flag": True, "default": each.default}
+    spelled = [each.name, told["name"] or f"--{each.name.replace('_', '-')}"]
+    shown = _default(each.default) if hint is not bool else ""
+    return Option(spelled, heading=heading, unit=told["unit"], told=shown, help=told["help"], multiple=many, **attributes)
+
+
+def _without_none(hint: Any) -> Any:
+    """X of "X or nothing"."""
+    return next(part for part in get_args(hint) if part is not type(None)) if get_origin(hint) in (Union, UnionType) else hint
+
+
+def _type_of(name: str, hint: Any) -> Any:
+    """What click reads an option with."""
+    if get_origin(hint) is Literal:
+        return click.Choice(get_args(hint))
+    if hint is Path:
+        return click.Path(path_type=Path)
+    readers = {int: _whole, float: _number}
+    return readers[hint](name) if hint in readers else click.STRING
+
+
+def _whole(name: str) -> Callable[[Any], int]:
+    """Reads a whole number, also one that is written as 1e6."""
+
+    def whole(text: Any) -> int:
+        return whole_number(name, str(text))
+
+    return whole
+
+
+def _number(name: str) -> Callable[[Any], float]:
+    def number(text: Any) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise InputError(f"{name} is {text!r}; give a number") from None
+
+    return number
+
+
+def _default(value: Any) -> str:
+    """A default as it is typed; none for what is left open."""
+    if value is MISSING or value is None or value == ():
+        return ""
+    return ";".join(map(str, value)) if isinstance(value, tuple) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How a kind of value is called in the help of an option, and whether it is a switch."""
+
+    metavar: str
+    is_switch: bool = False
+
+
+def spelling_of(hint: Any) -> Spelling:
+    """The spelling of a protocol's parameter, whose text the protocol reads itself."""
+    hint = _without_none(hint)
+    if hint is bool:
+        return Spelling("", True)
+    return Spelling("A;B;..." if get_origin(hint) is tuple else {int: "N", float: "X"}.get(hint, "TEXT"))
+
+
+def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
+    """The options that the parameters of a protocol are, as text, but for names that are taken."""
+    hints, made = get_type_hints(kind), list[click.Parameter]()
+    for each in fields(kind):
+        name = f"--{each.name.replace('_', '-')}"
+        spelling, told = spelling_of(hints[each.name]), each.metadata
+        if name in taken:
+            continue
+        spelled = [each.name, f"{name}/--no-{name[2:]}" if spelling.is_switch else name, *([f"--{told['alias']}"] if told.get("alias") else [])]
+        attributes: dict[str, Any] = {} if spelling.is_switch else {"metavar": spelling.metavar, "type": click.STRING}
+        shown = _default(each.default)
+        made.append(Option(spelled, heading="Parameters", unit=told.get("unit", ""), told=shown, help=told.get("help", ""), default=None, **attributes))
+    return made

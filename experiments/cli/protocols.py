@@ -1,0 +1,48 @@
+"""A role of a run, as one command for each protocol: the protocol's own parameters are options of it, made from its fields."""
+
+from inspect import getdoc
+from typing import Any
+
+import click
+
+from experiments.cli.fields import Command, Group, Option, parameters_of, protocol_options
+from experiments.cli.options import Role
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.registry import PROTOCOLS, find_protocol
+
+
+class RoleOfProtocols(Group):
+    """`local-dp ROLE PROTOCOL`. Options may also stand before the protocol's name."""
+
+    def __init__(self, name: str, role: type[Role]) -> None:
+        super().__init__(name, help=role.__doc__, subcommand_metavar="PROTOCOL [OPTIONS]", no_args_is_help=True)
+        self.role = role
+        self.example = f"local-dp {name} {role.example}"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(PROTOCOLS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        return _command(f"{self.name} {name}", find_protocol(name), self.role)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        switches = {"-h", "--help", *(name for each in parameters_of(self.role) if isinstance(each, Option) and each.is_flag for name in each.opts)}
+        place = 0
+        while place < len(args) and args[place].startswith("-"):
+            place += 1 if args[place] in switches or "=" in args[place] else 2
+        return super().parse_args(ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]])
+
+
+def _command(called: str, kind: type[Protocol[Any]], role: type[Role]) -> Command:
+    shared = parameters_of(role, f"Options of {called.split(maxsplit=1)[0]}")
+    own = protocol_options(kind, {name for each in shared for name in each.opts})
+    names = [each.name for each in own if each.name]
+
+    def play(**typed: Any) -> None:
+        texts = {name: typed.pop(name) for name in names}
+        given = {name: str(text).lower() if isinstance(text, bool) else text for name, text in texts.items() if text is not None}
+        role(**typed)(kind, given)
+
+    command = Command(kind.name, params=[*own, *shared], callback=play, help=f"{getdoc(kind)}\n\nModel: {kind.model()}. Source: {kind.source}.")
+    command.example = f"local-dp {called} {kind.example or '--seed 1 --tier population'}" if called.startswith("run ") else ""
+    return command

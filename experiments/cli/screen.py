@@ -1,0 +1,94 @@
+"""What a person sees: results on standard output; on standard error, where that is a terminal, a line that says what is going on for as long as it takes.
+
+The line is drawn by a thread of its own, so that it lives while modules are imported and numbers computed, and it is gone before anything else is printed.
+"""
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+_DELAY = 0.4  # seconds: what is done before is not announced
+_TICK = 0.2  # seconds
+_CLEAR = "\r\x1b[2K"
+
+
+class Screen:
+    """The one screen of a command."""
+
+    def __init__(self, delay: float = _DELAY) -> None:
+        self.delay = delay
+        self._text = "starting"
+        self._drawn = False
+        self._began = 0.0
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._text, self._began = "starting", time.monotonic()
+        self._over.clear()
+        if sys.stderr.isatty():
+            self._thread = threading.Thread(target=self._draw, daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        with self._lock:
+            self._clear()
+
+    def working(self, text: str) -> None:
+        """What is going on from now on."""
+        self._text = text
+
+    def note(self, text: str) -> None:
+        """A line on standard error that stays."""
+        with self._lock:
+            self._clear()
+            print(text, file=sys.stderr, flush=True)
+
+    def tell(self, text: str) -> None:
+        """A result, on standard output."""
+        with self._lock:
+            self._clear()
+            print(text, flush=True)
+
+    def complain(self, text: str) -> None:
+        """An error: one line, which a terminal breaks between words."""
+        if sys.stderr.isatty():
+            from experiments.text.layout import paragraph, screen_width
+
+            text = paragraph(f"local-dp: {text}", screen_width()).removeprefix("local-dp: ")
+        self.note(f"local-dp: {text}")
+
+    def _draw(self) -> None:
+        self._over.wait(self.delay)
+        while not self._over.is_set():
+            with self._lock:
+                self._clear()
+                sys.stderr.write(self._line())
+                sys.stderr.flush()
+                self._drawn = True
+            self._over.wait(_TICK)
+
+    def _line(self) -> str:
+        """The words that fit, and how long the command has run."""
+        from experiments.text.layout import screen_width, wrapped
+
+        seconds = f" ({time.monotonic() - self._began:.0f} s)"
+        first, *more = wrapped(self._text, screen_width() - len(seconds) - 4)
+        return f"{first}{' ...' if more else ''}{seconds}"
+
+    def _clear(self) -> None:
+        if self._drawn:
+            sys.stderr.write(_CLEAR)
+            sys.stderr.flush()
+            self._drawn = False
+
+
+SCREEN = Screen()
