@@ -1,10 +1,11 @@
 """The commands: their names and lines of help stand here, and a command's module is imported when it is asked for, so that help is there at once."""
 
+from collections.abc import Callable
 from importlib import import_module
 
 import click
 
-from experiments.cli.completion import install_completion, show_completion
+from experiments.cli.completion import OWN, install_completion, show_completion
 from experiments.cli.fields import Group, Option, command_of
 from experiments.cli.screen import SCREEN
 
@@ -54,29 +55,18 @@ def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> No
         ctx.exit()
 
 
+def _about_completion(name: str, callback: Callable[[click.Context, click.Parameter, str | None], None], help: str) -> Option:
+    """An option that ends the program, with the name of a shell after it or not."""
+    return Option([name], metavar="[SHELL]", is_flag=False, flag_value=OWN, is_eager=True, expose_value=False, callback=callback, help=help)
+
+
 APP = Commands(
     "local-dp",
     help="A laboratory of the local model of differential privacy.",
     no_args_is_help=True,
     params=[
         Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="Show the version and end"),
-        Option(
-            ["--show-completion"],
-            metavar="SHELL",
-            type=click.Choice(["bash", "zsh", "fish"]),
-            is_eager=True,
-            expose_value=False,
-            callback=show_completion,
-            help="Show the script that completes commands, protocols and options in a shell: bash, zsh or fish",
-        ),
-        Option(
-            ["--install-completion"],
-            metavar="SHELL",
-            type=click.Choice(["bash", "zsh", "fish"]),
-            is_eager=True,
-            expose_value=False,
-            callback=install_completion,
-            help="Write that script where the shell reads it",
-        ),
+        _about_completion("--show-completion", show_completion, "Show the script that completes names in bash, zsh or fish"),
+        _about_completion("--install-completion", install_completion, "Write that script where the shell reads it"),
     ],
 )

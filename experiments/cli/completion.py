@@ -1,13 +1,25 @@
 """Shell completion: the script that asks this program what may come next, shown or put where the shell reads it."""
 
+import os
 from pathlib import Path
 
 import click
 
 from experiments.cli.screen import SCREEN
+from local_dp.errors import InputError, unknown
 
 PROGRAM, VARIABLE = "local-dp", "_LOCAL_DP_COMPLETE"
+SHELLS = ("bash", "zsh", "fish")
+OWN = "yours"  # the shell that the environment names
 _START = {"bash": ".bashrc", "zsh": ".zshrc"}
+
+
+def _shell(asked: str) -> str:
+    """One of the shells. Raises InputError."""
+    name = Path(os.environ.get("SHELL", "")).name if asked == OWN else asked
+    if name not in SHELLS:
+        raise InputError(unknown("no completion for the shell", name, SHELLS))
+    return name
 
 
 def script(shell: str, ctx: click.Context) -> str:
@@ -22,7 +34,7 @@ def script(shell: str, ctx: click.Context) -> str:
 def show_completion(ctx: click.Context, param: click.Parameter, shell: str | None) -> None:
     """Prints the script and ends."""
     if shell and not ctx.resilient_parsing:
-        SCREEN.tell(script(shell, ctx).rstrip())
+        SCREEN.tell(script(_shell(shell), ctx).rstrip())
         ctx.exit()
 
 
@@ -30,7 +42,7 @@ def install_completion(ctx: click.Context, param: click.Parameter, shell: str | 
     """Writes the script to the user's completions, and for bash and zsh a line that reads it to the shell's start file, once. Ends."""
     if not shell or ctx.resilient_parsing:
         return
-    home = Path.home()
+    shell, home = _shell(shell), Path.home()
     file = home / (".config/fish/completions/local-dp.fish" if shell == "fish" else f".local/share/local-dp/complete.{shell}")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(script(shell, ctx))

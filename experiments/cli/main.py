@@ -18,13 +18,14 @@ def main() -> None:
         SCREEN.complain(str(error))
         code = EXIT_CODES.get(type(error), 1)
     except KeyboardInterrupt:
+        exec("pass")  # one that met an exec(), such as a dataclass being made, would else make the interpreter end by the signal and not by our code
         code = INTERRUPTED
     sys.exit(code)
 
 
 def _run() -> int:
     """The exit code of the command that was typed; what click has to complain of is an InputError like any other."""
-    from click.exceptions import Abort, ClickException, NoArgsIsHelpError
+    from click.exceptions import Abort, ClickException, NoArgsIsHelpError, NoSuchOption
 
     from experiments.cli.commands import APP
 
@@ -35,6 +36,10 @@ def _run() -> int:
     except NoArgsIsHelpError as error:
         SCREEN.tell(error.message)
         return EXIT_CODES[InputError]
+    except NoSuchOption as error:
+        near = f"did you mean {error.possibilities[0]!r}? " if error.possibilities else ""
+        called = error.ctx.command_path if error.ctx else "local-dp"
+        raise InputError(f"no option {error.option_name!r}; {near}`{called} --help` lists the options") from None
     except ClickException as error:
         raise InputError(error.format_message()) from None
     return done if isinstance(done, int) else 0

@@ -16,6 +16,7 @@ SHOWN = 40  # estimates in a summary
 NAMED = 3  # spans of clients that are missing
 NOTED = 5  # rounds that leave a line
 _BAR = 20
+_PLACES = 12  # of a true error: what lies behind them is rounding of the sums
 
 
 class RunProgress:
@@ -81,7 +82,8 @@ def _error(result: dict[str, Any]) -> str:
         return ""
     truth = result["truth"]
     beside = "" if truth is None or isinstance(truth, list) else f"; the truth is {_plain(truth)}"
-    return held(f"true error {number(float(result['true_error']))}") + beside
+    error = round(float(result["true_error"]), _PLACES)
+    return held(f"true error {number(error)}") + beside
 
 
 def _plain(value: Any) -> str:
@@ -91,7 +93,7 @@ def _plain(value: Any) -> str:
 
 def _who_answered(data: dict[str, Any]) -> str:
     clients = data["clients"]
-    told = [held(f"{value} {name.replace('_', ' ')}") for name, value in clients.items() if value or name in ("asked", "answered", "missing")]
+    told = [held(f"{number(value)} {name.replace('_', ' ')}") for name, value in clients.items() if value or name in ("asked", "answered", "missing")]
     return f"clients: {', '.join(told)}"
 
 
@@ -102,7 +104,7 @@ def _cost(data: dict[str, Any]) -> str:
     rounds = f"{len(data['rounds'])} round{'s' if len(data['rounds']) > 1 else ''}"
     parts = (
         *(f"{rounds} by {' and '.join(names)}", f"{each} from each client asked"),
-        *(f"most epsilon spent by one client {number(data['max_epsilon_spent'])}", f"{data['wall_s']:.2f} s"),
+        *(f"most epsilon spent by one client {number(data['max_epsilon_spent'])}", f"{number(data['wall_s'])} s"),
     )
     return ", ".join(map(held, parts))
 

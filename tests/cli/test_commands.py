@@ -1,0 +1,278 @@
+"""The commands and their options: help that is there at once and says what the code says, wrong names answered with the right ones, one published form."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import click
+import jsonschema
+import pytest
+
+from experiments.cli.commands import APP, COMMANDS
+from experiments.cli.fields import first_line
+from experiments.tiers.settings import Randomness
+from local_dp.protocols.registry import PROTOCOLS
+from tests.support.command import command, local_dp, outcome_of
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("numpy", "pydantic", "polars", "matplotlib", "rich", "asyncio", "aiomqtt", "multiprocessing")
+SCHEMA: dict[str, Any] = json.loads(files("experiments.tiers").joinpath("outcome.schema.json").read_text())
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """A small table with numbers and text."""
+    path = tmp_path / "people.csv"
+    path.write_text("age,smokes\n" + "\n".join(f"{20 + index % 50},{'yes' if index < 150 else 'no'}" for index in range(400)) + "\n")
+    return path
+
+
+def cpu_seconds(*arguments: str) -> float:
+    """The processor time of a fresh interpreter, the least of five."""
+    least = float("inf")
+    for _ in range(5):
+        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        assert child.returncode == 0
+        least = min(least, usage.ru_utime + usage.ru_stime)
+    return least
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """`local-dp --help` imports no command and nothing that is slow, and takes no more processor time than an interpreter that imports numpy."""
+    told = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from experiments.cli.main import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)
+    imported = done.stderr.split()
+    assert not {name.split(".")[0] for name in imported} & set(HEAVY)
+    assert len(imported) < 200
+    assert {name for name in imported if name.startswith("experiments.cli.")} == {
+        f"experiments.cli.{name}" for name in ("main", "screen", "commands", "completion", "fields")
+    }
+    assert cpu_seconds("-m", "experiments.cli", "--help") <= cpu_seconds("-c", "import numpy")
+
+
+def test_importing_the_library_imports_nothing_heavy() -> None:
+    """`import local_dp` by itself takes no part of the library with it."""
+    done = subprocess.run([sys.executable, "-c", "import sys, local_dp; print(*sys.modules)"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {name.split(".")[0] for name in done.stdout.split()} & set(HEAVY)
+
+
+def test_the_listed_help_is_each_commands_own() -> None:
+    """The line beside each command in `--help`, which is written down so that nothing is imported, is the first one of the command's own help."""
+    ctx = click.Context(APP)
+    for name, (_, line) in COMMANDS.items():
+        found = APP.get_command(ctx, name)
+        assert found is not None
+        assert first_line(found.help or "") == line, name
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_help_of_a_protocol_is_about_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`run NAME -h` gives its claim, each parameter with help, unit and default, then the options of every run, then an example."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    said, kind = local_dp("run", name, "-h").stdout, PROTOCOLS[name]
+    assert first_line(kind.__doc__ or "") in said
+    own, _, shared = said.partition("Options of run:")
+    for field in fields(kind):
+        assert field.metadata["help"], f"{name}.{field.name} has no help"
+        assert f"--{field.name.replace('_', '-')}" in own
+        assert field.metadata["unit"] in own
+    assert "--clients N" in shared
+    assert f"local-dp run {name} -" in shared.partition("Example:")[2]
+    assert all(f"{role} {name}" in local_dp(role, name, "--help").stdout for role in ("server", "host", "client"))
+
+
+def test_defaults_and_units_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default stands as it is typed, a unit beside it; what is left open has no default; what must be given says so."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    said = local_dp("run", "survey", "-h").stdout
+    assert "[share, default: 0.05]" in said
+    assert "[nats, default: 1]" in said
+    assert "[default: yes == 1]" in said
+    assert "--seed S" in said
+    assert "None" not in said
+    assert "[required]" in local_dp("server", "survey", "-h").stdout
+
+
+@pytest.mark.parametrize("name", ["survey", "frequency", "mean", "sq"])
+def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example in the help of a protocol for tables runs on the table that `export` writes."""
+    monkeypatch.chdir(tmp_path)
+    assert local_dp("export", "fair", "fair.csv").returncode == 0
+    done = local_dp("run", name, *shlex.split(PROTOCOLS[name].example), "--tier", "population")
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_spelling_of_a_parameter_means_the_same(table: Path) -> None:
+    """Its own option, --set, a name before or after the protocol's, and 1e2 for 100: the same run; an option of its own counts more than --set."""
+    common = ["--records", str(table), "--seed", "4", "--tier", "population"]
+    runs = [
+        outcome_of("mean", "--column", "age", "--low", "0", "--high", "100", "--clients", "100", *common),
+        outcome_of("mean", "--column", "age", "--set", "low=0", "--set", "high=1e2", "--clients", "1e2", *common),
+        outcome_of(*common, "--clients=100", "mean", "--set", "column=age", "--set", "low=0", "--set", "high=7", "--high", "100"),
+        outcome_of("mean", "--set", "column=age", "--set", "low=0", "--set", "high=100", "--clients", "0x64", *common),
+    ]
+    assert len({run["rounds"][0]["digest"] for run in runs}) == 1
+    assert [run["parameters"] for run in runs] == [runs[0]["parameters"]] * 4
+    asked = [outcome_of("sq", option, "age >= 30; smokes == 'yes'", *common)["rounds"][0]["digest"] for option in ("--queries", "--question")]
+    assert asked[0] == asked[1]
+    switched = [outcome_of("learn-conjunctions", *words, "--tier", "aggregate") for words in (["--monotone"], ["--set", "monotone=true"], [])]
+    assert [run["parameters"]["monotone"] for run in switched] == [True, True, False]
+
+
+SUGGESTED: dict[str, tuple[list[str], str]] = {
+    "command": (["rnu"], "no command 'rnu'; did you mean 'run'?"),
+    "protocol": (["run", "survy"], "did you mean 'survey'?"),
+    "role's protocol": (["host", "frequencey"], "did you mean 'frequency'?"),
+    "option": (["run", "survey", "--qestion", "x"], "no option '--qestion'; did you mean '--question'? `local-dp run survey --help`"),
+    "setting": (["run", "survey", "--set", "tolerence=1"], "no parameter 'tolerence'; did you mean 'tolerance'?"),
+    "randomizer": (["run", "survey", "--randomizer", "binry-rr"], "did you mean 'binary-rr'?"),
+    "experiment": (["experiment", "masked-party"], "did you mean 'masked-parity'?"),
+    "described": (["describe", "hadamrd"], "did you mean 'hadamard'?"),
+    "table": (["export", "fare", "x.csv"], "did you mean 'fair'?"),
+    "covered": (["coverage", "servey"], "did you mean 'survey'?"),
+    "column": (["run", "mean", "--column", "agee", "--low", "0", "--high", "9", "--records", "TABLE"], "did you mean 'age'?"),
+    "column in a question": (["run", "survey", "--question", "smoke == 'yes'", "--records", "TABLE"], "did you mean 'smokes'?"),
+    "no question": (["run", "survey", "--records", "TABLE"], "survey of a table needs --question: "),
+    "no column": (["run", "mean", "--low", "0", "--high", "9", "--records", "TABLE"], "mean of a table needs --column: "),
+    "no questions": (["run", "sq", "--records", "TABLE"], "sq of a table needs --question: "),
+    "one equals sign": (["run", "survey", "--question", "age = 30", "--records", "TABLE"], "write it as 'age == 30'"),
+    "whole number": (["run", "survey", "--clients", "1.5"], "clients is '1.5'; give a whole number"),
+    "number": (["run", "survey", "--epsilon", "much"], "epsilon is 'much'; give a number"),
+    "missing option": (["server", "survey"], "Missing option '--broker'"),
+    "shell": (["--show-completion", "fsh"], "did you mean 'fish'?"),
+}
+
+
+@pytest.mark.parametrize("name", SUGGESTED)
+def test_a_wrong_name_is_answered_with_the_right_one(name: str, table: Path) -> None:
+    """One line on standard error and exit code 2 (4 for a randomizer), with the nearest name that there is, or with what is missing."""
+    arguments, words = SUGGESTED[name]
+    done = local_dp(*(str(table) if word == "TABLE" else word for word in arguments))
+    assert done.returncode == (4 if name == "randomizer" else 2), done.stderr
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+
+
+def test_nothing_near_is_suggested() -> None:
+    """A name like no other gets the list of what there is, and no guess."""
+    said = local_dp("run", "telepathy").stderr
+    assert "did you mean" not in said
+    assert "there are survey, " in said
+
+
+def test_version_and_the_two_names_of_the_program() -> None:
+    """`--version` in one line; `python -m local_dp` is the same program; without a command, help and exit code 2."""
+    assert local_dp("--version").stdout.startswith("local-dp ")
+    done = subprocess.run([sys.executable, "-m", "local_dp", "--version"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == local_dp("--version").stdout
+    bare = local_dp()
+    assert (bare.returncode, bare.stdout) == (2, local_dp("-h").stdout)
+
+
+def test_a_shell_completes_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script for each shell is shown, and installed once where that shell reads it; asked by it, the program names commands, protocols and options."""
+    for shell in ("bash", "zsh", "fish"):
+        assert "_LOCAL_DP_COMPLETE" in local_dp("--show-completion", shell).stdout
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SHELL", "/bin/bash")
+    (tmp_path / ".bashrc").write_text("alias x=y")
+    for _ in range(2):
+        assert local_dp("--install-completion").returncode == 0
+    first, line = (tmp_path / ".bashrc").read_text().splitlines()
+    assert first == "alias x=y"
+    assert Path(line.removeprefix(". ").strip("'")).read_text() == local_dp("--show-completion").stdout
+    for typed, wanted in (
+        ("local-dp cov", "plain,coverage"),
+        ("local-dp run masked-parity-o", "plain,masked-parity-one-round"),
+        ("local-dp run survey --tole", "plain,--tolerance"),
+    ):
+        surroundings = {**os.environ, "_LOCAL_DP_COMPLETE": "bash_complete", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+        assert subprocess.run(command(), env=surroundings, capture_output=True, text=True, check=True).stdout.split() == [wanted]
+
+
+def test_drawn_seeds_survive_a_reader_of_json() -> None:
+    """A seed that is drawn and shown is below 2^53, where a double keeps every whole number; 200 of 64 bits would all be with probability below 2^-2000."""
+    seeds = [Randomness.choose(None, False).seed for _ in range(200)]
+    assert all(int(float(seed)) == seed < 1 << 53 for seed in seeds)
+    assert len(set(seeds)) == 200
+
+
+def test_the_published_schema_is_one(table: Path) -> None:
+    """`local-dp schema` prints a valid JSON schema, and every protocol, a table, a private run and a run over hosts print what it says."""
+    assert json.loads(local_dp("schema").stdout) == SCHEMA
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    validator = jsonschema.Draft202012Validator(SCHEMA)
+    runs = [outcome_of(name, "--tier", "aggregate", "--seed", "2") for name in PROTOCOLS]
+    runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", "--seed", "1", "--tier", "population"))
+    runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", "--labels", "no;yes", "--private", "--tier", "population"))
+    runs.append(outcome_of("survey", "--clients", "60"))
+    for run in runs:
+        validator.validate(run)
+    told, private = runs[-3], runs[-2]
+    assert told["table"]["rows"] == 400
+    assert told["result"]["truth"] == [250 / 400, 150 / 400]
+    assert told["rounds"][0]["randomizers"] == [{"name": "grr", "epsilon": 1.0, "k": 2}]
+    assert told["parameters"]["column"] == "smokes"
+    assert private["table"] is private["result"]["truth"] is None
+    for change in ({"seed": "7"}, {"stamp": None}, {"surprise": 1}, {"rounds": [{}]}, {"table": {"rows": 1}}, {"private": True}):
+        assert not validator.is_valid({**told, **change}), change
+    assert not validator.is_valid({key: value for key, value in told.items() if key != "version"})
+
+
+def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
+    """Equal for the same table read twice, another for one changed value, column name or order of rows."""
+
+    def digest(text: str) -> str:
+        path = table.with_name("other.csv")
+        path.write_text(text)
+        told: str = outcome_of("survey", "--question", "age > 30", "--records", str(path), "--tier", "population")["table"]["digest"]
+        return told
+
+    text = table.read_text()
+    lines = text.splitlines()
+    changed = [text.replace("20,yes", "21,yes", 1), text.replace("smokes", "smoked"), "\n".join([lines[0], *reversed(lines[1:])])]
+    assert digest(text) == digest(text)
+    assert len({digest(each) for each in (text, *changed)}) == 4
+
+
+SENTENCES = {
+    ("masked-parity", "--d", "3", "--r", "5", "--a", "1"): (
+        "with b = 1 it is -1 where i is one of 0, 2, else +1; with b = 0 it is -1 where an even number of the bits 0, 2 of x are 1, else +1."
+    ),
+    ("masked-parity-fresh", "--d", "3", "--r", "0", "--a", "0"): "with b = 1 it is always +1; with b = 0 it is always +1.",
+    ("parity", "--d", "3", "--r", "4"): "The learned rule predicts the label of a record x: it is -1 where bit 2 of x is 1, else +1.",
+    ("learn-thresholds",): "The learned rule predicts the label of a record: it is +1 where x >= ",
+    ("learn-k-means",): "The records gather around the points (",
+    ("local-sgd",): "The learned rule predicts the label of a record: it is +1 where ",
+}
+
+
+@pytest.mark.parametrize("arguments", SENTENCES, ids=lambda arguments: arguments[0])
+def test_a_hypothesis_is_explained_in_one_sentence(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished run ends in one sentence that says what was learned, in its output and in its JSON."""
+    monkeypatch.setenv("COLUMNS", "1000")
+    done = ("--tier", "aggregate", "--seed", "3", "--epsilon", "4")
+    explained = outcome_of(*arguments, *done)["result"]["explanation"]
+    assert SENTENCES[arguments] in explained
+    assert explained.endswith(".")
+    assert explained in local_dp("run", *arguments, *done).stdout.splitlines()
+
+
+def test_a_standard_error_is_never_shown_as_zero() -> None:
+    """With 10^12 clients the standard error has two digits, and the estimate as many places."""
+    row = next(
+        line for line in local_dp("run", "survey", "--tier", "aggregate", "--clients", "1e12", "--seed", "1").stdout.splitlines() if line.startswith("yes")
+    )
+    _, _, _, estimate, error, *_ = row.split()
+    assert float(error) > 0
+    assert len(error.lstrip("0.")) == 2
+    assert len(estimate) == len(error)

@@ -1,0 +1,164 @@
+"""What a person sees while a command goes on, in which form, and how Ctrl-C ends it."""
+
+import io
+import re
+import sys
+import time
+from collections import Counter
+
+import psutil
+import pytest
+
+from experiments.cli.output import RunProgress
+from experiments.cli.screen import SCREEN, Screen
+from local_dp.oracles.local.asked import CHUNK
+from server.members import Attendance
+from tests.support.command import local_dp
+from tests.support.terminal import Terminal
+
+SHOWING = [
+    ["--help"],
+    ["run", "--help"],
+    ["run", "survey", "--help"],
+    ["run", "learn-linear-regression", "-h"],
+    ["server", "frequency", "-h"],
+    ["client", "masked-parity-one-round", "-h"],
+    ["coverage", "-h"],
+    ["experiment", "-h"],
+    ["protocols"],
+    ["randomizers"],
+    ["describe", "masked-parity-literal"],
+    ["describe", "learn-trees"],
+    ["dimension", "stumps"],
+    ["coverage", "survey", "success-rates", "--epsilon", "1", "--repetitions", "10"],
+    *(
+        ["run", name, "--tier", "aggregate", "--seed", "2"]
+        for name in ("survey", "frequency", "sq", "masked-parity", "learn-naive-bayes", "learn-trees", "learn-k-means", "local-sgd", "prefix-sums")
+    ),
+    ["run", "survey", "--set", "question=yes == 1 and yes == 1 and yes == 1 and yes == 1 and yes == 1", "--tier", "population", "--seed", "1"],
+]
+
+
+class Tty(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def words(text: str) -> Counter[str]:
+    """The words of a text, without rules and without how long it took."""
+    return Counter(word for word in re.sub(r",\s+[\d.e-]+ s\b", "", text).split() if not re.fullmatch("─+", word))
+
+
+@pytest.mark.parametrize("arguments", SHOWING, ids=lambda arguments: " ".join(arguments)[:40])
+def test_no_word_is_broken_at_80_columns(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """On 80 columns a command says the same words as on 300, and no line is longer; a table that does not fit repeats its headings, and no others."""
+    said = {}
+    for columns in (80, 300):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        done = local_dp(*arguments)
+        said[columns] = done.stdout + done.stderr
+    assert max(map(len, said[80].splitlines())) <= 80, said[80]
+    if words(said[80]) != words(said[300]):
+        assert set(words(said[80])) == set(words(said[300]))
+        assert arguments[0] == "coverage", "the one table that is too wide"
+
+
+def test_a_terminal_breaks_errors_between_words() -> None:
+    """On a terminal of 60 columns a long error takes several lines, none longer, with the words of the one line that a pipe gets."""
+    piped = local_dp("run", "survy")
+    shown = Terminal("run", "survy", columns=60).end()
+    assert len(shown.splitlines()) > 3
+    assert max(map(len, shown.splitlines())) <= 60
+    assert words(shown) == words(piped.stderr)
+
+
+def test_a_line_says_what_goes_on_while_the_command_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal a line is drawn by itself, with the seconds; it is gone before a result is printed and when the command ends; a pipe gets none."""
+    stream, out = Tty(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "stdout", out)
+    with Screen(delay=0.0) as screen:
+        screen.working("counting the people of a whole town")
+        end = time.monotonic() + 30
+        while "whole town (" not in stream.getvalue() and time.monotonic() < end:
+            pass  # busy, as a computation is
+        assert "counting the people of a whole town (" in stream.getvalue()
+        screen.tell("done")
+        assert out.getvalue() == "done\n"
+    assert stream.getvalue().endswith("\r\x1b[2K")
+    pipe = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    with Screen(delay=0.0) as screen:
+        time.sleep(0.05)
+    assert pipe.getvalue() == ""
+
+
+def told_by(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
+    """Everything that a command says it is doing, in order."""
+    told: list[str] = []
+    monkeypatch.setattr(SCREEN, "working", told.append)
+    assert local_dp(*arguments).returncode == 0
+    return told
+
+
+def test_starting_processes_shows_how_many_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run over processes says that it starts them, how many are ready and who is missing, and then how many have replied."""
+    told = told_by(monkeypatch, "run", "survey", "--tier", "processes", "--clients", "30")
+    assert told[0] == "starting 30 clients in tier processes"
+    assert told[1] == "0 of 30 clients are ready; waiting for 0..29"
+    assert "30 of 30 clients are ready" in told
+    assert any("30/30 replied, epsilon 1" in each for each in told[told.index("30 of 30 clients are ready") :])
+
+
+def test_the_population_tier_shows_each_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulated round says after every chunk of clients how many have answered."""
+    told = told_by(monkeypatch, "run", "survey", "--tier", "population", "--clients", str(3 * CHUNK))
+    counts = [int(match[1].replace(",", "")) for each in told if (match := re.search(r"([\d,]+)/[\d,]+ replied", each))]
+    assert counts == sorted(counts)
+    assert set(counts) == {0, CHUNK, 2 * CHUNK, 3 * CHUNK}
+
+
+def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Single clients by index, neighbours as a span, and of many gaps the first three and how many more."""
+    told: list[str] = []
+    monkeypatch.setattr(SCREEN, "working", told.append)
+    with RunProgress("joining") as progress:
+        progress.show(Attendance(95, 100, ((3, 4), (10, 14))))
+        progress.show(Attendance(95, 100, ((3, 4), (10, 11), (12, 13), (20, 21), (30, 31))))
+    assert told[1:] == ["95 of 100 clients are ready; waiting for 3, 10..13", "95 of 100 clients are ready; waiting for 3, 10, 12 and 2 more gaps"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["survey", "--tier", "population", "--clients", "5e9"],
+        ["survey", "--tier", "population", "--clients", "5e9", "--private"],
+        ["local-sgd", "--tier", "aggregate", "--rounds", "1e6", "--clients", "1e7"],
+        ["local-sgd", "--tier", "population", "--rounds", "1e5", "--clients", "1e8"],
+        ["local-sgd", "--tier", "hosts", "--rounds", "1e5", "--clients", "4e5"],
+    ],
+    ids=lambda arguments: f"{arguments[0]} {arguments[2]}{' private' * ('--private' in arguments)}",
+)
+def test_ctrl_c_ends_a_run_in_its_round(arguments: list[str]) -> None:
+    """Interrupted in a round that would take minutes, every tier ends at once with exit code 130 and leaves no process."""
+    terminal = Terminal("run", *arguments)
+    terminal.wait_for("round 1")
+    family = terminal.process.children(recursive=True)
+    terminal.interrupt()
+    shown = terminal.end(seconds=20)
+    assert terminal.process.returncode == 130, shown
+    assert "Traceback" not in shown
+    _, alive = psutil.wait_procs(family, timeout=6)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_ctrl_c_ends_a_measurement() -> None:
+    """Interrupted in a measurement of many repetitions, a command that starts no process ends with exit code 130 and without a traceback."""
+    terminal = Terminal("coverage", "survey", "--repetitions", "1e6")
+    terminal.wait_for("measuring survey")
+    terminal.interrupt()
+    shown = terminal.end(seconds=20)
+    assert terminal.process.returncode == 130, shown
+    assert "Traceback" not in shown
