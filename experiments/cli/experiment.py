@@ -58,7 +58,10 @@ class RunExperiment:
 
 @dataclass(frozen=True)
 class Report:
-    """Writes one page, report.html, that explains everything in a folder of results. It needs no network and no scripts."""
+    """Writes one page, report.html, that explains everything in a folder of results.
+
+    It needs no network and no scripts.
+    """
 
     folder: Path = argument("A folder of results, as given to experiment --out.", metavar="FOLDER", default=DEFAULT_OUT)
 

@@ -74,10 +74,9 @@ def test_the_listed_help_is_each_commands_own() -> None:
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_the_help_of_a_protocol_is_about_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
     """`run NAME -h` gives its claim, each parameter with help, unit and default, then the options of every run, then an example."""
-    monkeypatch.setenv("COLUMNS", "1000")
-    said, kind = local_dp("run", name, "-h").stdout, PROTOCOLS[name]
+    said, kind = " ".join(local_dp("run", name, "-h").stdout.split()), PROTOCOLS[name]
     assert first_line(kind.__doc__ or "") in said
     own, _, shared = said.partition("Options of run:")
     for field in fields(kind):
@@ -89,10 +88,9 @@ def test_the_help_of_a_protocol_is_about_it(name: str, monkeypatch: pytest.Monke
     assert all(f"{role} {name}" in local_dp(role, name, "--help").stdout for role in ("server", "host", "client"))
 
 
-def test_defaults_and_units_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defaults_and_units_are_told() -> None:
     """A default stands as it is typed, a unit beside it; what is left open has no default; what must be given says so."""
-    monkeypatch.setenv("COLUMNS", "1000")
-    said = local_dp("run", "survey", "-h").stdout
+    said = " ".join(local_dp("run", "survey", "-h").stdout.split())
     assert "[share, default: 0.05]" in said
     assert "[nats, default: 1]" in said
     assert "[default: yes == 1]" in said
@@ -223,7 +221,8 @@ def test_the_published_schema_is_one(table: Path) -> None:
     assert told["rounds"][0]["randomizers"] == [{"name": "grr", "epsilon": 1.0, "k": 2}]
     assert told["parameters"]["column"] == "smokes"
     assert private["table"] is private["result"]["truth"] is None
-    for change in ({"seed": "7"}, {"stamp": None}, {"surprise": 1}, {"rounds": [{}]}, {"table": {"rows": 1}}, {"private": True}):
+    changes: list[dict[str, Any]] = [{"seed": "7"}, {"stamp": None}, {"surprise": 1}, {"rounds": [{}]}, {"table": {"rows": 1}}, {"private": True}]
+    for change in changes:
         assert not validator.is_valid({**told, **change}), change
     assert not validator.is_valid({key: value for key, value in told.items() if key != "version"})
 
