@@ -1,0 +1,31 @@
+"""A laboratory of the local model of differential privacy.
+
+The front door, for a person's own table: `survey`, `frequency`, `histogram`, `mean`, `crosstab`, `statistical_queries`, and `run` for any
+protocol. Each gives a `Result`. They live in `experiments.door`, which composes library, clients and server, and are imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from experiments.door.functions import crosstab, frequency, histogram, mean, run, statistical_queries, survey
+    from experiments.door.result import Result
+
+_DOOR = {
+    **dict.fromkeys(("survey", "frequency", "histogram", "mean", "crosstab", "statistical_queries", "run"), "experiments.door.functions"),
+    "Result": "experiments.door.result",
+}
+__all__ = ["Result", "__version__", "crosstab", "frequency", "histogram", "mean", "run", "statistical_queries", "survey"]
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the front door, imported when it is asked for (PEP 562)."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("local-dp")
+    if name not in _DOOR:
+        raise AttributeError(f"module 'local_dp' has no attribute {name!r}")
+    return getattr(import_module(_DOOR[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

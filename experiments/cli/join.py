@@ -16,7 +16,6 @@ from experiments.cli.screen import SCREEN
 from experiments.text.numbers import number
 from experiments.tiers.execute import serve_run
 from experiments.tiers.outcome import as_data
-from experiments.tiers.settings import Settings
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.errors import InputError
 from local_dp.populations.base import Population
@@ -43,9 +42,7 @@ class Server(Asking):
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
         check_name(self.run)
         protocol, table = self.configured(kind, given)
-        randomness = self.randomness()
-        population = self.population(protocol, table, randomness.seed)
-        chosen = Settings(protocol, population, self.epsilon, randomness, "hosts", 1, self.broker, self.terms)
+        chosen = self.how(tier="hosts", hosts=1, broker=self.broker).settings(protocol, table)
         algorithm = protocol.algorithm(self.epsilon, chosen.clients)
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
             outcome = asyncio.run(serve_run(algorithm, chosen, self.run, Address.parse(self.broker), self.joining, progress.show))

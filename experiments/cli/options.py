@@ -7,14 +7,12 @@ from typing import Any, ClassVar
 
 from experiments.cli.fields import option
 from experiments.cli.screen import SCREEN
+from experiments.door.asking import How
 from experiments.tiers.settings import Randomness
 from local_dp.errors import InputError
-from local_dp.loss import nano_epsilon
-from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records
-from server.terms import Terms
 
 ADDRESS = "URL"
 
@@ -44,18 +42,23 @@ class Role:
             values[key.strip()] = value.strip()
         return {**values, **given}
 
-    def configured(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> tuple[Protocol[Any], Records | None]:
-        """The protocol with its parameters, and the table if there is one. Raises InputError where a private run would publish what only the table holds."""
+    def asked(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> tuple[Protocol[Any], Records | None]:
+        """The protocol with its parameters, and the table if there is one."""
         values = self.values(given)
         built = kind.from_settings(values)
         if self.records is None:
             return built, None
-        from experiments.cli.tables import read_records
+        from experiments.door.tables import read_records
 
         SCREEN.working(f"reading {self.records.name}")
         table = read_records(self.records)
         check_asked(kind, values, table)
-        return built.for_table(Launch(table, self.private)), table
+        return built, table
+
+    def configured(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> tuple[Protocol[Any], Records | None]:
+        """The same, with what the protocol needs to know of the table. Raises InputError where a private run would publish what only the table holds."""
+        built, table = self.asked(kind, given)
+        return (built, None) if table is None else (built.for_table(Launch(table, self.private)), table)
 
     def randomness(self) -> Randomness:
         """Where chance comes from."""
@@ -79,19 +82,12 @@ class Asking(Role):
     quorum: float = option(0.9, "The least share of those asked that must have answered by then", metavar="SHARE")
     as_json: bool = option(False, "Print the outcome as JSON, alone on standard output; local-dp schema describes it", name="--json")
 
-    def population(self, protocol: Protocol[Any], table: Records | None, seed: int) -> Population:
-        """The table's rows, or a synthetic population of as many clients as were asked for."""
-        nano_epsilon(self.epsilon)
-        if table is None:
-            return protocol.synthetic(protocol.clients(self.epsilon) if self.clients is None else self.clients, seed)
-        from experiments.cli.tables import sample_rows
+    resample: bool = option(False, "Draw the clients' rows with replacement, and so any number of them")
 
-        return sample_rows(table, len(table) if self.clients is None else self.clients, seed)
-
-    @property
-    def terms(self) -> Terms:
-        """On what terms a round ends."""
-        return Terms(self.deadline, self.quorum)
+    def how(self, **own: Any) -> How:
+        """How the run is to be; `own` is what one role alone is told."""
+        shared = {name: getattr(self, name) for name in ("epsilon", "clients", "resample", "seed", "private", "deadline", "quorum")}
+        return How(**shared, **own)
 
 
 def allowed_names(allow: str | None) -> tuple[str, ...] | None:

@@ -6,11 +6,14 @@ _DIGITS = 4
 _LARGEST, _SMALLEST = 1e15, 1e-6  # beyond these, with a power of ten
 
 
-def number(value: float, error: float | None = None) -> str:
+def number(value: float | None, error: float | None = None) -> str:
     """`value` to four significant digits; beside its standard error, to that error's second one. A whole number has all its digits.
 
-    What is not zero is never shown as zero: 0.00004 is 0.00004, and a standard error, which has itself beside it, has two digits.
+    What is not known (None) is said to be unknown. What is not zero is never shown as zero: 0.00004 is 0.00004, and a standard error, which has itself beside
+    it, has two digits.
     """
+    if value is None:
+        return "unknown"
     if isinstance(value, int):
         return f"{value:,}"
     if not math.isfinite(value):

@@ -1,0 +1,125 @@
+"""One way to ask: a protocol, a table or made-up clients, and how the run is to be."""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict
+
+from experiments.door.result import Result
+from experiments.door.tables import Table, records_of, sample_rows
+from experiments.tiers.execute import OnProgress, execute
+from experiments.tiers.outcome import Outcome, as_data
+from experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
+from local_dp.errors import InputError, unknown
+from local_dp.loss import nano_epsilon
+from local_dp.populations.base import Population
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.policies import Launch
+from local_dp.records import Records
+from server.coordinator import Progress
+from server.terms import Terms
+
+
+class Options(TypedDict, total=False):
+    """How a run is to be; each may be left out."""
+
+    epsilon: float
+    clients: int | None
+    resample: bool
+    tier: Tier
+    hosts: int
+    broker: str
+    seed: int | None
+    private: bool
+    deadline: float
+    quorum: float
+    allow: tuple[str, ...] | None
+    progress: OnProgress | None
+
+
+def _silence(progress: Progress) -> None:
+    """Shows nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How a run is to be.
+
+    `epsilon`: every client's budget, in nats. `clients`: how many; without it all rows, or what the bounds ask for 95 %; with `resample` rows are drawn with
+    replacement. `tier`, `hosts`, `broker`: what the clients are, and where they meet. `seed` repeats a simulation; `private` draws the clients' noise from the
+    operating system.
+    `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers.
+    `progress` is called as the run goes on.
+    """
+
+    epsilon: float = 1.0
+    clients: int | None = None
+    resample: bool = False
+    tier: Tier = "population"
+    hosts: int = 2
+    broker: str = EMBEDDED
+    seed: int | None = None
+    private: bool = False
+    deadline: float = 30.0
+    quorum: float = 0.9
+    allow: tuple[str, ...] | None = None
+    progress: OnProgress | None = None
+
+    @classmethod
+    def of(cls, options: Options) -> "How":
+        """Raises InputError for an option that there is not."""
+        known = [each.name for each in fields(cls)]
+        for name in options:
+            if name not in known:
+                raise InputError(unknown("no option", name, known))
+        return cls(**options)
+
+    def settings(self, protocol: Protocol[Any], records: Records | None) -> Settings:
+        """The run. Raises InputError."""
+        nano_epsilon(self.epsilon)
+        randomness = Randomness.choose(self.seed, self.private)
+        population = self._population(protocol, records, randomness.seed)
+        return Settings(
+            protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow
+        )  # fmt: skip
+
+    def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:
+        """The table's rows, or a made-up population of as many clients as were asked for."""
+        if records is None:
+            return protocol.synthetic(protocol.clients(self.epsilon) if self.clients is None else self.clients, seed)
+        return sample_rows(records, len(records) if self.clients is None else self.clients, seed, self.resample)
+
+
+def ask(protocol: Protocol[Any], table: Table | None, how: How) -> Result:
+    """Runs a protocol on a table, or without one on a made-up population, and gives its result. Raises what a run may raise, in one line.
+
+    Works where an event loop is running too, as in a notebook.
+    """
+    records = None if table is None else records_of(table)
+    told = protocol if records is None else protocol.for_table(Launch(records, how.private))
+    settings = how.settings(told, records)
+    outcome = _outside_loop(settings, how.progress or _silence)
+    return Result(told, outcome.result, as_data(settings, outcome))
+
+
+def _outside_loop(settings: Settings, progress: OnProgress) -> Outcome:
+    """The run itself; in a thread of its own where this one has a loop that runs. An interrupt ends the run before it goes on."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return execute(settings, progress)
+    over = threading.Event()
+
+    def watched(now: Progress) -> None:
+        if over.is_set():
+            raise InputError("the run was interrupted")
+        progress(now)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(execute, settings, watched)
+        try:
+            return running.result()
+        except BaseException:
+            over.set()
+            raise

@@ -1,0 +1,154 @@
+"""What one asks of a table, each in a line: `import local_dp as ldp; ldp.mean(table, "age", bounds=(15, 45))`.
+
+Every function takes beside its own parameters how the run is to be (`asking.How`): epsilon (1 nat), tier ("population"), clients, resample, seed or private,
+hosts, broker, deadline, quorum, allow, progress. A table is a path, a mapping of columns or a frame. What it cannot decide, it refuses with the choices.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, Unpack
+
+from experiments.door.asking import How, Options, ask
+from experiments.door.result import Result
+from experiments.door.tables import Table
+from local_dp.errors import InputError
+from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.crosstab import Crosstab
+from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.histogram import Histogram
+from local_dp.protocols.mean import Mean
+from local_dp.protocols.statistical_queries import StatisticalQueries
+from local_dp.protocols.survey import Survey
+from local_dp.queries.cells import SEPARATOR
+
+Labels: TypeAlias = Iterable[object]
+Bounds: TypeAlias = tuple[float, float]
+
+
+def run(protocol: Protocol[Any], table: Table | None = None, **how: Unpack[Options]) -> Result:
+    """Runs any protocol, on a table or on clients that are made up."""
+    return ask(protocol, table, How.of(how))
+
+
+def survey(
+    table: Table,
+    question: str,
+    *,
+    by: str = "",
+    labels: Labels = (),
+    labels_from_data: bool = False,
+    missing: str = "refuse",
+    other: str = "refuse",
+    **how: Unpack[Options],
+) -> Result:
+    """The share of records that answer yes to a question such as "affairs > 0 and age >= 30"; with `by`, within each group of that column.
+
+    `missing`: where a missing value leaves the question open, refuse, count it as "no", or "exclude" the record. See `local_dp.protocols.survey.Survey`.
+    """
+    protocol = Survey(question=question, by=by, labels=_texts(labels), labels_from_data=labels_from_data, missing=missing, other=other)
+    return ask(protocol, table, How.of(how))
+
+
+def frequency(
+    table: Table,
+    column: str,
+    *,
+    labels: Labels = (),
+    labels_from_data: bool = False,
+    missing: str = "refuse",
+    other: str = "refuse",
+    **how: Unpack[Options],
+) -> Result:
+    """The share of each label of a column. The labels are public: list them, or in a simulation read them with `labels_from_data`.
+
+    `missing`: refuse, "category" (a label of its own) or "exclude" (shares among those present); `other`: refuse or "category".
+    See `local_dp.protocols.frequency.Frequency`.
+    """
+    protocol = Frequency(column=column, labels=_texts(labels), labels_from_data=labels_from_data, missing=missing, other=other)
+    return ask(protocol, table, How.of(how))
+
+
+def histogram(table: Table, column: str, *, bounds: Bounds, bins: int = 10, missing: str = "refuse", **how: Unpack[Options]) -> Result:
+    """The share of each of `bins` equal intervals of the public bounds, and of what lies below and above.
+
+    `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.histogram.Histogram`.
+    """
+    low, high = _ends(bounds)
+    return ask(Histogram(column=column, low=low, high=high, bins=bins, missing=missing), table, How.of(how))
+
+
+def mean(
+    table: Table,
+    column: str,
+    *,
+    bounds: Bounds,
+    outside: str = "refuse",
+    missing: str = "refuse",
+    by: str = "",
+    labels: Labels = (),
+    labels_from_data: bool = False,
+    other: str = "refuse",
+    **how: Unpack[Options],
+) -> Result:
+    """The mean of a column of numbers between public bounds; with `by`, within each group of that column.
+
+    `missing`: refuse, or "exclude" (the mean of those present); `outside`: refuse, or "clip". See `local_dp.protocols.mean.Mean`.
+    """
+    low, high = _ends(bounds)
+    plain = Mean(column=column, low=low, high=high, outside=outside, missing=missing)
+    return ask(replace(plain, by=by, labels=_texts(labels), labels_from_data=labels_from_data, other=other), table, How.of(how))
+
+
+def crosstab(
+    table: Table,
+    columns: Sequence[str],
+    *,
+    labels: Mapping[str, Labels] | None = None,
+    labels_from_data: bool = False,
+    missing: str = "refuse",
+    other: str = "refuse",
+    **how: Unpack[Options],
+) -> Result:
+    """The share of every combination of two or more columns or yes/no questions, and for two a test of their independence.
+
+    `labels` maps a column to its public labels. `missing`: refuse, "category" or "exclude" (complete records); `other`: refuse or "category".
+    See `local_dp.protocols.crosstab.Crosstab`.
+    """
+    protocol = Crosstab(columns=tuple(columns), labels_from_data=labels_from_data, missing=missing, other=other)
+    if labels:
+        strangers = [column for column in labels if column not in protocol.named]
+        if strangers or len(labels) < len(protocol.named):
+            raise InputError(f"there are labels of {', '.join(labels)}, and the columns are {', '.join(protocol.named)}; give the labels of each")
+        listed = tuple(SEPARATOR.join(_texts(labels[column])) for column in protocol.named)
+        protocol = Crosstab(columns=tuple(columns), labels=listed, missing=missing, other=other)
+    return ask(protocol, table, How.of(how))
+
+
+def statistical_queries(
+    table: Table, queries: Sequence[str], *, tolerances: float | Sequence[float] = 0.1, missing: str = "refuse", **how: Unpack[Options]
+) -> Result:
+    """Each yes/no question's answer on the scale from -1 to +1, each from clients of its own. See `local_dp.protocols.statistical_queries`."""
+    told = tolerances if isinstance(tolerances, Sequence) else (tolerances,)
+    return ask(StatisticalQueries(queries=tuple(queries), tolerances=tuple(map(str, told)), missing=missing), table, How.of(how))
+
+
+def masked_parity(d: int = 8, **how: Unpack[Options]) -> Result:
+    """The masked-parity learner of KLNRS Section 5 on made-up clients: two rounds learn what one round needs exponentially many for."""
+    return ask(MaskedParityLearner(d=d), None, How.of(how))
+
+
+def _texts(labels: Labels) -> tuple[str, ...]:
+    """Labels as the library writes them: whole numbers without a decimal point."""
+    if isinstance(labels, str):
+        raise InputError(f"labels is {labels!r}; give a list of labels")
+    return tuple(str(int(label)) if isinstance(label, float) and label.is_integer() else str(label) for label in labels)
+
+
+def _ends(bounds: Bounds) -> tuple[float, float]:
+    """The bounds as two numbers."""
+    try:
+        low, high = bounds
+        return float(low), float(high)
+    except (TypeError, ValueError):
+        raise InputError(f"bounds is {bounds!r}; give (low, high)") from None

@@ -1,0 +1,90 @@
+"""What a run gave, for whoever asked."""
+
+import tempfile
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.door.show import Shown, estimates, summary
+from local_dp.errors import InputError
+from local_dp.protocols.base import Protocol
+
+if TYPE_CHECKING:
+    import polars
+
+_WIDTH = 100  # characters of the block that a result prints
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as PNG: a notebook shows it."""
+
+    png: bytes
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """A run's result: prints itself as one block, and is plain data by `to_dict`.
+
+    `value` is what the protocol gives: an `Estimate` (value, standard error, interval) or a hypothesis. `data` is what `--json` prints: randomizer,
+    parameters, model, who answered, what was spent, and in a simulation the truth.
+    """
+
+    protocol: Protocol[Any]
+    value: Any
+    data: dict[str, Any]
+
+    @property
+    def estimate(self) -> Any:
+        """The estimate, a number or a list of them; None for a hypothesis."""
+        return self.data["result"].get("estimate")
+
+    @property
+    def interval(self) -> Any:
+        """The 95 % interval (low, high) of the estimate, or a list of them; None for a hypothesis."""
+        return self.data["result"].get("interval")
+
+    @property
+    def truth(self) -> Any:
+        """The truth, in a simulation; None in a private run."""
+        return self.data["result"]["truth"]
+
+    def __repr__(self) -> str:
+        return summary(self.data, _WIDTH)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run as plain data."""
+        return self.data
+
+    def to_polars(self) -> "polars.DataFrame":
+        """The estimates as a frame: label, estimate, standard_error, low, high. Raises InputError for a hypothesis."""
+        import polars
+
+        rows = [(label, value, error, low, high) for label, value, error, (low, high) in self._estimates()]
+        names = ("label", "estimate", "standard_error", "low", "high")
+        return polars.DataFrame(rows, schema={"label": polars.String, **dict.fromkeys(names[1:], polars.Float64)}, orient="row")
+
+    def plot(self, path: str | Path | None = None) -> Picture | None:
+        """Draws the estimates with their intervals and, where known, the truth: into `path` (.png, .svg or .pdf), else as a picture for a notebook."""
+        from experiments.door.picture import draw
+
+        self._estimates()
+        if path is not None:
+            draw(self.data, Path(path))
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            drawn = Path(folder) / "estimates.png"
+            draw(self.data, drawn)
+            return Picture(drawn.read_bytes())
+
+    def _estimates(self) -> list[Shown]:
+        if "estimate" not in self.data["result"]:
+            raise InputError(f"{self.protocol.name} learns a hypothesis: there is no estimate to show; print the result")
+        return estimates(self.data["result"])
+
+    def _repr_html_(self) -> str:
+        return f'<pre style="white-space: pre-wrap; line-height: 1.35">{escape(repr(self))}</pre>'

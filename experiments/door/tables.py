@@ -1,0 +1,118 @@
+"""A person's own table, in whatever form they have it, as records."""
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Column
+from local_dp.errors import InputError
+from local_dp.noise import stream_key
+from local_dp.populations.table import Rows
+from local_dp.records import Records
+
+if TYPE_CHECKING:
+    import polars  # imported where it is used: it takes a third of a second
+
+Table: TypeAlias = Any  # a path to a .csv or .parquet file, a mapping of columns, Records, or a frame that offers the Arrow C stream
+
+
+def records_of(table: Table) -> Records:
+    """A table as records: a file's path, a mapping of columns, or a frame of pandas, polars, pyarrow or whatever offers `__arrow_c_stream__`.
+
+    Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty). Raises InputError.
+    """
+    if isinstance(table, Records):
+        return table
+    if isinstance(table, str | Path):
+        return read_records(Path(table))
+    columns = _columns(table)
+    lengths = {name: len(values) for name, values in columns.items()}
+    if not columns or 0 in lengths.values():
+        raise InputError(f"the table has {len(columns)} columns and {next(iter(lengths.values()), 0)} rows; at least one of each is needed")
+    return Records(columns)
+
+
+def _columns(table: Any) -> dict[str, Column]:
+    import polars
+
+    if isinstance(table, Mapping):
+        return {str(name): _of_values(str(name), values) for name, values in table.items()}
+    if hasattr(table, "__arrow_c_stream__"):
+        try:
+            frame = polars.DataFrame(table)
+        except (ImportError, TypeError, ValueError):  # pandas offers the stream, and then needs pyarrow for it
+            if not hasattr(table, "columns"):
+                raise
+        else:
+            return {name: _column(frame.get_column(name)) for name in frame.columns}
+    if hasattr(table, "columns") and hasattr(table, "__getitem__"):
+        return {str(name): _of_values(str(name), table[name]) for name in table.columns}
+    raise InputError(f"a table is a path, a mapping of columns or a frame (pandas, polars, pyarrow); not {type(table).__name__}")
+
+
+def _of_values(name: str, values: Any) -> Column:
+    """A column given as an array, a list or a series."""
+    import polars
+
+    array = values if isinstance(values, np.ndarray) else None
+    if array is not None and array.dtype.kind in "biufU" and array.ndim == 1:
+        return array.astype(np.uint8) if array.dtype.kind == "b" else np.ascontiguousarray(array)
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(f"column {name!r} is {type(values).__name__}; give one value for each record")
+    try:
+        return _column(polars.Series(name, [None if _nothing(value) else value for value in values], strict=False))
+    except (polars.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise InputError(f"column {name!r} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _nothing(value: Any) -> bool:
+    """Whether a value of a list stands for none: None, NaN, and what frames put in their place."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
+
+
+def read_records(path: Path) -> Records:
+    """The table in `path`, .csv or .parquet. Raises InputError for a file that is missing, unreadable or empty."""
+    import polars
+
+    if not path.is_file():
+        raise InputError(f"there is no file {str(path)!r}; give --records a CSV or Parquet file")
+    suffix = path.suffix.lower()
+    if suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
+    try:
+        frame = polars.read_csv(path, infer_schema_length=None) if suffix == ".csv" else polars.read_parquet(path)
+    except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path.name!r}: {str(error).splitlines()[0]}") from None
+    if not frame.height or not frame.width:
+        raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
+    return Records({name: _column(frame.get_column(name)) for name in frame.columns})
+
+
+def _column(series: "polars.Series") -> Column:
+    """Numbers stay numbers (a missing one becomes NaN), truth values become 0 and 1, all else becomes text (missing: empty)."""
+    import polars
+
+    if series.dtype == polars.Boolean:
+        series = series.cast(polars.UInt8)
+    if series.dtype.is_numeric():
+        plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
+        return np.ascontiguousarray(plain.to_numpy())
+    return np.array(series.cast(polars.String).fill_null("").to_list(), dtype=np.str_)
+
+
+def sample_rows(records: Records, clients: int, seed: int, resample: bool = False) -> Rows:
+    """A population of `clients` rows drawn without replacement, dealt to the clients in an order that depends on the seed alone.
+
+    All rows are dealt too: tables come sorted, and the cohorts of a protocol are ranges of clients, who must be exchangeable. `resample` draws with
+    replacement, and so any number.
+    """
+    rows = len(records)
+    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sample", seed), "little")))
+    if resample:
+        return Rows(records.take(generator.integers(0, rows, clients)), sampled_from=records)
+    if not 1 <= clients <= rows:
+        raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement (resample)")
+    return Rows(records.take(generator.permutation(rows)[:clients]), sampled_from=records)
