@@ -167,7 +167,7 @@ def test_the_reason_given_is_that_of_the_cohort_that_fell_short() -> None:
     for start, stop, code in ((10, 11, "evidence"), (11, 20, "not-allowed")):
         refusal = Refusal(run=RUN, round=1, member="host", start=start, stop=stop, code=code, text=f"because of {code}")
         coordinator.receive(topic(RUN, "rep", "hosts", "host"), refusal, 0.6)
-    with pytest.raises(RefusedError, match="9 of 10 clients refused round 1 to ask 1 from the clients 10 to 19; 1 of 2 cohorts fell short: because of not-allowed"):
+    with pytest.raises(RefusedError, match=r"9 of 10 clients refused round 1 to ask 1 from .*; 1 of 2 cohorts fell short: because of not-allowed"):
         coordinator.close(10.0)
 
 
