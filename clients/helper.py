@@ -46,7 +46,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is left as a zombie
     raise_descriptor_limit()
-    rehearse()
+    rehearse(count)
     gc.collect()
     gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others
     for index in range(count):

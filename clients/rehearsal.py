@@ -17,16 +17,19 @@ from local_dp.records import Records
 from local_dp.wire import Ask, End, Request, decode, encode, topic
 
 _RUN, _GROUP = "rehearsal", "g0"
-_TIMES = 10  # the interpreter rewrites a function's code when it has run it eight times: in us, and not in each child
+_ENOUGH = 10  # the interpreter rewrites a function's code when it has run it eight times: in us, and not in each child
 _CONNACK = bytes.fromhex("20020000")
 
 
-def rehearse() -> None:
-    """Plays a client's life on a made-up record against a made-up broker, with a connection as in a run; nothing leaves the process."""
+def rehearse(children: int) -> None:
+    """Plays a client's life on a made-up record against a made-up broker, with a connection as in a run; nothing leaves the process.
+
+    Once for each child that is to come, if they are few: with ten, little is left for them to do for the first time.
+    """
     QUERIES.load_all()
     RANDOMIZERS.load_all()
     encodings.idna.ToASCII("localhost")  # looking up a host name imports this
-    for _ in range(_TIMES):
+    for _ in range(min(children, _ENOUGH)):
         answer()
         asyncio.run(_life())
 
