@@ -4,6 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from clients.fleet import LEAN, Fleet
+from experiments.cli import bench
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.children import environment, python
@@ -68,6 +70,20 @@ def test_clients_that_cannot_be_started_end_the_run(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("clients.fleet.python", lambda module, *arguments: [sys.executable, "-c", "raise SystemExit(1)"])
     with pytest.raises(BusError, match="only 0 of 3 client processes started"):
         asyncio.run(asyncio.wait_for(watched(), 30.0))
+
+
+def test_the_benchmark_times_neither_its_own_looks_nor_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `bench` takes to read the sizes of the processes is neither in the time until they are ready nor in that of their round."""
+
+    def slowly() -> list[float]:
+        time.sleep(1.0)
+        return [1.0]
+
+    monkeypatch.setattr(bench, "_member_sizes", slowly)
+    started = time.perf_counter()
+    ready, one_round, memory = bench._processes(2)
+    assert ready.value + one_round.value <= time.perf_counter() - started - 1.0
+    assert memory.value == 1.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are whose")
