@@ -18,7 +18,7 @@ from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.wire import Gone, encode, topic
 from server.collecting import ASK_AGAIN, RoundProgress
-from server.coordinator import Coordinator
+from server.coordinator import Coordinator, Progress
 from server.remote import RemoteOracle, filters
 from server.terms import Terms
 from server.waves import Wave, Waves
@@ -114,10 +114,11 @@ def play_in_memory_with_allowed() -> None:
 def test_a_round_ends_before_its_end_is_shown() -> None:
     """The seconds of a round are those until the last report came, however long whoever is shown its progress then takes to look at it."""
 
-    def look(progress: RoundProgress) -> None:
+    def look(progress: Progress) -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, VirtualLoop)
-        loop.work(100.0 if progress.answered == progress.asked else 1.0)
+        if isinstance(progress, RoundProgress):
+            loop.work(100.0 if progress.answered == progress.asked else 1.0)
 
     async def play() -> Coordinator:
         broker, coordinator = MemoryBroker(), Coordinator(RUN, 5, SEED, 1.0, Terms(60.0, 1.0))

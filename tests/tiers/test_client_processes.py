@@ -19,6 +19,7 @@ from local_dp.bus.children import environment, python
 from local_dp.errors import BusError
 from local_dp.protocols.survey import Survey
 from server.collecting import RoundProgress
+from server.coordinator import Progress
 from tests.support.brokers import embedded
 from tests.support.builders import SEED
 from tests.support.tiers import run_tier
@@ -94,8 +95,8 @@ def test_a_client_process_shares_its_memory() -> None:
     """
     sizes: list[int] = []
 
-    def look(progress: RoundProgress) -> None:
-        if not sizes and progress.answered == progress.asked:
+    def look(progress: Progress) -> None:
+        if not sizes and isinstance(progress, RoundProgress) and progress.answered == progress.asked:
             helper = next(child for child in psutil.Process().children() if "clients.helper" in child.cmdline())
             sizes.extend(_private(member.pid) for member in helper.children())
 
