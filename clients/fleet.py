@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from clients.config import MemberConfig
-from clients.helper import FAILED, raise_descriptor_limit
+from clients.helper import raise_descriptor_limit
+from clients.process import FAILED
 from local_dp.bus.children import environment, python
 from local_dp.errors import BusError
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
-_LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
+LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
 _GLANCE = 0.2  # seconds
 _PARTING = 5.0  # seconds
 
@@ -42,7 +43,7 @@ class Fleet:
         path = str(Path(self._folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
-            *python("clients.helper", str(self.count), path), stdin=asyncio.subprocess.PIPE, env=environment(**_LEAN), start_new_session=True
+            *python("clients.helper", str(self.count), path), stdin=asyncio.subprocess.PIPE, env=environment(**LEAN), start_new_session=True
         )
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -74,9 +75,12 @@ class Fleet:
             writer.close()
 
     async def watch(self) -> None:
-        """Waits until a member could not join the broker, and raises BusError then."""
+        """Waits until a member could not join the broker, or could not be started, and raises BusError then."""
+        assert self._helper is not None
         while True:
             await asyncio.sleep(_GLANCE)
+            if self._helper.returncode is not None and len(self.pids) < self.count:
+                raise BusError(f"only {len(self.pids)} of {self.count} client processes started; the message of the process that starts them is above")
             if self.failures:
                 raise BusError(f"{len(self.failures)} of {self.count} client processes could not join: {self.failures[0]}")
 

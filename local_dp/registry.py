@@ -28,6 +28,10 @@ class Registry(Mapping[str, type[T]]):
         built_in = {name: EntryPoint(name, home, self.group) for name, home in self.built_in.items()}
         return {**{point.name: point for point in entry_points(group=self.group)}, **built_in}  # a package cannot take the name of a built-in one
 
+    @cached_property
+    def _loaded(self) -> dict[str, type[T]]:
+        return {}
+
     def __iter__(self) -> Iterator[str]:
         return iter([*self.built_in, *sorted(self._points.keys() - self.built_in.keys())])
 
@@ -38,7 +42,13 @@ class Registry(Mapping[str, type[T]]):
         return name in self._points
 
     def __getitem__(self, name: str) -> type[T]:
-        """The class called `name`. Raises RefusedError("unknown-NOUN")."""
+        """The class called `name`, imported the first time. Raises RefusedError("unknown-NOUN")."""
+        kind = self._loaded.get(name)
+        if kind is None:
+            kind = self._loaded[name] = self._load(name)
+        return kind
+
+    def _load(self, name: str) -> type[T]:
         point = self._points.get(name)
         if point is None:
             raise self._unknown(unknown(f"there is no {self.noun} named", name, self))

@@ -60,22 +60,22 @@ class RemoteOracle:
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort than its quorum."""
         self.coordinator.open(queries, _now())
-        await self._settle()
-        return self.coordinator.close(_now())
+        return self.coordinator.close(await self._settle())
 
     async def end(self) -> None:
         """Tells every client that the run is over."""
         await self._publish(Send(EVERYBODY, End(run=self.coordinator.run)))
 
-    async def _settle(self) -> None:
-        """Publishes what is due, whenever it is, until there is nothing to wait for."""
-        while not self.coordinator.is_settled(_now()):
+    async def _settle(self) -> float:
+        """Publishes what is due, whenever it is, until there is nothing to wait for; when that was, however long it then takes to show it."""
+        while not self.coordinator.is_settled(now := _now()):
             self._stirred.clear()
             for send in self.coordinator.due(_now()):
                 await self._publish(send)
             self._show()
             await self._sleep()
         self._show()
+        return now
 
     async def _sleep(self) -> None:
         """Until there is something to do: when the coordinator wakes, or before if an event makes it wake earlier."""

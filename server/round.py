@@ -34,13 +34,17 @@ class Turnout:
 
 @dataclass
 class Part:
-    """One ask of the round and what its cohort has sent: a report counts once, the first one. Reports are kept as the bytes that came."""
+    """One ask of the round and what its cohort has sent: a report counts once, the first one. Reports are kept as the bytes that came.
+
+    `refusals` maps each code under which somebody of the cohort refused, and had not answered, to the reason first given with it.
+    """
 
     query: LocalQuery
     coins: bytes
     reports: Words = field(init=False)
     answered: Bools = field(init=False)
     refused: Bools = field(init=False)
+    refusals: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         size = len(self.query.cohort)
@@ -105,7 +109,6 @@ class Round:
         self.number = number
         self.parts = [Part(query, coin_key(coin_seed, Draw(number, ask, query.once))) for ask, query in enumerate(queries)]
         self.counts = Turnout(asked=sum(len(query.cohort) for query in queries))
-        self.refusals: dict[str, str] = {}
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
 
@@ -147,12 +150,14 @@ class Round:
         """Counts what the clients of a refusal were asked as refused, all of it."""
         if self.closed:
             return
-        self.refusals.setdefault(refusal.code, refusal.text)
         for part in self.parts:
             window = part.window(refusal.start, refusal.stop)
             if window is not None:
-                self.outstanding -= int(part.waiting(window).sum())
+                waiting = int(part.waiting(window).sum())
+                self.outstanding -= waiting
                 part.refused[window] = True
+                if waiting:
+                    part.refusals.setdefault(refusal.code, refusal.text)
 
     def awaited(self, start: int, stop: int) -> list[Span]:
         """The spans of clients among start..stop that owe a report, ascending and apart."""

@@ -32,7 +32,7 @@ class Terms:
         ask = short[0] if refused is None else refused
         asked, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""
         if refused is not None:
-            code, text = next(iter(round.refusals.items()))
+            code, text = next(iter(parts[ask].refusals.items()))
             raise RefusedError(code, f"{_refused(parts[ask])} of {asked} clients refused round {round.number}{_which(ask, round)}{others}: {text}")
         raise QuorumError(
             f"round {round.number} closed with {_answered(parts[ask])} of {asked} replies{_which(ask, round)}, "

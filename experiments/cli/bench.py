@@ -153,14 +153,19 @@ def _processes(count: int) -> list[Speed]:
     protocol = Survey()
     settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", terms=Terms(deadline=120.0))
     sizes: list[float] = []
+    looks: list[float] = []
     SCREEN.working(f"measuring {count} client processes")
 
     def look(progress: Progress) -> None:
-        if not sizes and isinstance(progress, RoundProgress) and progress.answered == progress.asked:
+        if not isinstance(progress, RoundProgress):
+            return
+        looks.append(time.perf_counter())
+        if not sizes and progress.answered == progress.asked:
             sizes.extend(_member_sizes())
 
-    outcome = execute(settings, look)
-    ready, seconds = outcome.wall - outcome.seconds[0], outcome.seconds[0]
+    started = time.perf_counter()
+    seconds = execute(settings, look).seconds[0]
+    ready = looks[0] - started  # the round has just begun then
     asked = 4.0 if count <= SMALL_FLEET else 20.0
     name = f"{count} client processes"
     return [

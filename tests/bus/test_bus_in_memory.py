@@ -17,13 +17,13 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.wire import Gone, encode, topic
-from server.collecting import ASK_AGAIN
-from server.coordinator import Coordinator
+from server.collecting import ASK_AGAIN, RoundProgress
+from server.coordinator import Coordinator, Progress
 from server.remote import RemoteOracle, filters
 from server.terms import Terms
 from server.waves import Wave, Waves
 from tests.support.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
-from tests.support.virtual_time import run_virtually
+from tests.support.virtual_time import VirtualLoop, run_virtually
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:
@@ -109,6 +109,30 @@ def play_in_memory_with_allowed() -> None:
                 task.cancel()
 
     run_virtually(play())
+
+
+def test_a_round_ends_before_its_end_is_shown() -> None:
+    """The seconds of a round are those until the last report came, however long whoever is shown its progress then takes to look at it."""
+
+    def look(progress: Progress) -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        if isinstance(progress, RoundProgress):
+            loop.work(100.0 if progress.answered == progress.asked else 1.0)
+
+    async def play() -> Coordinator:
+        broker, coordinator = MemoryBroker(), Coordinator(RUN, 5, SEED, 1.0, Terms(60.0, 1.0))
+        oracle = RemoteOracle(broker.join(filters(RUN)), coordinator, look)
+        tasks = [asyncio.create_task(oracle.serve(1.0)), asyncio.create_task(serve(role(yes_records(5)), broker.join(member_filters(RUN, HOSTS)), RUN, HOSTS))]
+        try:
+            await oracle.ready(5.0)
+            await run_async(_tally_of(5), oracle)
+            return coordinator
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    assert run_virtually(play()).seconds == [1.0]
 
 
 def test_members_that_are_gone_are_not_waited_for() -> None:

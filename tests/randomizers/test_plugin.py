@@ -36,7 +36,8 @@ def installed(site: str) -> Iterator[None]:
 
 
 def _forget() -> None:
-    vars(RANDOMIZERS).pop("_points", None)
+    for found in ("_points", "_loaded"):
+        vars(RANDOMIZERS).pop(found, None)
     for module in ("coin_rr", "frequency_oracles"):
         sys.modules.pop(module, None)
 

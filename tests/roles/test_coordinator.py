@@ -161,6 +161,16 @@ def test_a_cohort_that_refused_says_so() -> None:
         _closed(Terms(10.0, 0.9), (0, 3), (10, 20), refusing=range(3)).close(10.0)  # who answered and refused has answered
 
 
+def test_the_reason_given_is_that_of_the_cohort_that_fell_short() -> None:
+    """Cohorts refuse for reasons of their own: the error has the code and the text of the one it names, of those who refused instead of answering."""
+    coordinator = _closed(Terms(10.0, 0.5), (1, 10), (10, 11), refusing=range(1))
+    for start, stop, code in ((10, 11, "evidence"), (11, 20, "not-allowed")):
+        refusal = Refusal(run=RUN, round=1, member="host", start=start, stop=stop, code=code, text=f"because of {code}")
+        coordinator.receive(topic(RUN, "rep", "hosts", "host"), refusal, 0.6)
+    with pytest.raises(RefusedError, match=r"9 of 10 clients refused round 1 to ask 1 from .*; 1 of 2 cohorts fell short: because of not-allowed"):
+        coordinator.close(10.0)
+
+
 @pytest.mark.parametrize(("deadline", "quorum"), [(0.0, 0.5), (86_401.0, 0.5), (float("nan"), 0.5), (1.0, 0.0), (1.0, 1.1), (1.0, float("nan"))])
 def test_terms_on_which_no_round_can_end(deadline: float, quorum: float) -> None:
     """A deadline that is no time and a quorum that is no share are refused when the terms are made."""

@@ -19,6 +19,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._now
 
+    def work(self, seconds: float) -> None:
+        """Somebody computes for so long, and nobody else runs."""
+        self._now += seconds
+
     def _jump(self, timeout: float | None) -> Any:
         if timeout is None:
             raise RuntimeError("everybody waits and no timer runs: this would hang")

@@ -1,0 +1,63 @@
+"""One member's process, from its first word to the launcher to the end of the run."""
+
+import asyncio
+import os
+import socket
+import struct
+from typing import Any
+
+from clients.config import MemberConfig
+from clients.member import filters, serve, will
+from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.errors import BusError
+
+READY = b"+"
+FAILED = b"-"
+_BROKER_LOST = 5  # the exit code for the bus, as on the command line
+
+
+def introduce(line: socket.socket, index: int) -> MemberConfig | None:
+    """Says who is there, and waits for the configuration of member `index`; None if the launcher goes away first."""
+    line.sendall(struct.pack("<II", index, os.getpid()))
+    size = int.from_bytes(_read(line, 4), "little")
+    data = _read(line, size)
+    return MemberConfig.from_bytes(data) if data and len(data) == size else None
+
+
+def _read(line: socket.socket, size: int) -> bytes:
+    """So many bytes, or fewer if the other side goes away."""
+    data = b""
+    while len(data) < size and (more := line.recv(size - len(data), socket.MSG_WAITALL)):
+        data += more
+    return data
+
+
+async def live(line: socket.socket, config: MemberConfig) -> int:
+    """Joins the broker, tells the launcher so, answers until the run ends or the launcher is gone; the exit code."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_report)
+    loop.add_reader(line.fileno(), os._exit, 0)  # at once: a connection that is just being made may swallow a cancellation, and there is nothing to save
+    bus = MqttBus(
+        Address.parse(config.broker),
+        f"{config.run}-{config.member}",
+        filters(config.run, config.group),
+        will(config.run, config.group, config.member),
+    )
+
+    async def connected() -> None:
+        line.sendall(READY)
+
+    try:
+        await serve(config.role(), bus, config.run, config.group, connected)
+    except BusError as error:
+        line.sendall(FAILED + str(error).encode())
+        return _BROKER_LOST
+    finally:
+        loop.remove_reader(line.fileno())
+    return 0
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What a callback raised, as always; but not that a connection was given up while it was being made."""
+    if not isinstance(context.get("exception"), asyncio.CancelledError):
+        loop.default_exception_handler(context)

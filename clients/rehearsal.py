@@ -1,0 +1,95 @@
+"""A member's whole life, played before the first fork: what it imports, caches and specialises is then shared by every child, and not made by each."""
+
+import asyncio
+import encodings.idna
+import socket
+import struct
+from collections.abc import Iterator
+
+import numpy as np
+
+from clients.config import MemberConfig, pack_columns
+from clients.process import introduce, live
+from local_dp.queries.registry import QUERIES
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.records import Records
+from local_dp.wire import Ask, End, Request, decode, encode, topic
+
+_RUN, _GROUP = "rehearsal", "g0"
+_ENOUGH = 10  # the interpreter rewrites a function's code when it has run it eight times: in us, and not in each child
+_CONNACK = bytes.fromhex("20020000")
+
+
+def rehearse(children: int) -> None:
+    """Plays a client's life on a made-up record against a made-up broker, with a connection as in a run; nothing leaves the process.
+
+    Once for each child that is to come, if they are few: with ten, little is left for them to do for the first time.
+    """
+    QUERIES.load_all()
+    RANDOMIZERS.load_all()
+    encodings.idna.ToASCII("localhost")  # looking up a host name imports this
+    for _ in range(min(children, _ENOUGH)):
+        answer()
+        asyncio.run(_life())
+
+
+def answer() -> None:
+    """The part of it that answers a request. A child repeats it: the pages that answering writes to are copied before the first round, not in it."""
+    request = decode(_request())
+    assert isinstance(request, Request)
+    for reply in MemberConfig.from_bytes(_config("").to_bytes()).role().handle(request):
+        encode(reply)
+
+
+async def _life() -> None:
+    broker = await asyncio.start_server(_broker, "127.0.0.1", 0)
+    config = _config(f"mqtt://127.0.0.1:{broker.sockets[0].getsockname()[1]}").to_bytes()
+    member, launcher = socket.socketpair()
+    with member, launcher:
+        launcher.sendall(struct.pack("<I", len(config)) + config)
+        told = introduce(member, 0)
+        assert told is not None
+        await live(member, told)
+    broker.close()
+
+
+async def _broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Just enough of MQTT 3.1.1 for one member that waits for each answer: its hello is answered by a request, its reply by the end of the run."""
+    answers = _answers()
+    while packet := await reader.read(1 << 12):
+        writer.write(_suback(packet) if packet[0] >> 4 == 8 else next(answers, b""))
+    writer.close()
+
+
+def _answers() -> Iterator[bytes]:
+    """To the connection, to the hello, to the reply."""
+    yield _CONNACK
+    for payload in (_request(), encode(End(run=_RUN))):
+        name = topic(_RUN, "req", _GROUP).encode()
+        body = struct.pack(">H", len(name)) + name + payload
+        yield bytes((0x30, len(body) & 127 | 128, len(body) >> 7)) + body
+
+
+def _suback(subscribe: bytes) -> bytes:
+    """The acknowledgement of a subscription to two topics: its two bytes of identifier come after a type and a length below 128."""
+    return b"\x90\x04" + subscribe[2:4] + bytes(2)
+
+
+def _config(broker: str) -> MemberConfig:
+    columns = pack_columns(Records({"yes": np.zeros(1, dtype=np.uint8)}))
+    return MemberConfig(run=_RUN, member="nobody", group=_GROUP, broker=broker, start=0, columns=columns, seed=0, budget=1.0, allowed=None)
+
+
+def _request() -> bytes:
+    randomizer = BinaryRR(1.0)
+    ask = Ask(
+        query="question",
+        query_params={"text": "yes == 1"},
+        randomizer=randomizer.name,
+        randomizer_params=randomizer.params(),
+        start=0,
+        stop=1,
+        coins=bytes(16),
+    )
+    return encode(Request(run=_RUN, round=1, asks=(ask,)))
