@@ -149,8 +149,9 @@ def test_the_long_commands_run(command: str, tmp_path: Path) -> None:
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the example package of docs/plugins.md, installed."""
     target = tmp_path_factory.mktemp("site")
-    package = ROOT / "tests" / "support" / "plugin_package"
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), str(package)], check=True)
+    packages = (ROOT / "examples" / "coin", ROOT / "tests" / "support" / "plugin_package")
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), *map(str, packages)]
+    subprocess.run(install, check=True)
     return target
 
 

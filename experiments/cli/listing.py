@@ -1,4 +1,4 @@
-"""`local-dp protocols`, `randomizers` and `describe`: what there is."""
+"""`local-dp protocols`, `randomizers`, `queries` and `describe`: what there is."""
 
 import inspect
 from dataclasses import MISSING, dataclass, fields
@@ -9,6 +9,7 @@ from experiments.cli.screen import SCREEN
 from experiments.text.layout import held, paragraph, screen_width
 from local_dp.errors import InputError, unknown
 from local_dp.protocols.registry import PROTOCOLS
+from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 
 
@@ -29,30 +30,49 @@ class Randomizers:
 
 
 @dataclass(frozen=True)
-class Describe:
-    """Describes one protocol or randomizer: claim, privacy, utility, cost, parameters, source."""
-
-    name: str = argument("A protocol or a randomizer.", metavar="NAME")
+class Queries:
+    """Lists the queries: what a client may be asked about its record."""
 
     def __call__(self) -> None:
-        if self.name in PROTOCOLS:
-            kind: Any = PROTOCOLS[self.name]
-            label = f"protocol, model {PROTOCOLS[self.name].model()}"
-        elif self.name in RANDOMIZERS:
-            kind, label = RANDOMIZERS[self.name], "randomizer"
-        else:
-            raise InputError(unknown("no protocol or randomizer", self.name, (*PROTOCOLS, *RANDOMIZERS)))
+        SCREEN.tell("\n".join(_entry(name, QUERIES[name]) for name in QUERIES))
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Describes one protocol, randomizer or query: claim, privacy, utility, cost, parameters, source."""
+
+    name: str = argument("A protocol, a randomizer or a query.", metavar="NAME")
+
+    def __call__(self) -> None:
+        kind, label = _found(self.name)
         width = screen_width()
         told = [paragraph(" ".join(each.split()), width) for each in (inspect.getdoc(kind) or "").split("\n\n")]
-        last = "\n".join(paragraph(line, width, "  ") for line in (f"parameters: {_parameters(kind)}", f"source: {kind.source}"))
+        last = "\n".join(paragraph(line, width, "  ") for line in _facts(kind))
         SCREEN.tell("\n\n".join((f"{self.name} ({label})", *told, last)))
+
+
+def _found(name: str) -> tuple[Any, str]:
+    """The class of this name, and what it is. Raises InputError."""
+    if name in PROTOCOLS:
+        return PROTOCOLS[name], f"protocol, model {PROTOCOLS[name].model()}"
+    if name in RANDOMIZERS:
+        return RANDOMIZERS[name], "randomizer"
+    if name in QUERIES:
+        return QUERIES[name], "query"
+    raise InputError(unknown("no protocol, randomizer or query", name, (*PROTOCOLS, *RANDOMIZERS, *QUERIES)))
+
+
+def _facts(kind: Any) -> list[str]:
+    """Its parameters, and its source where it has one."""
+    source = getattr(kind, "source", "")
+    return [f"parameters: {_parameters(kind)}", *([f"source: {source}"] if source else [])]
 
 
 def _entry(heading: str, kind: Any) -> str:
     """One entry of a list: name, claim, parameters, source."""
     claim = (inspect.getdoc(kind) or "").split("\n")[0]
     width = screen_width() - 2
-    told = (claim, f"parameters: {_parameters(kind)}", f"source: {kind.source}")
+    told = (claim, *_facts(kind))
     return "\n".join((heading, *(f"  {line}" for each in told for line in paragraph(each, width, "  ").splitlines())))
 
 

@@ -29,6 +29,7 @@ class Run(Asking):
     hosts: int = option(2, "How many host processes share the clients", metavar="H")
     broker: str = option(EMBEDDED, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]", metavar="URL")
     allow: str | None = option(None, "The clients' own list of randomizers, separated by commas", metavar="NAMES")
+    unverified: bool = option(False, "In memory, use a randomizer whose loss is not what it says; the result says so")
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
@@ -36,7 +37,8 @@ class Run(Asking):
         if self.plot is not None:
             check_plot(self.plot, kind)
         with RunProgress(f"starting the clients in tier {self.tier}") as progress:
-            how = self.how(tier=self.tier, hosts=self.hosts, broker=self.broker, allow=allowed_names(self.allow), progress=progress.show)
+            own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified")}
+            how = self.how(**own, allow=allowed_names(self.allow), progress=progress.show)
             result = ask(protocol, table, how)
         show(result.to_dict(), self.as_json)
         if self.plot is not None:

@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     deadline: float
     quorum: float
     allow: tuple[str, ...] | None
+    unverified: bool
     progress: OnProgress | None
 
 
@@ -49,7 +50,8 @@ class How:
     `epsilon`: every client's budget, in nats. `clients`: how many; without it all rows, or what the bounds ask for 95 %; with `resample` rows are drawn with
     replacement. `tier`, `hosts`, `broker`: what the clients are, and where they meet. `seed` repeats a simulation; `private` draws the clients' noise from the
     operating system.
-    `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers.
+    `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers; `unverified` uses one
+    in memory that fails its verification, and the result says so.
     `progress` is called as the run goes on.
     """
 
@@ -64,6 +66,7 @@ class How:
     deadline: float = 30.0
     quorum: float = 0.9
     allow: tuple[str, ...] | None = None
+    unverified: bool = False
     progress: OnProgress | None = None
 
     @classmethod
@@ -81,7 +84,7 @@ class How:
         randomness = Randomness.choose(self.seed, self.private)
         population = self._population(protocol, records, randomness.seed)
         return Settings(
-            protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow
+            protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified
         )  # fmt: skip
 
     def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:

@@ -17,8 +17,13 @@ def summary(data: dict[str, Any], width: int) -> str:
     result = data["result"]
     stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
     what = f"{data['protocol']} ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {number(data['epsilon'])}; {held(stamp)}"
-    lines = (result["explanation"], _independence(result), _error(result), _who_answered(data), _cost(data))
+    lines = (_unverified(data), result["explanation"], _independence(result), _error(result), _who_answered(data), _cost(data))
     return "\n".join((paragraph(what, width), "", _result_table(result, width), "", *(paragraph(line, width) for line in lines if line)))
+
+
+def _unverified(data: dict[str, Any]) -> str:
+    """What is wrong with a randomizer that was used all the same."""
+    return f"NOT PRIVATE AS STATED: {'; '.join(data['unverified'])}" if "unverified" in data else ""
 
 
 def _independence(result: dict[str, Any]) -> str:

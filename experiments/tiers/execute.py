@@ -16,6 +16,7 @@ from clients.fleet import Fleet
 from clients.member import HOSTS, client_group
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import EMBEDDED, Settings
+from experiments.tiers.verified import Verified
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.interaction import Algorithm, run, run_async
@@ -78,15 +79,16 @@ class _Rounds:
 
 
 def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
-    started, rounds = time.perf_counter(), _Rounds(on_progress)
+    started, rounds, verified = time.perf_counter(), _Rounds(on_progress), Verified(settings.allowed, settings.unverified)
     oracle: PopulationOracle | AggregateOracle
     if settings.tier == "population":
         oracle = PopulationOracle(settings.population, settings.randomness.noise(), settings.randomness.seed, settings.epsilon, rounds.answered)
     else:
         oracle = AggregateOracle(settings.population, np.random.default_rng(settings.randomness.seed), settings.epsilon)
-    result = run(algorithm, Watched(oracle, before=rounds.begin, after=rounds.end))
+    result = run(algorithm, Watched(Watched(oracle, before=rounds.begin, after=rounds.end), before=verified.check))
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
-    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, time.perf_counter() - started)
+    wall = time.perf_counter() - started
+    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, wall, tuple(verified.failures))
 
 
 async def _over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:

@@ -31,6 +31,7 @@ class Outcome:
     rejected: int
     max_epsilon_spent: float
     wall: float
+    unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
@@ -76,6 +77,8 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     }
     if not settings.randomness.private:
         data["stamp"] = STAMP
+    if outcome.unverified:
+        data["unverified"] = list(outcome.unverified)
     return data
 
 

@@ -41,7 +41,10 @@ class Randomness:
 
 @dataclass(frozen=True)
 class Settings:
-    """One run. `broker` is "embedded" or a URL; `terms` are those of each round over it; `allowed` is the clients' list of randomizers (None: all)."""
+    """One run. `broker` is "embedded" or a URL; `terms` are those of each round over it; `allowed` is the clients' list of randomizers (None: all).
+
+    `unverified` lets a simulation in memory use a randomizer whose loss is not what it says; real clients refuse it whoever asks.
+    """
 
     protocol: Protocol[Any]
     population: Population
@@ -52,11 +55,14 @@ class Settings:
     broker: str = EMBEDDED
     terms: Terms = field(default_factory=Terms)
     allowed: tuple[str, ...] | None = None
+    unverified: bool = False
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
         if self.tier not in TIERS:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
+        if self.unverified and (self.tier in ("processes", "hosts") or self.randomness.private):
+            raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
         if self.hosts < 1:
             raise InputError(f"hosts is {self.hosts}; give 1 or more")
         if self.clients > MOST_CLIENTS[self.tier]:

@@ -9,17 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from local_dp.protocols.registry import PROTOCOLS
+from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.command import in_a_process, local_dp
 
-PACKAGE = Path(__file__).parents[1] / "support" / "plugin_package"
+ROOT = Path(__file__).parents[2]
+PACKAGES = (ROOT / "examples" / "coin", ROOT / "tests" / "support" / "plugin_package")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The example package, built and installed into a folder of its own."""
     target = tmp_path_factory.mktemp("site")
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), str(PACKAGE)]
+    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), *map(str, PACKAGES)]
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return str(target)
@@ -36,17 +39,21 @@ def installed(site: str) -> Iterator[None]:
 
 
 def _forget() -> None:
-    for found in ("_points", "_loaded"):
-        vars(RANDOMIZERS).pop(found, None)
-    for module in ("coin_rr", "frequency_oracles"):
+    for registry in (RANDOMIZERS, QUERIES, PROTOCOLS):
+        for found in ("_points", "_loaded"):
+            vars(registry).pop(found, None)
+    for module in ("coin_rr", "coin_survey", "leaky_rr", "frequency_oracles"):
         sys.modules.pop(module, None)
 
 
 def test_it_is_found_through_its_entry_point(site: str) -> None:
-    """The package's randomizer is listed by a fresh interpreter once it is installed, and not before."""
-    assert "coin-rr" not in local_dp("randomizers").stdout
+    """Randomizer, query and protocol of the package are listed and described alike once it is installed, and not before."""
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), site]))
-    assert "coin-rr" in in_a_process("randomizers", PYTHONPATH=path).stdout
+    for kind, name in (("randomizers", "coin-rr"), ("queries", "multiple"), ("protocols", "coin-multiples")):
+        assert name not in local_dp(kind).stdout
+        assert name in in_a_process(kind, PYTHONPATH=path).stdout
+    assert "Multiples of this are counted" in in_a_process("run", "coin-multiples", "--help", PYTHONPATH=path).stdout
+    assert "a multiple of" in in_a_process("describe", "multiple", PYTHONPATH=path).stdout
 
 
 @pytest.mark.usefixtures("installed")
@@ -102,3 +109,39 @@ def test_clients_refuse_what_they_do_not_allow_or_cannot_verify(tier: str, argum
     done = local_dp("run", "survey", "--clients", "20", "--tier", tier, *arguments)
     assert done.returncode == 4
     assert words in done.stderr
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_protocol_and_a_query_from_outside_run_in_every_per_client_tier() -> None:
+    """The package's own protocol asks its own query: processes, hosts and population give identical reports."""
+    digests = set()
+    for tier in ("processes", "hosts", "population"):
+        done = local_dp("run", "coin-multiples", "--of", "2", "--clients", "30", "--seed", "4", "--tier", tier, "--json")
+        assert done.returncode == 0, done.stderr
+        digests.add(json.loads(done.stdout)["rounds"][0]["digest"])
+    assert len(digests) == 1
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize("tier", ["population", "aggregate"])
+def test_a_simulation_refuses_a_leak_unless_told_otherwise(tier: str) -> None:
+    """In memory a randomizer that spends more than it claims is refused as clients would; with --unverified it runs, and the result says so."""
+    arguments = ["run", "survey", "--randomizer", "leaky-rr", "--clients", "200", "--seed", "1", "--tier", tier]
+    done = local_dp(*arguments)
+    assert done.returncode == 4
+    assert "claims epsilon 1 but its channel has 2" in done.stderr
+    loud = local_dp(*arguments, "--unverified")
+    assert loud.returncode == 0, loud.stderr
+    assert "NOT PRIVATE AS STATED" in loud.stdout
+    assert "its channel has 2" in " ".join(json.loads(local_dp(*arguments, "--unverified", "--json").stdout)["unverified"])
+    honest = local_dp("run", "survey", "--randomizer", "coin-rr", "--clients", "200", "--seed", "1", "--tier", tier, "--unverified")
+    assert "NOT PRIVATE" not in honest.stdout
+    listed = local_dp("run", "survey", "--randomizer", "coin-rr", "--clients", "200", "--seed", "1", "--tier", tier, "--allow", "binary-rr")
+    assert (listed.returncode, "not on the clients' list" in listed.stderr) == (4, True)
+
+
+def test_real_clients_refuse_whoever_asks() -> None:
+    """--unverified is for simulations in memory: with clients of their own, or in private, it is refused before the run."""
+    for more in (["--tier", "hosts"], ["--tier", "population", "--private"]):
+        done = local_dp("run", "survey", "--unverified", *more)
+        assert (done.returncode, "leave out unverified" in done.stderr) == (2, True), done.stderr

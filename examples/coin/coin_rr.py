@@ -1,4 +1,4 @@
-"""Randomizers from outside: a correct one, and one that claims less epsilon than it spends."""
+"""A randomizer of one's own: the coin that Warner's survey is told with in class."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -50,14 +50,3 @@ class CoinRR(FiniteChannel):
         share = (tally.counts[0, 1] / n - asked / 2) / (1 - asked)
         seen = tally.counts[0, 1] / n
         return Estimate(np.asarray(share), np.asarray(np.sqrt(seen * (1 - seen) / n) / (1 - asked)), n)
-
-
-@dataclass(frozen=True)
-class LeakyRR(CoinRR):
-    """Claims epsilon and spends twice as much: every client must find out and refuse."""
-
-    name: ClassVar[str] = "leaky-rr"
-
-    @property
-    def lie(self) -> int:
-        return flip_weight(2 * self.nano, self.word_bits)

@@ -1,0 +1,87 @@
+"""A query and a protocol of one's own: how many numbers of a column are whole multiples of something, asked with a coin."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from coin_rr import CoinRR
+
+from local_dp.arrays import Floats, Ints
+from local_dp.bounds.response import rr_clients
+from local_dp.checks import check_share, check_whole
+from local_dp.domains import Domain, symbols
+from local_dp.interaction import Nonadaptive
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
+from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.policies import Launch
+from local_dp.queries.base import Query
+from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True)
+class Multiple(Query):
+    """1 where a whole number is a multiple of `of`, else 0."""
+
+    name: ClassVar[str] = "multiple"
+    column: str
+    of: int
+
+    def __post_init__(self) -> None:
+        check_whole("of", self.of, 1, 1_000_000)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(2)
+
+    def __call__(self, records: Records) -> Ints:
+        return (records.whole(self.column) % self.of == 0).view(np.uint8)
+
+
+@dataclass(frozen=True)
+class CoinMultiples(Protocol[Estimate]):
+    """Estimates the share of whole numbers in `column` that are multiples of `of`, by coin randomized response; without a table, of dice.
+
+    Privacy: every report is epsilon-locally private. `tolerance` sets the default number of clients: within it with probability 95 %. Cost: one bit a client.
+    """
+
+    name: ClassVar[str] = "coin-multiples"
+    source: ClassVar[str] = "Warner 1965"
+    column: str = parameter("die", "the column of whole numbers", of_table=True)
+    of: int = parameter(3, "multiples of this are counted")
+    tolerance: float = parameter(0.05, "the default number of clients is for an error of at most this, with probability 95 %", unit="share")
+
+    def __post_init__(self) -> None:
+        check_share("tolerance", self.tolerance)
+        self.query  # noqa: B018  # checks `of`
+
+    @property
+    def query(self) -> Multiple:
+        """The query that is put to every client."""
+        return Multiple(self.column, self.of)
+
+    def clients(self, epsilon: float) -> int:
+        return rr_clients(epsilon, 2 * self.tolerance, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+        coin = CoinRR(epsilon)
+        return Nonadaptive((LocalQuery(self.query, coin, Cohort(0, clients)),), lambda tallies: coin.estimate(tallies[0]))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        return Finite(Records({self.column: np.arange(1, 7)}), [1.0] * 6, clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        table.records.whole(self.column)
+        return self
+
+    def describe(self, result: Estimate) -> Result:
+        return {"column": self.column, **describe_estimate(result)}
+
+    def truth(self, population: Population) -> Floats:
+        """The share in the distribution that the clients are drawn from, shape ()."""
+        return np.asarray(population.law(self.query)[1])
+
+    def true_error(self, result: Estimate, population: Population) -> float:
+        return abs(float(result.value) - float(self.truth(population)))
