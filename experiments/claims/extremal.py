@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import chain, product
 from typing import TypeAlias
 
 import numpy as np
@@ -106,19 +106,16 @@ class Tree:
         one, two = self.growths
         first, second = self._means(tau)
         ceiling = ceiling_after(two, relative(one * two, tau), relative(one, tau))
-        widths = [len(estimates) for estimates in second]
-        starts = [sum(widths[:a]) for a in range(len(widths))]
         for early in signs(len(first)):
             means = [estimate[s] for estimate, s in zip(first, early, strict=True)]
             law = accepted_law(self.first[0], [accept(mean, one) for mean in means])
-            for late in signs(sum(widths)):
-                transcript: list[Fraction] = []
-                for a, mean in enumerate(means):
-                    own = late[starts[a] : starts[a] + widths[a]]
-                    ratios = [estimate[s] / mean for estimate, s in zip(second[a], own, strict=True)]
-                    after = accepted_law(self.second[a][0], [accept(ratio, ceiling) for ratio in ratios])
-                    transcript += [law[a] * b for b in after]
-                yield transcript
+            branches: list[list[Law]] = []  # for each first reply, the law after it under every pattern of its own late answers
+            for own, estimates, mean, candidates in zip(law, second, means, (channel[0] for channel in self.second), strict=True):
+                accepts = [{s: accept(estimate[s] / mean, ceiling) for s in (-1, 1)} for estimate in estimates]
+                afters = (accepted_law(candidates, [told[s] for told, s in zip(accepts, late, strict=True)]) for late in signs(len(estimates)))
+                branches.append([[own * b for b in after] for after in afters])
+            for transcript in product(*branches):
+                yield list(chain.from_iterable(transcript))
 
 
 def relative(growth: Fraction, tau: Fraction) -> Fraction:

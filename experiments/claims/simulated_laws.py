@@ -126,15 +126,13 @@ def two_questions(epsilon: float, draws: int, *, same: bool = True) -> Adaptive[
 
     Each reply costs epsilon. `same` puts the second question to the same individual; without it, to another one: a wrong simulation of the first kind.
     """
-    randomizer = BinaryRR(epsilon)
+    randomizer, x, y = BinaryRR(epsilon), Question("x == 1"), Question("y == 1")
 
     def play() -> Play[LocalQuery, Tally, list[int]]:
-        tallies = yield tuple(LocalQuery(Question("x == 1"), randomizer, Cohort(i, i + 1)) for i in range(draws))
+        tallies = yield tuple(LocalQuery(x, randomizer, Cohort(i, i + 1)) for i in range(draws))
         first = [int(tally.counts[0, 1]) for tally in tallies]
         shift = 0 if same else draws
-        tallies = yield tuple(
-            LocalQuery(Question("x == 1" if reply else "y == 1"), randomizer, Cohort(shift + i, shift + i + 1)) for i, reply in enumerate(first)
-        )
+        tallies = yield tuple(LocalQuery(x if reply else y, randomizer, Cohort(shift + i, shift + i + 1)) for i, reply in enumerate(first))
         second = [int(tally.counts[0, 1]) for tally in tallies]
         counts: list[int] = np.bincount([2 * a + b for a, b in zip(first, second, strict=True)], minlength=4).tolist()
         return counts

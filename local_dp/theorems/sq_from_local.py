@@ -6,9 +6,10 @@ a statistical query about each (`likelihood`) says with which probability to acc
 
 import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -59,20 +60,29 @@ def _generator(label: str, seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key(label, seed), "little")))
 
 
-def _candidates(kinds: Kinds, cells: list[Words], generator: np.random.Generator) -> list[tuple[Observed, ...]]:
-    """One draw of R(u0) for each of what a client is asked, in each of the clients' cells."""
-    drawn = []
-    for (query, randomizer), own in zip(kinds, cells, strict=True):
-        dtype = np.dtype(f"u{randomizer.width // 8}")
-        words: Words = generator.integers(0, randomizer.total - 1, len(own), dtype=dtype.type, endpoint=True)
-        reports = randomizer.respond(np.full(len(own), randomizer.domain.low), words, own)
-        drawn.append([Observed(query, randomizer, cell, report) for cell, report in zip(own.tolist(), reports.tolist(), strict=True)])
-    return list(zip(*drawn, strict=True))
+def _reports(randomizer: FiniteChannel, cells: list[int], generator: np.random.Generator) -> list[int]:
+    """One draw of R(u0) in each of these cells."""
+    dtype = np.dtype(f"u{randomizer.width // 8}")
+    words: Words = generator.integers(0, randomizer.total - 1, len(cells), dtype=dtype.type, endpoint=True)
+    reported: list[int] = randomizer.respond(np.full(len(cells), randomizer.domain.low), words, np.array(cells, dtype=np.uint64)).tolist()
+    return reported
 
 
-def _cells(kinds: Kinds, clients: int, generator: np.random.Generator) -> list[Words]:
+def _candidates(asked: list[tuple[Kinds, list[list[int]]]], generator: np.random.Generator) -> Iterator[tuple[Observed, ...]]:
+    """Share by share, a candidate for each client: one draw of R(u0) for each of what it is asked, in each of the clients' cells."""
+    parts = [(randomizer, own) for kinds, cells in asked for (_, randomizer), own in zip(kinds, cells, strict=True)]
+    reports: list[int] = []
+    for randomizer, alike in groupby(parts, key=itemgetter(0)):  # neighbours in one go: the words are the same as one by one
+        reports += _reports(randomizer, [cell for _, own in alike for cell in own], generator)
+    report = iter(reports)
+    for kinds, cells in asked:
+        drawn = [[Observed(query, randomizer, cell, next(report)) for cell in own] for (query, randomizer), own in zip(kinds, cells, strict=True)]
+        yield from zip(*drawn, strict=True)
+
+
+def _cells(kinds: Kinds, clients: int, generator: np.random.Generator) -> list[list[int]]:
     """The public-coin cell of each client, for each of what it is asked."""
-    return [generator.integers(0, randomizer.cells, clients, dtype=np.uint64) for _, randomizer in kinds]
+    return [generator.integers(0, randomizer.cells, clients, dtype=np.uint64).tolist() for _, randomizer in kinds]
 
 
 def _tally(query: LocalQuery, replies: list[Observed]) -> Tally:
@@ -143,20 +153,21 @@ def _nonadaptive(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float,
     for cohort, asks in _shares(algorithm.queries):
         kinds = _kinds(algorithm.queries, asks)
         cells = _cells(kinds, len(cohort), generator)
-        drawn.append((asks, _candidates(kinds, [np.repeat(own, trials) for own in cells], generator)))
+        drawn.append((asks, list(_candidates([(kinds, [[cell for cell in own for _ in range(trials)] for own in cells])], generator))))
 
     def ask(queries: tuple[LocalQuery, ...], before: tuple[StatisticalQuery, ...]) -> tuple[StatisticalQuery, ...]:
         return tuple(likelihood_query(candidate, tolerance) for _, candidates in drawn for candidate in candidates)
 
     def read(queries: tuple[LocalQuery, ...], asked: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> tuple[Tally, ...]:
-        coins, answer, start = iter(_generator("sq-from-local coins", seed).random(len(answers)).tolist()), iter(answers), _Transcript()
+        coins, start, done = _generator("sq-from-local coins", seed).random(len(answers)).tolist(), _Transcript(), 0
         kept: list[list[Observed]] = [[] for _ in queries]
         for asks, candidates in drawn:
-            accepted = [start.accepts(candidate, next(answer), tolerance, next(coins))[0] for candidate in candidates]
             for first in range(0, len(candidates), trials):
-                place = next((place for place in range(first, first + trials) if accepted[place]), first + trials - 1)
-                for position, reply in zip(asks, candidates[place], strict=True):
+                places = range(first, first + trials)
+                accepted = (place for place in places if start.accepts(candidates[place], answers[done + place], tolerance, coins[done + place])[0])
+                for position, reply in zip(asks, candidates[next(accepted, places[-1])], strict=True):
                     kept[position].append(reply)
+            done += len(candidates)
         return tuple(_tally(query, replies) for query, replies in zip(queries, kept, strict=True))
 
     return translate(algorithm, ask, read)
@@ -168,24 +179,21 @@ def _round(
     """One local round: every client's candidate is asked about, then another one's for the clients that did not accept, and so on."""
     shares = [(cohort, asks, _kinds(queries, asks)) for cohort, asks in _shares(queries)]
     cells = [_cells(kinds, len(cohort), generator) for cohort, _, kinds in shares]
-    waiting = [np.arange(len(cohort)) for cohort, _, _ in shares]  # the places in each cohort
+    waiting = {share: list(range(len(cohort))) for share, (cohort, _, _) in enumerate(shares)}  # the places in each cohort
     for trial in range(1, trials + 1):
-        drawn: list[tuple[int, int, tuple[Observed, ...]]] = []  # share, place, candidate
-        for share, (_, _, kinds) in enumerate(shares):
-            if not len(waiting[share]):
-                continue
-            candidates = _candidates(kinds, [own[waiting[share]] for own in cells[share]], generator)
-            drawn += [(share, place, candidate) for place, candidate in zip(waiting[share].tolist(), candidates, strict=True)]
+        places = [(share, place) for share, left in waiting.items() for place in left]
+        asked = [(shares[share][2], [[own[place] for place in left] for own in cells[share]]) for share, left in waiting.items()]
+        drawn = [(share, place, candidate) for (share, place), candidate in zip(places, _candidates(asked, generator), strict=True)]
         known = [transcripts.get(shares[share][0].start + place, _Transcript()) for share, place, _ in drawn]
         answers = yield tuple(likelihood_query((*before.replies, *candidate), tolerance) for before, (_, _, candidate) in zip(known, drawn, strict=True))
-        done: list[list[int]] = [[] for _ in shares]
+        waiting = defaultdict(list)
         for (share, place, candidate), before, answer, coin in zip(drawn, known, answers, generator.random(len(drawn)).tolist(), strict=True):
             accepted, transcript = before.accepts(candidate, answer, tolerance, coin)
             if accepted or trial == trials:
                 transcripts[shares[share][0].start + place] = transcript
-                done[share].append(place)
-        waiting = [np.setdiff1d(left, gone) if gone else left for left, gone in zip(waiting, done, strict=True)]
-        if not any(map(len, waiting)):
+            else:
+                waiting[share].append(place)
+        if not waiting:
             break
     kept: list[list[Observed]] = [[] for _ in queries]
     for cohort, asks, _ in shares:
