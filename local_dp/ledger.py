@@ -38,18 +38,22 @@ class Ledger:
 
     def check(self, run: str, charges: Sequence[Charge]) -> None:
         """Raises RefusedError("budget" or, where a label already stands for something else, "equivocation") unless this can be charged; charges nothing."""
-        due, _ = self._due(charges)
+        self._allowed(run, charges)
+
+    def _allowed(self, run: str, charges: Sequence[Charge]) -> tuple[Steps, dict[str, tuple[bytes, Steps]]]:
+        """`_due`, once it is checked."""
+        due, labels = self._due(charges)
         spending = self._runs.get(run, Steps())
         for start, stop, nano in due.spans():
             for scope, limit, spent in (("run", self.limit, spending), ("lifetime", self.lifetime, self._life)):
                 most = spent.most(start, stop)
                 if most + nano > limit:
                     raise RefusedError("budget", f"epsilon {nano / NANO:g} on top of {most / NANO:g} spent exceeds the {scope} budget of {limit / NANO:g}")
+        return due, labels
 
     def charge(self, run: str, charges: Sequence[Charge]) -> None:
         """Charges a round: all of it, or nothing and the error of `check`."""
-        self.check(run, charges)
-        due, labels = self._due(charges)
+        due, labels = self._allowed(run, charges)
         spending = self._runs.setdefault(run, Steps())
         self._labels.update(labels)
         for start, stop, nano in due.spans():

@@ -40,11 +40,11 @@ class Steps:
 
     def most(self, start: int, stop: int) -> int:
         """The largest value among the clients start..stop."""
-        return max(value for _, _, value in self.within(start, stop))
+        return max(self._values[bisect_right(self._starts, start) - 1 : bisect_left(self._starts, stop)])
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
         """Every step that is not 0: (first, one past the last, value) each."""
-        for start, stop, value in self.within(0, self._starts[-1]) if len(self._starts) > 1 else ():
+        for start, stop, value in zip(self._starts, self._starts[1:], self._values, strict=False):  # the last step has no end, and is 0
             if value:
                 yield start, stop, value
 

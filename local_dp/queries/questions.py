@@ -14,6 +14,7 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -72,6 +73,7 @@ class Either:
 Expression: TypeAlias = Comparison | Not | Both | Either
 
 
+@lru_cache(maxsize=256)
 def parse(question: str) -> Expression:
     """The question as data. Raises InputError that shows where it stops making sense."""
     return _Parser(question).whole()

@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import SLACK, FiniteChannel, ceil_fraction, too_narrow
 
 
+@lru_cache(maxsize=1024)
 def flip_weight(nano: int, bits: int) -> int:
     """The least whole F with (2^bits - F) / F <= e^epsilon: a bit is flipped with probability F / 2^bits, never less than privacy needs."""
     return ceil_fraction(2**bits / (1 + exp_epsilon(nano)))

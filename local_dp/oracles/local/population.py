@@ -57,7 +57,7 @@ class PopulationOracle(LocalOracle):
                 self.on_chunk(stop - start)
             return tally
 
-        workers = min(os.cpu_count() or 1, len(work))
+        workers = min(os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
         if workers == 1:
             return ask(0), digests
         with ThreadPoolExecutor(workers) as pool:
