@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.lab.catalogue import load, module_of
+from experiments.lab.store import MeasurementStore, code_stamp
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -20,6 +23,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def _measured_but_for_two(results: Path) -> None:
+    """A stopped run of the experiment: enough is left for two workers, and no more than that."""
+    module = module_of("randomized-response")
+    experiment = load(module)
+    store = MeasurementStore(results / experiment.name, code_stamp(module))
+    missing = [experiment.points("quick")[place] for place in (0, -1)]
+    for point in experiment.points("quick"):
+        if point not in missing:
+            store.add(point, 1, {"mean_square": 1.0, "relative_error": 0.1})
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -30,7 +44,8 @@ def folder(tmp_path: Path) -> Path:
     ids=["processes", "hosts", "experiment"],
 )
 def test_folders_of_the_same_name_do_no_harm(folder: Path, command: list[str]) -> None:
-    """Runs over processes and hosts, and an experiment with its workers, import ours: nothing of the user's folder is touched."""
+    """Runs over processes and hosts, and an experiment that goes on with its workers, import ours: nothing of the user's folder is touched."""
+    _measured_but_for_two(folder / "results")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     start = "import sys; sys.path.pop(0); from experiments.cli.main import main; main()"  # as the installed script does, whose own folder is first
     done = subprocess.run([sys.executable, "-c", start, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120)
