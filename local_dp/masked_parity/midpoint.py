@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from local_dp.oracles.statistical.exact import SQOracle
 from local_dp.records import Records
 
 MAX_D = 20
+_KEPT_D = 12
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,9 @@ def spectrum(query: StatisticalQuery, d: int) -> Spectrum:
     return Spectrum(query, centre, half, 4 * d * query.span << d)
 
 
+_kept = lru_cache(maxsize=256)(spectrum)  # one learner's queries, played for concept after concept; 16 MB at most
+
+
 class MidpointOracle(SQOracle):
     """The oracle for the concept (r, a) that says as little of a as legality allows: for a hidden r its answers are the same for a = 0 and a = 1.
 
@@ -79,7 +83,7 @@ class MidpointOracle(SQOracle):
         self.hidden = True
 
     def answer_one(self, query: StatisticalQuery) -> float:
-        whole = spectrum(query, self.d)
+        whole = (_kept if self.d <= _KEPT_D else spectrum)(query, self.d)
         answer = Fraction(int(whole.answers(self.a)[self.r]), whole.scale)
         self.hidden &= bool(whole.hidden[self.r])
         self.log.append((query, answer))

@@ -13,7 +13,7 @@ def fair(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize(("tier", "clients"), [("processes", 300), ("hosts", 6366), ("population", 6366)])
+@pytest.mark.parametrize(("tier", "clients"), [("processes", 100), ("hosts", 6366), ("population", 6366)])
 def test_the_true_share_lies_within_four_standard_errors(fair: str, tier: str, clients: int) -> None:
     """`affairs > 0` at epsilon 1: every client is counted, and the true share, .3225, lies within 4 standard errors of the estimate."""
     arguments = ["survey", "--records", fair, "--question", "affairs > 0", "--epsilon", "1", "--tier", tier, "--seed", "1978"]
