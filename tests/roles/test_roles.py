@@ -260,7 +260,7 @@ def test_a_request_names_its_randomizer_as_data() -> None:
     assert request(survey_query(9)).asks == (
         Ask(
             query="question",
-            query_params={"text": "yes == 1"},
+            query_params={"text": "yes == 1", "spare": ()},
             randomizer="binary-rr",
             randomizer_params={"epsilon": 1.0, "word_bits": 32},
             start=0,
