@@ -15,6 +15,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import SQOracle
 from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
+from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.base import Randomizer
@@ -81,16 +82,14 @@ def law_points(scale: Scale) -> list[Point]:
     return [*points, *({"kind": "pair", "draws": draws // 2 if pair[0] == "sq" else 2000, **dict(zip(keys, pair, strict=True))} for pair in pairs)]
 
 
-class Counting:
-    """Computes no answer of the inner oracle twice, and counts every query."""
+class Memoised:
+    """Answers as the inner oracle does, which answers each query the same every time, and computes no answer twice."""
 
     def __init__(self, inner: SQOracle) -> None:
         self.inner = inner
         self.known: dict[StatisticalQuery, float] = {}
-        self.asked = 0
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        self.asked += len(queries)
         new = tuple(query for query in dict.fromkeys(queries) if query not in self.known)
         self.known |= zip(new, self.inner.answer(new), strict=True)
         return tuple(self.known[query] for query in queries)
@@ -147,7 +146,7 @@ def measure_law(point: Point, seed: int) -> Measurement:
     setting = SETTINGS[point["setting"]]
     population = Finite(Records({"u": np.arange(len(setting.shares))}), setting.shares, 1, seed)
     simulated = sq_from_local(one_reply(setting, point["draws"]), setting.tolerance, setting.trials or PATIENT, seed)
-    return {"counts": run(simulated, Counting(BiasedOracle(population, BIASES[setting.bias])))}
+    return {"counts": run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias])))}
 
 
 def pair_tolerance(point: Point) -> float:
@@ -163,8 +162,9 @@ def measure_pair(point: Point, seed: int, *, same: bool = True) -> Measurement:
     population = Finite(Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}), joint(point["people"]), 2 * draws, seed)
     if point["tier"] == "clients":
         return {"counts": run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 2 * epsilon))}
-    oracle = Counting(BiasedOracle(population, BIASES[point["bias"]]))
-    return {"counts": run(sq_from_local(algorithm, pair_tolerance(point), PATIENT, seed), oracle), "asked": oracle.asked}
+    asked: list[int] = []
+    oracle = Watched(Memoised(BiasedOracle(population, BIASES[point["bias"]])), before=lambda queries: asked.append(len(queries)))
+    return {"counts": run(sq_from_local(algorithm, pair_tolerance(point), PATIENT, seed), oracle), "asked": sum(asked)}
 
 
 def channel(mechanism: str, epsilon: float, values: int) -> list[Floats]:

@@ -1,6 +1,6 @@
 """Runs of the suite: every learner's task under every oracle that can be put behind the same interface."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
+from local_dp.oracles.watched import Watched
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.learned import Learned, Lesson
@@ -44,21 +45,6 @@ class Factory(Protocol):
     """Makes an oracle for a run of a learner on a population."""
 
     def __call__(self, population: Finite, learner: Learner[Any], generator: np.random.Generator) -> Oracle[StatisticalQuery, float]: ...
-
-
-@dataclass
-class Counted:
-    """Passes queries on, and counts them and the rounds."""
-
-    inner: Oracle[StatisticalQuery, float]
-    queries: int = 0
-    rounds: int = 0
-
-    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        """The other oracle's answers."""
-        self.queries += len(queries)
-        self.rounds += 1
-        return self.inner.answer(queries)
 
 
 def samples(learner: Learner[Any]) -> int:
@@ -123,9 +109,10 @@ def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Gen
         trusted = TrustedOracle(population, Account(Pure(nano_epsilon(EPSILON))), Draws(KeyedNoise(int(generator.integers(2**63)))))
         hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), trusted)
         return {"excess": task.excess(hypothesis, population), "queries": trusted.queries, "rounds": trusted.rounds, "individuals": n}
-    counted = Counted((LEGAL | {"sample": _sample})[oracle](population, learner, generator))
+    asked: list[int] = []  # queries, by round
+    counted = Watched((LEGAL | {"sample": _sample})[oracle](population, learner, generator), before=lambda queries: asked.append(len(queries)))
     excess = task.excess(run(learner.algorithm(), counted), population)
-    return {"excess": excess, "queries": counted.queries, "rounds": counted.rounds, "individuals": n}
+    return {"excess": excess, "queries": sum(asked), "rounds": len(asked), "individuals": n}
 
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:

@@ -15,6 +15,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.watched import Watched
 from local_dp.populations.base import Population
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.evidence import exact_epsilon
@@ -51,7 +52,7 @@ def cross_check(make: Callable[[], Trial], seed: int, *, users: int = 400, laws:
 
 def _measured(trial: Trial, seed: int, users: int, laws: int) -> Measurement:
     generator = np.random.default_rng([seed, trial.clients])
-    losses: dict[Randomizer, float] = {}
+    losses: dict[Randomizer, float] = {}  # each randomizer is enumerated once
     asked, found = set(), {"users": 0, "law": 0}
     for kind, runs in (("users", users), ("law", laws)):
         for drawn in generator.integers(1 << 62, size=runs).tolist():
@@ -59,9 +60,11 @@ def _measured(trial: Trial, seed: int, users: int, laws: int) -> Measurement:
             oracle: Oracle[LocalQuery, Tally] = AggregateOracle(population, generator, trial.epsilon)
             if kind == "users":
                 oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, trial.epsilon)
-            watched = _Watched(oracle, losses)
+            queries: list[LocalQuery] = []
+            watched = Watched(oracle, before=queries.extend)
             found[kind] += trial.succeeds(run(trial.algorithm, watched), population)
-            asked.add((watched.asked, watched.last))
+            asked.add((sum(len(query.cohort) for query in queries), max(query.cohort.stop for query in queries)))
+            losses |= {randomizer: exact_epsilon(randomizer) for randomizer in {query.randomizer for query in queries} - losses.keys()}
     return {
         "clients": trial.clients,
         "users": [found["users"], users],
@@ -101,20 +104,3 @@ def agree(first: int, first_runs: int, second: int, second_runs: int) -> bool:
     pooled = (first + second + 1) / (first_runs + second_runs + 2)
     error = math.sqrt(pooled * (1 - pooled) * (1 / first_runs + 1 / second_runs))
     return abs(first / first_runs - second / second_runs) <= DEPARTURE * error
-
-
-class _Watched:
-    """Passes questions on and notes whom they ask and what their randomizers lose, each enumerated once."""
-
-    def __init__(self, oracle: Oracle[LocalQuery, Tally], losses: dict[Randomizer, float]) -> None:
-        self.oracle = oracle
-        self.losses = losses
-        self.asked = self.last = 0
-
-    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        for query in queries:
-            self.asked += len(query.cohort)
-            self.last = max(self.last, query.cohort.stop)
-            if query.randomizer not in self.losses:
-                self.losses[query.randomizer] = exact_epsilon(query.randomizer)
-        return self.oracle.answer(queries)
