@@ -1,12 +1,15 @@
 """Parity under a trusted curator: the least n of four private learners against d, and their exact privacy loss."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
 from itertools import product
 
 import numpy as np
 
+from experiments.claims.simulated_laws import compared
 from experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
 from experiments.lab.intervals import wilson
 from local_dp.bounds.curator import exponential_parity_examples, packing_parity_examples, paper_parity_examples, parity_examples, plain_parity_examples
@@ -30,6 +33,7 @@ from local_dp.optimise import least_clients
 from local_dp.tallies import Z95
 
 SUCCESS = 0.9
+DRAWS = 300  # of a small law
 BETA = 1 - SUCCESS
 ALPHA = 0.25  # of the printed size
 DEPARTURE = 3.9  # standard errors: a right rate is called wrong once in 10,000
@@ -78,13 +82,20 @@ def measure_central(point: Point, seed: int) -> Measurement:
         learner = AUDITED[name](epsilon)
         small = SmallDatabases(list(product(range(1 << d), (0, 1))), point["n"], lambda pairs: Examples.of(d, pairs))
         loss = epsilon_of(max(small.worst_ratios(learner).values()))
-        return {"loss": loss, "charged": learner.epsilon, "databases": len(small.universe) ** small.n}
+        return {"loss": loss, "charged": learner.epsilon, "databases": len(small.universe) ** small.n, **_drawn(learner, d, point["n"], seed)}
     if name == MECHANISM:
         return _measure_mechanism(d, epsilon, point["trials"], seed)
     learner = LEARNERS[name](epsilon)
     n = parity_examples(learner, d, SUCCESS)
     right = sum(_finds(learner, d, n, [seed, d, trial]) for trial in range(point["trials"]))
     return {"n": n, "loss": learner.epsilon, "successes": right, "trials": point["trials"]}
+
+
+def _drawn(learner: ParityLearner, d: int, n: int, seed: int) -> Measurement:
+    """How often the learner released which outcome of its law on n examples (1, 1), and that law."""
+    examples, draws = Examples.of(d, ((1, 1),) * n), Draws(KeyedNoise(seed))
+    law, drawn = learner.law(examples), Counter(learner.release(examples, draws) for _ in range(DRAWS))
+    return {"drawn": [drawn[outcome] for outcome in law], "law": [float(Fraction(weight, sum(law.values()))) for weight in law.values()]}
 
 
 def _finds(learner: ParityLearner, d: int, n: int, seeds: list[int]) -> bool:
@@ -198,6 +209,7 @@ def central_checks(measured: Measured) -> list[Check]:
         _check_exact(losses),
         _check_printed(losses),
         _check_charge(losses),
+        _check_drawn(losses),
         _check_rates(sized),
         _check_published(sized),
         _check_closed(sized),
@@ -232,6 +244,16 @@ def _check_charge(losses: Measured) -> Check:
         "no learner loses more than its exact charge, nor is charged more than epsilon, on any pair of neighbours",
         excess < 1e-12 and over < 1e-12,
         f"{len(losses)} enumerations; largest loss minus charge {excess:.1e}, largest charge minus epsilon {over:.1e}",
+    )
+
+
+def _check_drawn(losses: Measured) -> Check:
+    comparisons = max(1, sum(len(found["law"]) for _, found in losses))
+    off = max((compared("", found["drawn"], found["law"], comparisons)["off"] for _, found in losses), default=math.inf)
+    return Check(
+        "every learner is drawn from the law whose loss was enumerated",
+        off <= 1,
+        f"{len(losses)} laws, {DRAWS} draws each: at most {off:.2f} of what chance allows off",
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from experiments.lab.claim import Check, Measurement, Point, Scale, Table
 from local_dp.arrays import Floats
+from local_dp.errors import LocalDPError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -142,11 +143,14 @@ def two_questions(epsilon: float, draws: int, *, same: bool = True) -> Adaptive[
 
 
 def measure_law(point: Point, seed: int) -> Measurement:
-    """What the shipped simulation of one reply drew."""
+    """What the shipped simulation of one reply drew; nothing if it was refused."""
     setting = SETTINGS[point["setting"]]
     population = Finite(Records({"u": np.arange(len(setting.shares))}), setting.shares, 1, seed)
-    simulated = sq_from_local(one_reply(setting, point["draws"]), setting.tolerance, setting.trials or PATIENT, seed)
-    return {"counts": run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias])))}
+    try:
+        simulated = sq_from_local(one_reply(setting, point["draws"]), setting.tolerance, setting.trials or PATIENT, seed)
+        return {"counts": run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias])))}
+    except LocalDPError as error:  # of a randomizer that loses more than it claims
+        return {"counts": [], "refused": str(error)}
 
 
 def pair_tolerance(point: Point) -> float:
@@ -233,9 +237,13 @@ def compared(label: str, counts: list[int], law: list[float], comparisons: int) 
     }  # fmt: skip
 
 
+def _refused(label: str, why: str) -> dict[str, Any]:
+    return {"case": f"{label}: {why}", "draws": 0, "outcome": 0, "drawn": math.nan, "predicted": math.nan, "off": math.inf, "distance": math.nan}
+
+
 def law_rows(laws: list[tuple[Point, Measurement]], pairs: list[tuple[Point, Measurement]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """One row a case: one reply, two replies."""
-    comparisons = sum(len(found["counts"]) for _, found in laws + pairs)
+    comparisons = max(1, sum(len(found["counts"]) for _, found in laws + pairs))
     one = []
     for point, found in laws:
         setting = SETTINGS[point["setting"]]
@@ -243,7 +251,7 @@ def law_rows(laws: list[tuple[Point, Measurement]], pairs: list[tuple[Point, Mea
         label = (
             f"{setting.mechanism}, ε {setting.epsilon:g}, shares {'/'.join(f'{s:g}' for s in setting.shares)}, τ {setting.tolerance:g} {setting.bias}, {trials}"
         )
-        one.append(compared(label, found["counts"], one_reply_law(setting), comparisons))
+        one.append(compared(label, found["counts"], one_reply_law(setting), comparisons) if found["counts"] else _refused(label, found["refused"]))
     two = [
         compared(
             f"{point['people']}, ε {point['epsilon']:g} a reply, {point['bias']}, {'real clients' if point['tier'] == 'clients' else 'simulated'}",

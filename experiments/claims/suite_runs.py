@@ -11,13 +11,14 @@ from experiments.lab.cross_check import Trial, cross_check
 from experiments.lab.minimal_clients import minimal_clients
 from local_dp.bounds.curator import enough_records
 from local_dp.curator.account import Account
+from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.errors import InputError
+from local_dp.errors import InputError, LocalDPError
 from local_dp.interaction import Oracle, run
 from local_dp.learners.base import Learner
 from local_dp.learners.tasks import Task
-from local_dp.loss import Pure, nano_epsilon, split_epsilon
+from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
 from local_dp.masked_parity.concept import Concept
 from local_dp.masked_parity.midpoint import MidpointOracle, spectrum
 from local_dp.masked_parity.statistical import bent_learner, two_round_learner
@@ -92,7 +93,14 @@ def records_needed(name: str, learner: Learner[Any]) -> int:
 
 
 def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> dict[str, Any]:
-    """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what it asked."""
+    """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what it asked. Who is refused has learned nothing."""
+    try:
+        return _outcome(task, oracle, slack, generator)
+    except LocalDPError as error:
+        return {"excess": 1.0, "refused": str(error)}
+
+
+def _outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> dict[str, Any]:
     learner = replace(task.learner, slack=slack)
     n = records_needed(oracle, learner)
     if oracle == "worst case":
@@ -106,9 +114,12 @@ def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Gen
         used = sum(summary.n for summary in local.rounds)
         return {"excess": task.excess(hypothesis, population), "rounds": len(local.rounds), "individuals": used}
     if oracle == "curator":
-        trusted = TrustedOracle(population, Account(Pure(nano_epsilon(EPSILON))), Draws(KeyedNoise(int(generator.integers(2**63)))))
-        hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), trusted)
-        return {"excess": task.excess(hypothesis, population), "queries": trusted.queries, "rounds": trusted.rounds, "individuals": n}
+        account, lost = Account(Pure(nano_epsilon(EPSILON))), list[int]()
+        trusted = TrustedOracle(population, account, Draws(KeyedNoise(int(generator.integers(2**63)))))
+        watched: Watched[NoisySum, int] = Watched(trusted, before=lambda sums: lost.extend(each.loss.nano for each in sums))
+        hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), watched)
+        counts = {"queries": trusted.queries, "rounds": trusted.rounds, "individuals": n}
+        return {"excess": task.excess(hypothesis, population), **counts, "charged": account.spent.nano / NANO, "lost": sum(lost) / NANO}
     asked: list[int] = []  # queries, by round
     counted = Watched((LEGAL | {"sample": _sample})[oracle](population, learner, generator), before=lambda queries: asked.append(len(queries)))
     excess = task.excess(run(learner.algorithm(), counted), population)
