@@ -12,7 +12,14 @@ import numpy as np
 from experiments.claims.simulated_laws import compared
 from experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
 from experiments.lab.intervals import wilson
-from local_dp.bounds.curator import exponential_parity_examples, packing_parity_examples, paper_parity_examples, parity_examples, plain_parity_examples
+from local_dp.bounds.curator import (
+    exponential_parity_examples,
+    packing_parity_examples,
+    paper_parity_examples,
+    parity_examples,
+    parity_success,
+    plain_parity_examples,
+)
 from local_dp.curator.choosing.exponential import log_probabilities
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
 from local_dp.curator.laws import SmallDatabases, epsilon_of
@@ -88,7 +95,7 @@ def measure_central(point: Point, seed: int) -> Measurement:
     learner = LEARNERS[name](epsilon)
     n = parity_examples(learner, d, SUCCESS)
     right = sum(_finds(learner, d, n, [seed, d, trial]) for trial in range(point["trials"]))
-    return {"n": n, "loss": learner.epsilon, "successes": right, "trials": point["trials"]}
+    return {"n": n, "loss": learner.epsilon, "successes": right, "trials": point["trials"], "predicted": parity_success(learner, d, n)}
 
 
 def _drawn(learner: ParityLearner, d: int, n: int, seed: int) -> Measurement:
@@ -261,10 +268,14 @@ def _check_rates(sized: Measured) -> Check:
     run = [(found["successes"], found["trials"]) for _, found in sized if found["trials"]]
     inside = [low <= SUCCESS + 0.02 and high >= SUCCESS for low, high in (wilson(right, trials, DEPARTURE) for right, trials in run)]
     rates = [right / trials for right, trials in run]
+    pooled = [(found["successes"], found["trials"], found["predicted"]) for _, found in sized if "predicted" in found]
+    excess = sum(right - trials * share for right, trials, share in pooled)
+    spread = math.sqrt(sum(trials * share * (1 - share) for _, trials, share in pooled))
     return Check(
         f"at the computed n each learner returns r in 90 % of runs (at most two points more, from whole n), up to {DEPARTURE:g} standard errors",
-        bool(run) and all(inside),
-        f"{sum(inside)} of {len(inside)} sizes confirmed, {sum(trials for _, trials in run)} runs; rates from {min(rates):.3f} to {max(rates):.3f}",
+        bool(run) and all(inside) and abs(excess) <= DEPARTURE * spread,
+        f"{sum(inside)} of {len(inside)} sizes confirmed, {sum(trials for _, trials in run)} runs; rates from {min(rates):.3f} to {max(rates):.3f}; "
+        f"the efficient learners' runs together are {excess / max(spread, 1e-9):+.1f} standard errors from their exact law",
     )
 
 
