@@ -30,9 +30,18 @@ class Tally:
     @property
     def answered(self) -> int:
         """The number of reports, for an estimator to divide by. Raises InputError if there is none."""
+        self._check_answered()
+        return self.n
+
+    @property
+    def weights(self) -> Floats:
+        """The counts, for a likelihood to weigh logarithms by. Raises InputError if there is no report: every hypothesis would be as likely."""
+        self._check_answered()
+        return self.counts.astype(np.float64)
+
+    def _check_answered(self) -> None:
         if self.n == 0:
             raise InputError("nobody answered: the tally holds 0 reports and there is nothing to estimate; ask at least one client of every cohort")
-        return self.n
 
     def __add__(self, other: "Tally") -> "Tally":
         if self.counts.shape != other.counts.shape:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from experiments.claims.map_games import measure_parity_game, measure_worst_case, parity_game_check, worst_case_check
 from experiments.claims.map_runs import EPSILON, ONE_ROUND, PROTOCOLS, SUCCESS, measure_one_round, measure_parity, measure_protocol, measure_users
+from experiments.lab.calibration import intervals_check
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
 from experiments.lab.cross_check import DEPARTURE, cross_check_shown
 from experiments.lab.intervals import wilson
@@ -108,6 +109,21 @@ def _curated(series: Series) -> Check:
     return Check(check.statement, check.shown and shown, f"{check.evidence}; success {rates}")
 
 
+def _enough_check(rows: dict[str, list[Row]]) -> Check:
+    """Whether the numbers called proven enough are t 2 C^2 ln(2 t / beta) / tau^2 (Hoeffding), rounded up for each of t queries, and are enough."""
+    square, wrong = (1 / math.tanh(EPSILON / 2)) ** 2, []
+    for name, found in rows.items():
+        for point, measured in found:
+            learner = ONE_ROUND[name].learner(point["d"])
+            t = learner.queries
+            proven = t * 2 * square * math.log(2 * t / (1 - SUCCESS)) / learner.tolerance**2
+            enough = measured.get("enough", 0)
+            if not (proven * (1 - 1e-6) <= enough <= proven * (1 + 1e-6) + t and measured.get("high", math.inf) <= enough):
+                wrong.append(f"{TITLES[name]}, d = {point['d']}: {enough:,} for {proven:,.0f}")
+    said = "; ".join(wrong) or f"{sum(map(len, rows.values()))} numbers"
+    return Check("In one round, what is called proven enough is what Hoeffding's bound says, and no less than the measured minimum", not wrong, said)
+
+
 class Map(Experiment):
     """Places each class in the innermost region whose runs succeed, if what lies further in is ruled out by proof."""
 
@@ -171,6 +187,7 @@ class Map(Experiment):
             series["parity-halving"],
             _local_bound,
         )
+        enough = _enough_check({name: by_class[name] for name in ONE_ROUND})
         users = [cross_check_shown(f"{TITLES[point['of']]}, d = {point['d']}", found, 0.8) for point, found in by_class["users"]]
         placed = [
             Region("LNI = NASQ", "nobody trusted, one round", _placed([(TITLES[name], series[name], [check]) for name, check in in_lni.items()])),
@@ -178,7 +195,7 @@ class Map(Experiment):
             Region("CI", "a trusted curator", _placed([(TITLES["parity"], parity, [in_ci, not_li, game])])),
         ]
         return Finding(
-            checks=[*in_lni.values(), in_li, not_lni, worst, in_ci, not_li, game, *users],
+            checks=[*in_lni.values(), in_li, not_lni, worst, in_ci, not_li, game, *users, enough, intervals_check()],
             tables=[_table(by_class)],
             figures=[Regions("map", f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = {EPSILON:g}", placed), _curves(series)],
             notes=_NOTES,

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 
 from experiments.claims.masked_parity_curator import curator_cross_check, curator_recovery
 from experiments.claims.masked_parity_literal import literal_by_clients, literal_recovery
+from experiments.lab.calibration import intervals_check
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from experiments.lab.figure_check import figure_check
 from experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.bounds.masked_parity import (
     masked_parity_clients,
@@ -118,10 +120,11 @@ class MaskedParityExperiment(Experiment):
             _growth_check(found),
             _curator_check(found),
         ]
+        table, figure = _table(found), _figure(found)
         return Finding(
-            checks=[*checks, *crossed],
-            tables=[_table(found)],
-            figures=[_figure(found)],
+            checks=[*checks, *crossed, figure_check([figure], table), intervals_check()],
+            tables=[table],
+            figures=[figure],
             notes=[
                 "Examples are uniform: a learner for every distribution would also learn parity, which no efficient local protocol does.",
                 f"epsilon = {EPSILON:g}; a run succeeds if every secret bit is found. Every count is a measured minimum with its 95 % interval; tallies are "

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from experiments.claims.parity_central import central_checks, central_curves, central_points, central_tables, measure_central
 from experiments.claims.parity_local import local_curves, local_points, measure_local
+from experiments.lab.calibration import intervals_check
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale
 
 GROWTH = 0.7  # doublings of the local n for each dimension that count as exponential
@@ -47,7 +48,8 @@ class Parity(Experiment):
             "lower bound for interactive local protocols is proven for sequential interaction (nobody is asked in two rounds) and epsilon up to ln 3; fully "
             "interactive protocols are outside of it.",
         ]
-        return Finding([*central_checks(central), separation(within, beyond), *local_checks], [*central_tables(central), *local_tables], [figure], notes)
+        checks = [*central_checks(central), separation(within, beyond), *local_checks, intervals_check()]
+        return Finding(checks, [*central_tables(central), *local_tables], [figure], notes)
 
 
 def separation(within: list[Curve], beyond: list[Curve]) -> Check:

@@ -1,15 +1,25 @@
 """Parity under a trusted curator: the least n of four private learners against d, and their exact privacy loss."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
 from itertools import product
 
 import numpy as np
 
+from experiments.claims.simulated_laws import compared
 from experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
 from experiments.lab.intervals import wilson
-from local_dp.bounds.curator import exponential_parity_examples, packing_parity_examples, paper_parity_examples, parity_examples, plain_parity_examples
+from local_dp.bounds.curator import (
+    exponential_parity_examples,
+    packing_parity_examples,
+    paper_parity_examples,
+    parity_examples,
+    parity_success,
+    plain_parity_examples,
+)
 from local_dp.curator.choosing.exponential import log_probabilities
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
 from local_dp.curator.laws import SmallDatabases, epsilon_of
@@ -30,6 +40,7 @@ from local_dp.optimise import least_clients
 from local_dp.tallies import Z95
 
 SUCCESS = 0.9
+DRAWS = 300  # of a small law
 BETA = 1 - SUCCESS
 ALPHA = 0.25  # of the printed size
 DEPARTURE = 3.9  # standard errors: a right rate is called wrong once in 10,000
@@ -78,13 +89,20 @@ def measure_central(point: Point, seed: int) -> Measurement:
         learner = AUDITED[name](epsilon)
         small = SmallDatabases(list(product(range(1 << d), (0, 1))), point["n"], lambda pairs: Examples.of(d, pairs))
         loss = epsilon_of(max(small.worst_ratios(learner).values()))
-        return {"loss": loss, "charged": learner.epsilon, "databases": len(small.universe) ** small.n}
+        return {"loss": loss, "charged": learner.epsilon, "databases": len(small.universe) ** small.n, **_drawn(learner, d, point["n"], seed)}
     if name == MECHANISM:
         return _measure_mechanism(d, epsilon, point["trials"], seed)
     learner = LEARNERS[name](epsilon)
     n = parity_examples(learner, d, SUCCESS)
     right = sum(_finds(learner, d, n, [seed, d, trial]) for trial in range(point["trials"]))
-    return {"n": n, "loss": learner.epsilon, "successes": right, "trials": point["trials"]}
+    return {"n": n, "loss": learner.epsilon, "successes": right, "trials": point["trials"], "predicted": parity_success(learner, d, n)}
+
+
+def _drawn(learner: ParityLearner, d: int, n: int, seed: int) -> Measurement:
+    """How often the learner released which outcome of its law on n examples (1, 1), and that law."""
+    examples, draws = Examples.of(d, ((1, 1),) * n), Draws(KeyedNoise(seed))
+    law, drawn = learner.law(examples), Counter(learner.release(examples, draws) for _ in range(DRAWS))
+    return {"drawn": [drawn[outcome] for outcome in law], "law": [float(Fraction(weight, sum(law.values()))) for weight in law.values()]}
 
 
 def _finds(learner: ParityLearner, d: int, n: int, seeds: list[int]) -> bool:
@@ -198,6 +216,7 @@ def central_checks(measured: Measured) -> list[Check]:
         _check_exact(losses),
         _check_printed(losses),
         _check_charge(losses),
+        _check_drawn(losses),
         _check_rates(sized),
         _check_published(sized),
         _check_closed(sized),
@@ -235,14 +254,28 @@ def _check_charge(losses: Measured) -> Check:
     )
 
 
+def _check_drawn(losses: Measured) -> Check:
+    comparisons = max(1, sum(len(found["law"]) for _, found in losses))
+    off = max((compared("", found["drawn"], found["law"], comparisons)["off"] for _, found in losses), default=math.inf)
+    return Check(
+        "every learner is drawn from the law whose loss was enumerated",
+        off <= 1,
+        f"{len(losses)} laws, {DRAWS} draws each: at most {off:.2f} of what chance allows off",
+    )
+
+
 def _check_rates(sized: Measured) -> Check:
     run = [(found["successes"], found["trials"]) for _, found in sized if found["trials"]]
     inside = [low <= SUCCESS + 0.02 and high >= SUCCESS for low, high in (wilson(right, trials, DEPARTURE) for right, trials in run)]
     rates = [right / trials for right, trials in run]
+    pooled = [(found["successes"], found["trials"], found["predicted"]) for _, found in sized if "predicted" in found]
+    excess = sum(right - trials * share for right, trials, share in pooled)
+    spread = math.sqrt(sum(trials * share * (1 - share) for _, trials, share in pooled))
     return Check(
         f"at the computed n each learner returns r in 90 % of runs (at most two points more, from whole n), up to {DEPARTURE:g} standard errors",
-        bool(run) and all(inside),
-        f"{sum(inside)} of {len(inside)} sizes confirmed, {sum(trials for _, trials in run)} runs; rates from {min(rates):.3f} to {max(rates):.3f}",
+        bool(run) and all(inside) and abs(excess) <= DEPARTURE * spread,
+        f"{sum(inside)} of {len(inside)} sizes confirmed, {sum(trials for _, trials in run)} runs; rates from {min(rates):.3f} to {max(rates):.3f}; "
+        f"the efficient learners' runs together are {excess / max(spread, 1e-9):+.1f} standard errors from their exact law",
     )
 
 

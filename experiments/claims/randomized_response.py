@@ -10,6 +10,7 @@ import numpy as np
 from experiments.claims.laplace import laplace_reports
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from experiments.lab.figure_check import figure_check
 from local_dp.bounds.response import response_gain
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -122,7 +123,8 @@ class RandomizedResponse(Experiment):
         checks.append(_order_check(lines))
         checks += [cross_check_shown("The survey of 200 people", found, 0.88) for point, found in measurements if point["way"] == "users"]
         notes = ["Errors are against the share among the n people at hand, so that they show the cost of privacy alone; sampling adds its own 1/sqrt(n)."]
-        return Finding(checks, _tables(lines, slopes), [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})], notes)
+        tables, figures = _tables(lines, slopes), [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})]
+        return Finding([*checks, figure_check(figures, tables[1])], tables, figures, notes)
 
     def _slope_check(self, way: str, slopes: dict[tuple[float, str], tuple[float, float]]) -> Check:
         own = {epsilon: found for (epsilon, name), found in slopes.items() if name == way}

@@ -8,6 +8,7 @@ import numpy as np
 
 from experiments.lab.claim import Check, Measurement, Point, Scale, Table
 from local_dp.arrays import Floats
+from local_dp.errors import LocalDPError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -15,6 +16,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import SQOracle
 from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
+from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.base import Randomizer
@@ -81,16 +83,14 @@ def law_points(scale: Scale) -> list[Point]:
     return [*points, *({"kind": "pair", "draws": draws // 2 if pair[0] == "sq" else 2000, **dict(zip(keys, pair, strict=True))} for pair in pairs)]
 
 
-class Counting:
-    """Computes no answer of the inner oracle twice, and counts every query."""
+class Memoised:
+    """Answers as the inner oracle does, which answers each query the same every time, and computes no answer twice."""
 
     def __init__(self, inner: SQOracle) -> None:
         self.inner = inner
         self.known: dict[StatisticalQuery, float] = {}
-        self.asked = 0
 
     def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        self.asked += len(queries)
         new = tuple(query for query in dict.fromkeys(queries) if query not in self.known)
         self.known |= zip(new, self.inner.answer(new), strict=True)
         return tuple(self.known[query] for query in queries)
@@ -141,11 +141,14 @@ def two_questions(epsilon: float, draws: int, *, same: bool = True) -> Adaptive[
 
 
 def measure_law(point: Point, seed: int) -> Measurement:
-    """What the shipped simulation of one reply drew."""
+    """What the shipped simulation of one reply drew; nothing if it was refused."""
     setting = SETTINGS[point["setting"]]
     population = Finite(Records({"u": np.arange(len(setting.shares))}), setting.shares, 1, seed)
-    simulated = sq_from_local(one_reply(setting, point["draws"]), setting.tolerance, setting.trials or PATIENT, seed)
-    return {"counts": run(simulated, Counting(BiasedOracle(population, BIASES[setting.bias])))}
+    try:
+        simulated = sq_from_local(one_reply(setting, point["draws"]), setting.tolerance, setting.trials or PATIENT, seed)
+        return {"counts": run(simulated, Memoised(BiasedOracle(population, BIASES[setting.bias])))}
+    except LocalDPError as error:  # of a randomizer that loses more than it claims
+        return {"counts": [], "refused": str(error)}
 
 
 def pair_tolerance(point: Point) -> float:
@@ -161,8 +164,9 @@ def measure_pair(point: Point, seed: int, *, same: bool = True) -> Measurement:
     population = Finite(Records({"x": np.array([0, 0, 1, 1]), "y": np.array([0, 1, 0, 1])}), joint(point["people"]), 2 * draws, seed)
     if point["tier"] == "clients":
         return {"counts": run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 2 * epsilon))}
-    oracle = Counting(BiasedOracle(population, BIASES[point["bias"]]))
-    return {"counts": run(sq_from_local(algorithm, pair_tolerance(point), PATIENT, seed), oracle), "asked": oracle.asked}
+    asked: list[int] = []
+    oracle = Watched(Memoised(BiasedOracle(population, BIASES[point["bias"]])), before=lambda queries: asked.append(len(queries)))
+    return {"counts": run(sq_from_local(algorithm, pair_tolerance(point), PATIENT, seed), oracle), "asked": sum(asked)}
 
 
 def channel(mechanism: str, epsilon: float, values: int) -> list[Floats]:
@@ -231,9 +235,13 @@ def compared(label: str, counts: list[int], law: list[float], comparisons: int) 
     }  # fmt: skip
 
 
+def _refused(label: str, why: str) -> dict[str, Any]:
+    return {"case": f"{label}: {why}", "draws": 0, "outcome": 0, "drawn": math.nan, "predicted": math.nan, "off": math.inf, "distance": math.nan}
+
+
 def law_rows(laws: list[tuple[Point, Measurement]], pairs: list[tuple[Point, Measurement]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """One row a case: one reply, two replies."""
-    comparisons = sum(len(found["counts"]) for _, found in laws + pairs)
+    comparisons = max(1, sum(len(found["counts"]) for _, found in laws + pairs))
     one = []
     for point, found in laws:
         setting = SETTINGS[point["setting"]]
@@ -241,7 +249,7 @@ def law_rows(laws: list[tuple[Point, Measurement]], pairs: list[tuple[Point, Mea
         label = (
             f"{setting.mechanism}, ε {setting.epsilon:g}, shares {'/'.join(f'{s:g}' for s in setting.shares)}, τ {setting.tolerance:g} {setting.bias}, {trials}"
         )
-        one.append(compared(label, found["counts"], one_reply_law(setting), comparisons))
+        one.append(compared(label, found["counts"], one_reply_law(setting), comparisons) if found["counts"] else _refused(label, found["refused"]))
     two = [
         compared(
             f"{point['people']}, ε {point['epsilon']:g} a reply, {point['bias']}, {'real clients' if point['tier'] == 'clients' else 'simulated'}",

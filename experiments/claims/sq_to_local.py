@@ -10,6 +10,7 @@ import numpy as np
 from experiments.claims.laplace import clipped, laplace_reports
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats, Words
 from local_dp.bounds.laplace import clipped_laplace_variance
@@ -86,7 +87,7 @@ class SqToLocal(Experiment):
         return kinds[point["kind"]](point, seed)
 
     def _accuracy(self, point: Point, seed: int) -> Measurement:
-        """How many runs have all t answers within tau, with `part` of the clients the count asks for."""
+        """How many runs have all t answers within tau, with `part` of the clients the count asks for; none if they are refused."""
         epsilon, tau, t = point["epsilon"], point["tau"], point["t"]
         asked = self.count(epsilon, BETA / t)
         algorithm = local_from_sq(queries(t, tau), epsilon, lambda query: max(1, round(point["part"] * asked(query))))
@@ -95,7 +96,10 @@ class SqToLocal(Experiment):
         good = 0
         for trial in range(point["trials"]):
             generator = np.random.default_rng([seed, 1, trial, round(1000 * epsilon), t, round(100 * point["part"])])
-            answers = run(algorithm, AggregateOracle(population, generator, epsilon))
+            try:
+                answers = run(algorithm, AggregateOracle(population, generator, epsilon))
+            except RefusedError:
+                break
             good += max(map(abs, answers)) <= tau
         return {"good": good, "clients": clients}
 
@@ -125,7 +129,7 @@ class SqToLocal(Experiment):
     def _spending(self, point: Point, seed: int) -> Measurement:
         """The mean square error of all answers when the same clients are spent in one of three ways: real simulated clients, n of them for t queries."""
         epsilon, t, n = point["epsilon"], point["t"], point["clients"]
-        squares = []
+        squares, products = [], []
         for trial in range(point["trials"]):
             run_seed = seed * 1_000_003 + trial
             oracle = PopulationOracle(_columns(t, n, run_seed), KeyedNoise(run_seed), run_seed, epsilon)
@@ -134,8 +138,10 @@ class SqToLocal(Experiment):
             except RefusedError as error:
                 return {"refused": str(error)}
             squares.append(sum(answer**2 for answer in answers) / t)
-        spread = float(np.std(squares)) / math.sqrt(len(squares))
-        return {"mean_square": float(np.mean(squares)), "error": spread, "spent": oracle.ledger.max_spent}
+            products.append((sum(answers) ** 2 - t * squares[-1]) / (t * (t - 1)))  # the mean over pairs of answers
+        spread, shared = (float(np.std(each)) / math.sqrt(len(each)) for each in (squares, products))
+        means = {"mean_square": float(np.mean(squares)), "mean_product": float(np.mean(products))}
+        return {**means, "error": spread, "product_error": shared, "spent": oracle.ledger.max_spent}
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         kinds: dict[str, list[tuple[Point, Measurement]]] = {kind: [] for kind in ("accuracy", "users", "variance", "spending")}
@@ -147,7 +153,8 @@ class SqToLocal(Experiment):
         refused = [f"{point['way']} is refused: {found['refused']}" for point, found in kinds["spending"] if "refused" in found]
         users = [cross_check_shown("Two queries with the exact count", found, 1 - BETA) for _, found in kinds["users"]]
         checks = [*_accuracy_checks(accuracy), *users, *_variance_checks(variance), *_spending_checks(spending, refused)]
-        return Finding(checks, _tables(accuracy, variance, spending), _figures(variance, spending))
+        tables, figures = _tables(accuracy, variance, spending), _figures(variance, spending)
+        return Finding([*checks, figure_check(figures[1:], tables[2], ends=False)], tables, figures)
 
 
 def _signs(bits: Words) -> Floats:
@@ -226,11 +233,16 @@ def _variance_checks(rows: list[dict[str, Any]]) -> list[Check]:
 
 
 def _spending_row(point: Point, found: Measurement) -> dict[str, Any]:
-    """The mean square error in units of one query's C^2 / n, and its prediction: t for both ways with whole budgets, C(eps/t)^2/C^2 for split ones."""
+    """The mean square error in units of one query's C^2 / n, and its prediction: t for both ways with whole budgets, C(eps/t)^2/C^2 for split ones.
+
+    So is the mean product of two answers' errors, `shared`: 1/C^2 where both are of the same people, whose columns are all equal, 0 where they are not.
+    """
     epsilon, t = point["epsilon"], point["t"]
     unit = response_gain(epsilon) ** 2 / point["clients"]
     predicted = t * split_budget_cost(epsilon, t) if point["way"] == "split budget" else float(t)
-    return {**point, "cost": found["mean_square"] / unit, "spread": Z * found["error"] / unit, "predicted": predicted, "spent": found["spent"]}
+    same = response_gain(epsilon) ** -2 if point["way"] == "split budget" else 0.0
+    together = {"shared": found["mean_product"] / unit, "shared spread": Z * found["product_error"] / unit, "shared predicted": same}
+    return {**point, "cost": found["mean_square"] / unit, "spread": Z * found["error"] / unit, "predicted": predicted, "spent": found["spent"], **together}
 
 
 def _spending_checks(rows: list[dict[str, Any]], refused: list[str]) -> list[Check]:
@@ -245,10 +257,11 @@ def _spending_checks(rows: list[dict[str, Any]], refused: list[str]) -> list[Che
 
     # multinomial cohorts are uneven, which costs a factor 1 + t/n: far below the interval
     agree = bool(rows) and all(abs(row["cost"] - row["predicted"]) <= row["spread"] for row in rows)
+    own = all(abs(row["shared"] - row["shared predicted"]) <= row["shared spread"] for row in rows)
     return [
         Check(
-            "Each way to spend the clients costs what is predicted, and nobody spends more than epsilon",
-            agree and not refused and all(row["spent"] <= row["epsilon"] for row in rows),
+            "Each way to spend the clients costs what is predicted, each answer with noise of its own, and nobody spends more than epsilon",
+            agree and own and not refused and all(row["spent"] <= row["epsilon"] for row in rows),
             "; ".join(
                 [*refused[:1]] + [f"{row['way']}, epsilon {row['epsilon']:g}, t = {row['t']}: {row['cost']:.2f} of {row['predicted']:.2f}" for row in rows]
             ),

@@ -4,7 +4,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from experiments.claims.suite_bounds import bounds_check
+from experiments.claims.suite_curator import curator_check, measure_curator
 from experiments.claims.suite_runs import BETA, CHECKED, EPSILON, LEGAL, ORACLES, by_client, control, fewest_clients, outcome, records_needed
+from experiments.claims.suite_worst import REPLAYED
+from experiments.lab.calibration import intervals_check
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.cross_check import cross_check_shown
 from experiments.lab.intervals import wilson
@@ -53,12 +57,15 @@ class Suite(Experiment):
                 ]
         points += [{"part": "fewest", "task": name, "trials": 600 if full else 300} for name in tasks() if full or name in CHEAP]
         points += [{"part": "users", "task": name} for name in CHECKED]
+        points.append({"part": "curator", "epsilon": EPSILON})
         points += [{"part": "control", "control": name, "oracle": oracle} for name in CONTROLS for oracle in ("exact", "worst case")]
         return points
 
     def measure(self, point: Point, seed: int) -> Measurement:
         if point["part"] == "control":
             return {"error": control(point["control"], point["oracle"], np.random.default_rng([seed, CONTROLS.index(point["control"])]))}
+        if point["part"] == "curator":
+            return measure_curator(point["epsilon"], seed)
         if point["part"] == "fewest":
             return fewest_clients(point["task"], point["trials"], seed)
         if point["part"] == "users":
@@ -73,6 +80,7 @@ class Suite(Experiment):
         runs: Runs = {(p["task"], p["oracle"], p["slack"]): m["runs"] for p, m in measurements if p["part"] == "run"}
         fewest = {p["task"]: m for p, m in measurements if p["part"] == "fewest"}
         users = [cross_check_shown(f"The learner of {p['task']} run locally", m) for p, m in measurements if p["part"] == "users"]
+        curated = [run for (_, oracle, _), seen in runs.items() if oracle == "curator" for run in seen]
         controls = {(p["control"], p["oracle"]): m["error"] for p, m in measurements if p["part"] == "control"}
         return Finding(
             checks=[
@@ -84,6 +92,10 @@ class Suite(Experiment):
                 _one_round(controls),
                 *users,
                 _enough(known, fewest),
+                _adversary(runs),
+                bounds_check(known),
+                *(curator_check(m, curated) for p, m in measurements if p["part"] == "curator"),
+                intervals_check(),
             ],
             tables=[_errors(runs, known), _where_lost(runs, known), _costs(runs, known, fewest), _breaking(runs, known), _local_only()],
             figures=[_figure(runs, known), _clients_figure(known, fewest), _slack_figure(runs, known)],
@@ -170,6 +182,18 @@ def _lost(runs: Runs, known: dict[str, Task[Any]]) -> Check:
         not never and not early and bool(spared),
         f"first lost at {first or 'none'}; never lost: {', '.join(never) or 'none'}; lost within it: {', '.join(early) or 'none'}; at some multiple lost only "
         f"in the worst case: {', '.join(spared) or 'none'}",
+    )
+
+
+def _adversary(runs: Runs) -> Check:
+    """Whether the adversary's answers were legal, and the best there were, in the games small enough to try all."""
+    replayed = [run["replayed"] for (_, oracle, _), seen in runs.items() if oracle == "worst case" for run in seen if "replayed" in run]
+    best, answers = (sum(counts) for counts in zip(*replayed, strict=True)) if replayed else (0, 0)
+    whole = all(run.get("opposites", 1) == 1 for seen in runs.values() for run in seen)
+    return Check(
+        "The adversary over finite classes answers within the tolerance, and keeps as many far-apart targets possible as any answer would",
+        0 < answers == best and whole,
+        f"{best} of {answers} answers in games of up to {REPLAYED} targets, each held against all others" + ("" if whole else "; lists are missing"),
     )
 
 

@@ -1,6 +1,6 @@
 """Runs of the suite: every learner's task under every oracle that can be put behind the same interface."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -11,13 +11,14 @@ from experiments.lab.cross_check import Trial, cross_check
 from experiments.lab.minimal_clients import minimal_clients
 from local_dp.bounds.curator import enough_records
 from local_dp.curator.account import Account
+from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.errors import InputError
+from local_dp.errors import InputError, LocalDPError
 from local_dp.interaction import Oracle, run
 from local_dp.learners.base import Learner
 from local_dp.learners.tasks import Task
-from local_dp.loss import Pure, nano_epsilon, split_epsilon
+from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
 from local_dp.masked_parity.concept import Concept
 from local_dp.masked_parity.midpoint import MidpointOracle, spectrum
 from local_dp.masked_parity.statistical import bent_learner, two_round_learner
@@ -26,6 +27,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
+from local_dp.oracles.watched import Watched
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.learned import Learned, Lesson
@@ -44,21 +46,6 @@ class Factory(Protocol):
     """Makes an oracle for a run of a learner on a population."""
 
     def __call__(self, population: Finite, learner: Learner[Any], generator: np.random.Generator) -> Oracle[StatisticalQuery, float]: ...
-
-
-@dataclass
-class Counted:
-    """Passes queries on, and counts them and the rounds."""
-
-    inner: Oracle[StatisticalQuery, float]
-    queries: int = 0
-    rounds: int = 0
-
-    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-        """The other oracle's answers."""
-        self.queries += len(queries)
-        self.rounds += 1
-        return self.inner.answer(queries)
 
 
 def samples(learner: Learner[Any]) -> int:
@@ -106,7 +93,14 @@ def records_needed(name: str, learner: Learner[Any]) -> int:
 
 
 def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> dict[str, Any]:
-    """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what it asked."""
+    """One run of a task's learner, `slack` times its proven tolerance: how far it misses, and what it asked. Who is refused has learned nothing."""
+    try:
+        return _outcome(task, oracle, slack, generator)
+    except LocalDPError as error:
+        return {"excess": 1.0, "refused": str(error)}
+
+
+def _outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Generator) -> dict[str, Any]:
     learner = replace(task.learner, slack=slack)
     n = records_needed(oracle, learner)
     if oracle == "worst case":
@@ -120,12 +114,16 @@ def outcome(task: Task[Any], oracle: str, slack: float, generator: np.random.Gen
         used = sum(summary.n for summary in local.rounds)
         return {"excess": task.excess(hypothesis, population), "rounds": len(local.rounds), "individuals": used}
     if oracle == "curator":
-        trusted = TrustedOracle(population, Account(Pure(nano_epsilon(EPSILON))), Draws(KeyedNoise(int(generator.integers(2**63)))))
-        hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), trusted)
-        return {"excess": task.excess(hypothesis, population), "queries": trusted.queries, "rounds": trusted.rounds, "individuals": n}
-    counted = Counted((LEGAL | {"sample": _sample})[oracle](population, learner, generator))
+        account, lost = Account(Pure(nano_epsilon(EPSILON))), list[int]()
+        trusted = TrustedOracle(population, account, Draws(KeyedNoise(int(generator.integers(2**63)))))
+        watched: Watched[NoisySum, int] = Watched(trusted, before=lambda sums: lost.extend(each.loss.nano for each in sums))
+        hypothesis = run(curated_from_sq(learner.algorithm(), split_epsilon(EPSILON, learner.queries), n), watched)
+        counts = {"queries": trusted.queries, "rounds": trusted.rounds, "individuals": n}
+        return {"excess": task.excess(hypothesis, population), **counts, "charged": account.spent.nano / NANO, "lost": sum(lost) / NANO}
+    asked: list[int] = []  # queries, by round
+    counted = Watched((LEGAL | {"sample": _sample})[oracle](population, learner, generator), before=lambda queries: asked.append(len(queries)))
     excess = task.excess(run(learner.algorithm(), counted), population)
-    return {"excess": excess, "queries": counted.queries, "rounds": counted.rounds, "individuals": n}
+    return {"excess": excess, "queries": sum(asked), "rounds": len(asked), "individuals": n}
 
 
 def learned_within_alpha(protocol: Learned, lesson: Lesson, population: Population) -> bool:

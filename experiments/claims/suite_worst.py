@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from local_dp.populations.finite import Finite
 from local_dp.records import Records
 
 PATTERNS = 16  # random patterns of +-tau on the hard task
+REPLAYED = 20  # concepts: up to so many, the adversary's answers are checked by brute force
+EDGE = 1e-9
 LISTS = 4  # variables of the lists that a perceptron learns as halfspaces
 
 Hostile = Callable[[Finite], Oracle[StatisticalQuery, float]]
@@ -40,10 +42,37 @@ def worst_case(task: Task[Any], learner: Learner[Any], hostile: Sequence[Hostile
         return {"excess": max(misses), "adversary": "patterns"}
     if isinstance(learner, Perceptron):
         learner = replace(learner, d=LISTS + 1, gamma=examples.list_halfspace_examples(LISTS)[1])
-    oracle = VersionSpaceOracle(concepts, learner.alpha)
+    oracle = _Replayed(concepts, learner.alpha)
     predicted = run(learner.algorithm(), oracle).predict(concepts.points)
     misses += [float(concepts.weights @ (concepts.row(int(concept)) != predicted)) / concepts.total for concept in oracle.alive]
-    return {"excess": max(misses), "adversary": f"patterns, {concepts.size} concepts"}
+    seen: dict[str, Any] = {"adversary": f"patterns, {concepts.size} concepts", "replayed": [oracle.best, oracle.replayed]}
+    if learner.name == "decision-lists":  # where a list is, the list with all labels reversed is, by its last rule too
+        labellings = {concepts.row(concept).tobytes() for concept in range(concepts.size)}
+        seen["opposites"] = sum((-concepts.row(concept)).tobytes() in labellings for concept in range(concepts.size)) / concepts.size
+    return {"excess": max(misses), **seen}
+
+
+class _Replayed(VersionSpaceOracle):
+    """Holds each answer of a small game against all others it might have given, expectation by expectation and pair by pair."""
+
+    best = replayed = 0
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        possible = self.alive.tolist()
+        answer = super().answer_one(query)
+        if self.concepts.size <= REPLAYED:
+            exact = {concept: ExactOracle(self.concepts.population(concept, 1, 0)).answer_one(query) for concept in possible}
+            legal = all(abs(exact[concept] - answer) <= query.tolerance + EDGE for concept in self.alive.tolist())
+            windows = [[c for c in possible if 0 <= exact[c] - start <= 2 * query.tolerance + EDGE] for start in exact.values()]
+            self.best += legal and self._far_pairs(self.alive.tolist()) >= max(map(self._far_pairs, windows))
+            self.replayed += 1
+        return answer
+
+    def _far_pairs(self, concepts: list[int]) -> int:
+        """How many pairs differ with probability at least 2 alpha."""
+        rows = [self.concepts.row(concept) for concept in concepts]
+        least = 2 * self.alpha * self.concepts.total - EDGE
+        return sum(float(self.concepts.weights @ (one != other)) >= least for one, other in combinations(rows, 2))
 
 
 def scattered(generator: np.random.Generator) -> Callable[[float], float]:

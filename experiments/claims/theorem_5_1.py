@@ -8,15 +8,18 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from experiments.lab.calibration import intervals_check
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.intervals import wilson
 from local_dp.bounds.masked_parity import coset_tolerance, success_bound
+from local_dp.hardness.adversary import described
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
 from local_dp.masked_parity.concept import Concept
 from local_dp.masked_parity.midpoint import MidpointOracle, Spectrum, hidden_set, hidden_set_certificate, spectrum
 from local_dp.masked_parity.population import MaskedParityPopulation
 from local_dp.masked_parity.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
+from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
 from local_dp.oracles.statistical.legal import legal
 
@@ -68,7 +71,7 @@ class Theorem51(Experiment):
     def conclude(self, measurements: list[Row], scale: Scale) -> Finding:
         kinds = {kind: [row for row in measurements if row[0]["kind"] == kind] for kind in _MEASURES}
         checks = [_refuted(kinds["printed"], kinds["biased"]), _lost(kinds["printed"], kinds["biased"])]
-        checks += [_bounded(_settings(measurements)), _tight(kinds["frontier"]), _certified(measurements), _interactive(kinds["adaptive"])]
+        checks += [_bounded(_settings(measurements)), _tight(kinds["frontier"]), _certified(measurements), _interactive(kinds["adaptive"]), intervals_check()]
         certificates = {f"certificate bent d {point['d']}": measured["certificate"] for point, measured in kinds["printed"]}
         return Finding(checks, [_printed_table(kinds["printed"]), _biased_table(kinds["biased"])], _figures(kinds), [_NOTE], certificates)
 
@@ -104,16 +107,17 @@ def _setting(learner: NonadaptiveLearner, spectra: tuple[Spectrum, ...], d: int,
     }
 
 
-def _checked(certificate: dict[str, Any]) -> dict[str, Any]:
-    """The checker's verdicts on a certificate and on forgeries of it."""
+def _checked(certificate: dict[str, Any], *others: dict[str, Any]) -> dict[str, Any]:
+    """The checker's verdicts on a certificate, on forgeries of it and on `others`."""
     verdict = verify_certificate(certificate)
-    forged = [verify_certificate(forgery).valid for forgery in _forgeries(certificate)]
+    forged = [verify_certificate(forgery).valid for forgery in (*_forgeries(certificate), *others)]
     return {"valid": verdict.valid, "statement": verdict.statement, "forgeries": len(forged), "forgeries_accepted": sum(forged)}
 
 
 def _forgeries(certificate: dict[str, Any]) -> list[dict[str, Any]]:
     if certificate["kind"] == "survivors":
-        moved = str(Fraction(certificate["answers"][-1]) + 3 * Fraction(certificate["queries"][-1]["tolerance"]))
+        # of every survivor the last answer is the exact expectation: half a tolerance more than may be added to it
+        moved = str(Fraction(certificate["answers"][-1]) + Fraction(3, 2) * Fraction(certificate["queries"][-1]["tolerance"]))
         return [{**certificate, "answers": [*certificate["answers"][:-1], moved]}, {**certificate, "survivors": certificate["survivors"][:1] * 2}]
     first = f"{int(certificate['hidden'][:2], 16) ^ 1:02x}"  # r = 0 changes sides
     rho = Fraction(certificate["rho"]) + Fraction(1, 1 << certificate["d"])
@@ -126,7 +130,14 @@ def _measure_printed(point: Point, seed: int) -> Measurement:
     learner = bent_learner(d, tolerance)
     setting = _setting(learner, _spectra(learner, d), d, tolerance)
     certificate = hidden_set_certificate(learner.queries, d)
-    return {"settings": [setting], "check": _checked(certificate), "certificate": certificate}
+    others = [_first_ignored(learner.queries, d)] if setting["success"] == "1" and d <= FORGED_D else []
+    return {"settings": [setting], "check": _checked(certificate, *others), "certificate": certificate}
+
+
+def _first_ignored(queries: tuple[StatisticalQuery, ...], d: int) -> dict[str, Any]:
+    """A forgery: the last query, which tells the mask, is put first, and the hidden set is that of all the others."""
+    rest = hidden_set_certificate(queries[:-1], d)
+    return {**rest, "queries": [described(queries[-1]), *rest["queries"]]}
 
 
 def _measure_biased(point: Point, seed: int) -> Measurement:
@@ -217,10 +228,12 @@ def _lost(printed: list[Row], biased: list[Row]) -> Check:
 
 
 def _bounded(settings: list[dict[str, Any]]) -> Check:
+    formula = [min(1.0, 0.5 + s["q"] / (8 * s["tau"] ** 2 * 2.0 ** s["d"])) for s in settings]
+    bounds = all(abs(s["bound"] - bound) <= 1e-12 for s, bound in zip(settings, formula, strict=True))
     over = [s for s in settings if Fraction(s["success"]) > Fraction(s["certified"]) or float(Fraction(s["certified"])) > s["bound"] * (1 + 1e-12)]
     return Check(
         "No non-adaptive learner exceeds its certified success, nor the corrected bound 1/2 + q / (8 tau^2 2^d)",
-        bool(settings) and not over,
+        bool(settings) and bounds and not over,
         f"{len(settings)} triples (d, tau, q) played over all concepts, {len(over)} above the certificate or the bound",
     )
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,14 +11,16 @@ import numpy as np
 from experiments.lab.claim import Check, Measurement
 from experiments.lab.intervals import wilson
 from local_dp.errors import LocalDPError
-from local_dp.interaction import Algorithm, Oracle, run
+from local_dp.interaction import Algorithm, run
+from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.watched import Watched
 from local_dp.populations.base import Population
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.evidence import exact_epsilon
+from local_dp.randomizers.evidence import exact_ratio
 from local_dp.tallies import Tally
 
 R = TypeVar("R")
@@ -51,24 +54,31 @@ def cross_check(make: Callable[[], Trial], seed: int, *, users: int = 400, laws:
 
 def _measured(trial: Trial, seed: int, users: int, laws: int) -> Measurement:
     generator = np.random.default_rng([seed, trial.clients])
-    losses: dict[Randomizer, float] = {}
-    asked, found = set(), {"users": 0, "law": 0}
+    losses: dict[Randomizer, Fraction] = {}  # each randomizer is enumerated once
+    asked, found, made = set(), {"users": 0, "law": 0}, [0, 0]
     for kind, runs in (("users", users), ("law", laws)):
         for drawn in generator.integers(1 << 62, size=runs).tolist():
             population = trial.population(drawn)
-            oracle: Oracle[LocalQuery, Tally] = AggregateOracle(population, generator, trial.epsilon)
+            oracle: AggregateOracle | PopulationOracle = AggregateOracle(population, generator, trial.epsilon)
             if kind == "users":
                 oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, trial.epsilon)
-            watched = _Watched(oracle, losses)
+            queries: list[LocalQuery] = []
+            watched = Watched(oracle, before=queries.extend)
             found[kind] += trial.succeeds(run(trial.algorithm, watched), population)
-            asked.add((watched.asked, watched.last))
+            clients = sum(len(query.cohort) for query in queries)
+            asked.add((clients, max(query.cohort.stop for query in queries)))
+            if kind == "users":
+                made = [made[0] + sum(summary.n for summary in oracle.rounds if summary.digest), made[1] + clients]
+            losses |= {randomizer: exact_ratio(randomizer) for randomizer in {query.randomizer for query in queries} - losses.keys()}
     return {
         "clients": trial.clients,
         "users": [found["users"], users],
         "law": [found["law"], laws],
         "asked": sorted(asked),  # (how many, one past the last) of every run: the budget sees to it that nobody is asked twice
         "everybody": trial.everybody,
-        "loss": max(losses.values()),
+        "made": made,  # reports that somebody made and the server digested, of those asked for client by client; a tally drawn from its law has no digest
+        "loss": math.log(max(losses.values())),
+        "charged": all(ratio <= exp_epsilon(randomizer.nano) for randomizer, ratio in losses.items()),  # decided in whole numbers
         "epsilon": trial.epsilon,
     }
 
@@ -82,7 +92,8 @@ def cross_check_shown(what: str, found: Measurement, least: float = 0.0, way: st
     (users, user_runs), (laws, law_runs) = found["users"], found["law"]
     alike = agree(users, user_runs, laws, law_runs) and wilson(users, user_runs, DEPARTURE)[1] >= least
     counted = all(last <= found["clients"] and (asked == found["clients"] or not found["everybody"]) for asked, last in found.get("asked", []))
-    private = found.get("loss", 0.0) <= found.get("epsilon", math.inf) * (1 + 1e-12)
+    made, owed = found.get("made", (0, 0))
+    private = found.get("loss", 0.0) <= found.get("epsilon", math.inf) * (1 + 1e-12) and found.get("charged", True)
     low, high = wilson(users, user_runs)
     evidence = (
         f"{found['clients']:,} clients: {users / user_runs:.3f} of {user_runs} runs {way} [{low:.3f}, {high:.3f}], "
@@ -91,9 +102,11 @@ def cross_check_shown(what: str, found: Measurement, least: float = 0.0, way: st
     if "asked" in found:
         fewest, most = min(asked for asked, _ in found["asked"]), max(asked for asked, _ in found["asked"])
         evidence += f"; asked {f'{fewest:,} to ' if fewest < most else ''}{most:,} of {found['clients']:,}"
+    if made < owed:
+        evidence += f"; {made:,} of {owed:,} reports made by a client"
     if "loss" in found:
         evidence += f"; largest exact loss {found['loss']:.6f}"
-    return Check(statement, alike and counted and private, evidence)
+    return Check(statement, alike and counted and made == owed and private, evidence)
 
 
 def agree(first: int, first_runs: int, second: int, second_runs: int) -> bool:
@@ -101,20 +114,3 @@ def agree(first: int, first_runs: int, second: int, second_runs: int) -> bool:
     pooled = (first + second + 1) / (first_runs + second_runs + 2)
     error = math.sqrt(pooled * (1 - pooled) * (1 / first_runs + 1 / second_runs))
     return abs(first / first_runs - second / second_runs) <= DEPARTURE * error
-
-
-class _Watched:
-    """Passes questions on and notes whom they ask and what their randomizers lose, each enumerated once."""
-
-    def __init__(self, oracle: Oracle[LocalQuery, Tally], losses: dict[Randomizer, float]) -> None:
-        self.oracle = oracle
-        self.losses = losses
-        self.asked = self.last = 0
-
-    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        for query in queries:
-            self.asked += len(query.cohort)
-            self.last = max(self.last, query.cohort.stop)
-            if query.randomizer not in self.losses:
-                self.losses[query.randomizer] = exact_epsilon(query.randomizer)
-        return self.oracle.answer(queries)

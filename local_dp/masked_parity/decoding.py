@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats
+from local_dp.arrays import Floats
 from local_dp.cube import parity
 from local_dp.randomizers.hadamard import SignedHadamard
 from local_dp.tallies import Tally
@@ -23,33 +23,31 @@ def position_means(rows: int, listed: int, d: int, vectors: Sequence[int]) -> Fl
     return means
 
 
-def report_counts(tally: Tally) -> Counts:
-    """The reports by row, coin and sign, shape (rows, 2, 2)."""
-    return tally.counts.reshape(-1, 2, 2)
-
-
-def log_likelihood(counts: Counts, means: Floats, randomizer: SignedHadamard) -> Floats:
+def log_likelihood(signs: Floats, means: Floats, randomizer: SignedHadamard) -> Floats:
     """ln Pr[reports] up to a constant, for sign counts of shape (cells, 2) and true signs of mean `means`, shape (cells, hypotheses)."""
     lean = means / randomizer.gain
-    reports = counts.astype(np.float64)
-    scores: Floats = reports[:, 0] @ np.log1p(lean) + reports[:, 1] @ np.log1p(-lean)
+    scores: Floats = signs[:, 0] @ np.log1p(lean) + signs[:, 1] @ np.log1p(-lean)
     return scores
 
 
 def hashing_likelihood(tally: Tally, randomizer: SignedHadamard, d: int, vectors: Sequence[int]) -> Floats:
-    """ln Pr[one-round hashing's tally | r] up to a constant, for each vector r: half of the clients hash their bit, half send the public coin."""
+    """ln Pr[one-round hashing's tally | r] up to a constant, for each vector r: half of the clients hash their bit, half send the public coin.
+
+    Raises InputError if nobody answered.
+    """
     rows = randomizer.cells // 2
     coin = np.array([1.0, -1.0])
     means = (position_means(rows, 0, d, vectors)[:, None, :] + coin[None, :, None]) / 2
-    return log_likelihood(tally.counts, means.reshape(2 * rows, -1), randomizer)
+    return log_likelihood(tally.weights, means.reshape(2 * rows, -1), randomizer)
 
 
 def listing_likelihood(tally: Tally, randomizer: SignedHadamard, d: int, listed: int, vectors: Sequence[int], correlations: Floats) -> tuple[Floats, Floats]:
     """ln Pr[a list query's tally | r, a] up to a constant, for a = 0 and a = 1 and each vector r.
 
     `correlations` holds the mean of (-1)^a y q_l(x) over examples with b = 0, q_l being the function row l asks for; shape (rows, number of vectors).
+    Raises InputError if nobody answered.
     """
-    counts = report_counts(tally).sum(axis=1)
+    signs = tally.weights.reshape(-1, 2, 2).sum(axis=1)  # of both coins
     positions = position_means(randomizer.cells // 2, listed, d, vectors)
     plus, minus = ((positions + sign * correlations) / 2 for sign in (1, -1))
-    return log_likelihood(counts, plus, randomizer), log_likelihood(counts, minus, randomizer)
+    return log_likelihood(signs, plus, randomizer), log_likelihood(signs, minus, randomizer)

@@ -115,7 +115,10 @@ def in_words(r: int, a: int = 0) -> str:
 
 
 def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:
-    """ln Pr[tally | r = s] - ln Pr[tally | r is not listed] for each listed mask s: its reports are +1 with probability (1 + 1/C) / 2 instead of 1/2."""
-    plus, minus = tally.counts[:, 0], tally.counts[:, 1]
+    """ln Pr[tally | r = s] - ln Pr[tally | r is not listed] for each listed mask s: its reports are +1 with probability (1 + 1/C) / 2 instead of 1/2.
+
+    Raises InputError if nobody answered.
+    """
+    plus, minus = tally.weights.T
     scores: Floats = plus * math.log1p(1 / randomizer.gain) + minus * math.log1p(-1 / randomizer.gain)
     return scores

@@ -32,7 +32,7 @@ def as_promised() -> Measured:
             found = {"n": n, "low": round(0.9 * n), "high": round(1.1 * n), "trials": 500}
         else:
             good = point["part"] == "descent" or point["learner"] not in OTHERS
-            found = {"errors": [[0.0 if good else 0.3] * point["trials"] for _ in point["grid"]]}
+            found = {"errors": [[0.0 if good else 0.3] * point["trials"] for _ in point["grid"]], "spent": 1.0}
         measured.append((point, found))
     return measured
 
@@ -60,7 +60,8 @@ def test_what_the_claim_says_is_shown() -> None:
         ("least", ROUNDS, {"failed": "success stays at 0.00"}, "finds one"),
         ("errors", "degree 1", {"errors": [[0.0] * 40] * 6}, "No other one-round method"),
         ("errors", "averaging", {"errors": [[0.015] * 40] * 6}, "Averaging"),
-        ("descent", None, {"errors": [[0.5, 0.5]] * 3}, "gradient descent"),
+        ("descent", None, {"errors": [[0.5, 0.5]] * 3, "spent": 1.0}, "gradient descent"),
+        ("descent", None, {"errors": [[0.0, 0.0]] * 3, "spent": 2.0}, "gradient descent"),
         ("cross", ROUNDS, {"refused": "budget"}, "client by client"),
         ("cross", BEST, {"clients": 1000, "users": [30, 100], "law": [320, 400]}, "client by client"),
     ],
@@ -69,6 +70,12 @@ def test_wrong_methods_lose_the_verdict(part: str, learner: str | None, found: M
     """Rounds that need more clients, one-round methods that need fewer, searches that fail, and laws that are not the clients' are not shown."""
     measured = [(point, found if point["part"] == part and point.get("learner") == learner else m) for point, m in as_promised()]
     assert any(statement in check.statement for check in lost(measured))
+
+
+def test_descent_spends_what_it_says() -> None:
+    """A small run of private gradient descent reports that a client spent epsilon = 1, measured by its ledger."""
+    found = EXPERIMENT.measure({"part": "descent", "d": 2, "grid": [3000], "trials": 1}, 1)
+    assert found["spent"] == 1.0
 
 
 def test_a_weak_mechanism_loses_the_verdict() -> None:

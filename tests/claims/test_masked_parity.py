@@ -55,6 +55,7 @@ def lost(finding: Finding) -> list[Check]:
 def test_verdict_follows_the_measurements() -> None:
     """Counts as published are "shown"; a list decoder or a curator that needs 30 % more, or one round with two rounds' clients, is "not shown"."""
     assert EXPERIMENT.conclude(invented(), "full").verdict == "shown"
+    assert scaled(LISTED, 1.01).verdict == "shown"
     assert scaled(LISTED, 1.3).verdict == "not shown"
     assert any("trusted curator" in check.statement for check in lost(scaled(CURATOR, 1.3)))
     two_rounds = {point["d"]: m for point, m in invented() if point.get("protocol") == HASHED}

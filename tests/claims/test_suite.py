@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from experiments.claims.suite import EXPERIMENT as SUITE
+from experiments.claims.suite_bounds import TOLERANCES
+from experiments.claims.suite_curator import noisy_sum_law
 from experiments.claims.suite_runs import control, outcome, records_needed
 from experiments.claims.suite_worst import finite_class
 from experiments.lab.claim import Experiment, Figure, Measurement, Point
@@ -27,8 +29,9 @@ def suite_as_promised() -> Measured:
 
     def run(point: Point) -> dict[str, Any]:
         learner = TASKS[point["task"]].learner
+        paid = {"charged": 1.0, "lost": 1.0} if point["oracle"] == "curator" else {"replayed": [3, 3]} if point["oracle"] == "worst case" else {}
         fails = point["oracle"] == "worst case" and point["slack"] > 1
-        return {"excess": 2.0 * fails, "queries": learner.queries, "rounds": learner.rounds, "individuals": records_needed(point["oracle"], learner)}
+        return {"excess": 2.0 * fails, "queries": learner.queries, "rounds": learner.rounds, "individuals": records_needed(point["oracle"], learner), **paid}
 
     measured: Measured = []
     for point in SUITE.points("quick"):
@@ -39,6 +42,8 @@ def suite_as_promised() -> Measured:
         elif point["part"] == "users":
             both = {"users": [140, 150], "law": [280, 300], "asked": [[100, 100]], "everybody": True, "loss": 1.0, "epsilon": 1.0}
             measured.append((point, {"clients": 100, **both}))
+        elif point["part"] == "curator":
+            measured.append((point, {"epsilon": 1.0, "loss": 1.0, "drawn": [round(4000 * share) for share in noisy_sum_law(1.0)]}))
         else:
             measured.append((point, {"runs": [run(point)] * point["trials"]}))
     return measured
@@ -101,14 +106,56 @@ def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: p
 def test_clients_that_differ_from_their_law_lose_the_suite(wrong: dict[str, Any]) -> None:
     """Runs client by client that succeed less often, are refused, ask fewer clients or cost more than the law's are not shown."""
     measured = [(point, {**found, **wrong} if point["part"] == "users" else found) for point, found in suite_as_promised()]
-    assert shown(SUITE, measured) == [True] * 6 + [False] * 2 + [True]
+    assert shown(SUITE, measured) == [True] * 6 + [False] * 2 + [True] * 5
 
 
 @pytest.mark.parametrize("wrong", [{"failed": "success stays at 0"}, {"n": 10**12, "low": 10**12, "high": 10**12, "trials": 1}], ids=["none", "too many"])
 def test_a_minimum_beyond_the_bound_loses_the_suite(wrong: dict[str, Any]) -> None:
     """A learner that no number of clients helps, or that needs more than the sufficient bound, is not shown, and the tables and figures stand."""
     measured = [(point, wrong if point["part"] == "fewest" and point["task"] == "stumps" else found) for point, found in suite_as_promised()]
-    assert shown(SUITE, measured) == [True] * 8 + [False]
+    assert shown(SUITE, measured) == [True] * 8 + [False, True, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("part", "wrong"),
+    [
+        ("curator", {"loss": 2.0}),
+        ("curator", {"loss": 0.5}),
+        ("curator", {"drawn": [round(4000 * share) for share in noisy_sum_law(1.2)]}),
+        ("run", {"charged": 0.5}),
+        ("run", {"charged": 1.5, "lost": 1.5}),
+    ],
+    ids=["twice the loss", "half of it", "less noise", "one sum paid for", "too much paid"],
+)
+def test_a_curator_that_is_not_as_private_as_it_says_loses_the_suite(part: str, wrong: dict[str, Any]) -> None:
+    """A noisy sum of another loss or law, or an account that does not pay for every sum or pays beyond epsilon, is not shown."""
+    measured = suite_as_promised()
+    for point, found in measured:
+        if point["part"] == part == "curator":
+            found.update(wrong)
+        elif point["part"] == part and point["oracle"] == "curator":
+            found["runs"] = [{**run, **wrong} for run in found["runs"]]
+    assert shown(SUITE, measured) == [True] * 11 + [False, True]
+
+
+def test_a_bound_that_is_not_its_proofs_loses_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half the clients that Hoeffding's bound says, or a tolerance that is twice what the guarantee allows, are not shown."""
+    measured = suite_as_promised()
+    with monkeypatch.context() as patch:
+        patch.setattr("experiments.claims.suite_bounds.records_needed", lambda oracle, learner: records_needed(oracle, learner) // 2)
+        assert shown(SUITE, measured) == [True] * 10 + [False, True, True]
+    monkeypatch.setattr("experiments.claims.suite_bounds.TOLERANCES", TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2})
+    assert shown(SUITE, measured) == [True] * 10 + [False, True, True]
+
+
+@pytest.mark.parametrize("replayed", [[2, 3], [0, 0]])
+def test_an_adversary_that_gives_something_away_loses_the_suite(replayed: list[int]) -> None:
+    """One answer that another one would have beaten, or games of which none was replayed, are not shown."""
+    measured = suite_as_promised()
+    for point, found in measured:
+        if point["part"] == "run" and point["oracle"] == "worst case":
+            found["runs"] = [{**run, "replayed": replayed} for run in found["runs"]]
+    assert shown(SUITE, measured) == [True] * 9 + [False, True, True, True]
 
 
 def test_too_many_queries_lose_the_suite() -> None:

@@ -10,8 +10,9 @@ from scipy import stats
 
 from local_dp.bounds.masked_parity import masked_parity_clients
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.masked_parity.concept import Concept
+from local_dp.masked_parity.one_round import MaskedParityOneRound
 from local_dp.masked_parity.population import MaskedParityPopulation
 from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
 from local_dp.masked_parity.two_rounds import MaskedParityLearner
@@ -96,6 +97,37 @@ def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol
     assert protocol.true_error(result, population) >= 0
     assert protocol.describe(result)
     assert str(protocol.describe(result)) == str(protocol.describe(by_client(protocol, 1.0, clients, 5)[0]))
+
+
+@dataclass
+class Silenced:
+    """Another oracle's tallies, but the one at `place`, counted over all rounds: nobody answers for it."""
+
+    oracle: Oracle[LocalQuery, Tally]
+    place: int
+    asked: int = 0
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        tallies = list(self.oracle.answer(queries))
+        if self.asked <= self.place < self.asked + len(queries):
+            tallies[self.place - self.asked] = queries[self.place - self.asked].randomizer.empty()
+        self.asked += len(queries)
+        return tuple(tallies)
+
+
+@pytest.mark.parametrize("protocol", [*map(small, PROTOCOLS), MaskedParityOneRound(d=4, form="masks")], ids=repr)
+def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(protocol: Protocol[Any]) -> None:
+    """Whichever of the first dozen tallies of a run holds no report, the run ends in one clear error: no NaN, and no hypothesis."""
+    population = protocol.synthetic(3000, 5)
+
+    def play(place: int) -> int:
+        silenced = Silenced(AggregateOracle(population, np.random.default_rng(5), 1.0), place)
+        run(protocol.algorithm(1.0, 3000), silenced)
+        return silenced.asked
+
+    for place in range(min(12, play(-1))):
+        with pytest.raises(InputError, match="nobody answered"):
+            play(place)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])

@@ -28,7 +28,10 @@ _LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__"
 
 @dataclass(frozen=True)
 class Mutant:
-    """A wrong twin: `old` occurs once in `file` and becomes `new`. `tests` (files or node ids) must fail, the verdict of each of `verdicts` must fall."""
+    """A wrong twin: `old` occurs once in `file` and becomes `new`. `tests` (files or node ids) must fail, the verdict of each of `verdicts` must fall.
+
+    Where no experiment's claim changes, `verdicts` is empty and `claims` says why.
+    """
 
     name: str
     file: str
@@ -37,6 +40,7 @@ class Mutant:
     why: str
     tests: tuple[str, ...]
     verdicts: tuple[str, ...] = ()
+    claims: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,6 +156,7 @@ def run(mutants: Sequence[Mutant], with_verdicts: bool, tell: Callable[[str], No
         for judged in pool.map(lent, [lambda tree, mutant=mutant: judge(mutant, tree, with_verdicts) for mutant in left]):
             assert isinstance(judged, Judged)
             fallen = ", ".join(f"{name} {verdict}" for name, verdict in zip(judged.mutant.verdicts, judged.verdicts, strict=False))
+            fallen = f"no claim changes: {judged.mutant.claims}" if with_verdicts and judged.mutant.claims else fallen
             tell(f"{judged.mutant.name:<{width}}  {'SURVIVES' if judged.survives else 'ok':<8}  tests: {judged.tests}  {fallen}".rstrip())
             good = good and not judged.survives
         return good
@@ -168,7 +173,7 @@ def main() -> None:
     if unknown := set(chosen.names) - {mutant.name for mutant in mutants}:
         parser.error(f"no mutant named {', '.join(sorted(unknown))}; --list has them all")
     if chosen.list:
-        print("\n".join(f"{mutant.name}: {mutant.why} ({mutant.file})" for mutant in mutants))
+        print("\n".join(f"{mutant.name}: {mutant.why} ({mutant.file}); {', '.join(mutant.verdicts) or mutant.claims}" for mutant in mutants))
         return
     sys.exit(0 if run(mutants, chosen.verdicts, lambda line: print(line, flush=True)) else 1)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.claims.simulated_laws import Counting, two_questions, two_replies_law
+from experiments.claims.simulated_laws import Memoised, two_questions, two_replies_law
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.simulations import density_error, draw_distance, enough_trials, relative_error
 from local_dp.domains import Domain, symbols
@@ -24,6 +24,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.real import RealQuery
+from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.base import Randomizer
@@ -168,6 +169,11 @@ def test_joint_likelihood_of_several_replies() -> None:
     assert mean * channels[0][0] * channels[1][0] * channels[2][0] == pytest.approx(truth, rel=1e-12)
 
 
+def _sized(asked: list[int]) -> Watched[StatisticalQuery, float]:
+    """Exact answers; `asked` gets the number of queries of every round."""
+    return Watched(Memoised(ExactOracle(WORLD)), before=lambda queries: asked.append(len(queries)))
+
+
 def test_query_count_is_geometric() -> None:
     """One reply of each of 3,000 clients: how many need j queries follows the geometric law of ratio 1 - e^-eps (chi-square beyond 1e-6 fails)."""
     n, epsilon = 3000, 1.0
@@ -176,15 +182,9 @@ def test_query_count_is_geometric() -> None:
         (tally,) = yield (LocalQuery(X, BinaryRR(epsilon), Cohort(0, n)),)
         return tally.n
 
-    class Sizes(Counting):
-        sizes: ClassVar[list[int]] = []
-
-        def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-            self.sizes.append(len(queries))
-            return super().answer(queries)
-
-    assert run(sq_from_local(Adaptive(play), 0.01, 200, 5), Sizes(ExactOracle(WORLD))) == n
-    sizes = np.array([*Sizes.sizes, 0])
+    asked: list[int] = []
+    assert run(sq_from_local(Adaptive(play), 0.01, 200, 5), _sized(asked)) == n
+    sizes = np.array([*asked, 0])
     needed = sizes[:-1] - sizes[1:]
     accept = math.exp(-epsilon)
     cut = 10
@@ -213,13 +213,7 @@ def test_a_second_reply_takes_its_ceiling_of_candidates() -> None:
     """
     epsilon, n, tolerance = 1.5, 1500, 0.01 / relative_error(3.0, 1.0)
     asked: list[int] = []
-
-    class Sizes(Counting):
-        def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
-            asked.append(len(queries))
-            return super().answer(queries)
-
-    run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), Sizes(ExactOracle(WORLD)))
+    run(sq_from_local(two_questions(epsilon, n), tolerance, 400, 6), _sized(asked))
     second = asked.index(n, 1)
     constant = ceiling_after(math.exp(epsilon), relative_error(2 * epsilon, tolerance), relative_error(epsilon, tolerance))
     for sizes, expected in ((asked[:second], math.exp(epsilon)), (asked[second:], constant)):
