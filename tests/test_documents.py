@@ -114,7 +114,7 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "experiment NAME": "with the README's blocks",
     "report DIR": "with the README's blocks",
     "bench": "two minutes; its parts have tests",
-    "coverage": "two minutes; tests/lab/test_coverage.py repeats the smaller cases",
+    "coverage": "ten minutes; tests/lab/test_coverage.py repeats the smaller cases",
 }
 
 

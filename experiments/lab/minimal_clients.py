@@ -184,30 +184,43 @@ class _Line:
 
     def interval(self) -> tuple[float, float, float]:
         """n and its 95 % interval: the places whose profile likelihood is within chi-square's 95 % point of the greatest."""
-        n, _ = self.best()
+        n, slope = self.best()
         place = 2 * (math.sqrt(n / self.centre) - 1)
-        floor = self._profile(place) - _WITHIN_95
-        return n, self._size(self._crossing(place, -1.6, floor)), self._size(self._crossing(place, 4.0, floor))
+        return n, self._size(self._crossing(place, -1.6, math.log(slope))), self._size(self._crossing(place, 4.0, math.log(slope)))
 
-    def _crossing(self, inside: float, outside: float, floor: float) -> float:
-        if self._profile(outside) > floor:
-            raise InputError(f"success hardly grows with n near n = {self._size(inside):.0f}: its interval has no end; give more trials or another protocol")
+    def _crossing(self, place: float, end: float, log_slope: float) -> float:
+        """Where, between `place` and `end`, the profile likelihood has fallen that far: by false position, as the root of its fall is nearly a line there."""
+        top = self._profile(place, log_slope)
+
+        def beyond(x: float) -> float:
+            return math.sqrt(max(0.0, top - self._profile(x, log_slope))) - math.sqrt(_WITHIN_95)
+
+        (inside, low), (outside, high) = (place, -math.sqrt(_WITHIN_95)), (end, beyond(end))
+        if high < 0:
+            raise InputError(f"success hardly grows with n near n = {self._size(place):.0f}: its interval has no end; give more trials or another protocol")
+        last = 0.0
         while abs(outside - inside) > 1e-6:
-            middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if self._profile(middle) > floor else (inside, middle)
+            x = (inside * high - outside * low) / (high - low)
+            value = beyond(x)
+            if abs(value) < 1e-5:
+                return x
+            if value < 0:
+                inside, low, high = x, value, high / 2 if last < 0 else high  # an end that stays twice counts half (Illinois), or it would stay for ever
+            else:
+                outside, high, low = x, value, low / 2 if last > 0 else low
+            last = value
         return inside
 
     def _size(self, place: float) -> float:
         return self.centre * (1 + place / 2) ** 2
 
-    def _profile(self, place: float) -> float:
-        """The likelihood of a place, maximised over the slope."""
-        log_slope = math.log(_SLOPE[0])
+    def _profile(self, place: float, log_slope: float) -> float:
+        """The likelihood of a place, maximised over the slope, beginning with `log_slope`."""
         for _ in range(_STEPS):
             score, information = self._scores(_level(self.target), log_slope, place)
             step = _bounded(score[1] / information[2])
             log_slope += step
-            if abs(step) < 1e-6:
+            if abs(step) < 1e-4:  # its square is what the likelihood is off by
                 break
         return self._likelihood(place, log_slope)
 

@@ -34,10 +34,8 @@ def rr_clients(epsilon: float, tau: float, beta: float) -> int:
     return math.ceil((normal_quantile(beta / 2) * response_gain(epsilon) / tau) ** 2)
 
 
-LEVELLED, LEVELLED_TO = (
-    36,
-    3.0,
-)  # the least variance n p (1 - p) of a count of reports for its interval to keep its level; and up to which epsilon it is asked for
+LEVELLED = 36  # the least variance n p (1 - p) of a count of reports for its interval to keep its level
+LEVELLED_TO = 3.0  # up to this epsilon it is asked for
 
 
 def levelled_clients(epsilon: float) -> int:
