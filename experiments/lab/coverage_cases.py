@@ -32,6 +32,7 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 
 SHARES = (0.01, 0.5, 0.99)
+GROUPS = ("a", "b", "c")
 FEW = (50, 200)  # clients a query
 SCALES: tuple[Scale, Scale] = ("quick", "full")
 SHARES_SEEN = 4001  # over which the coverage is averaged
@@ -77,10 +78,20 @@ def _survey() -> Iterator[Setting]:
     for share in SHARES:
         yield Setting("survey", f"share {share:g}", Survey(), Records({"yes": np.array([0, 1], dtype=np.uint8)}), [1 - share, share])
 
+    yield _by_group("survey", Survey(by="group", labels=GROUPS), "yes")
+
+
+def _by_group(name: str, protocol: Estimator, column: str) -> Setting:
+    """A quotient of two estimates: the share of ones in each of three groups, .1, .5 and .9, with Fieller's interval."""
+    kinds = Records({"group": np.repeat(GROUPS, 2), column: np.tile(np.array([0, 1], dtype=np.uint8), len(GROUPS))})
+    law = [0.36, 0.04, 0.175, 0.175, 0.025, 0.225]
+    return Setting(name, "by group, shares 0.1, 0.5, 0.9", protocol, kinds, law, few=(), binomial=False)
+
 
 def _mean() -> Iterator[Setting]:
     for share in SHARES:
         yield Setting("mean", f"mean {share:g}, of 0 and 1", Mean(), Records({"value": np.array([0.0, 1.0])}), [1 - share, share])
+    yield _by_group("mean", Mean(by="group", labels=GROUPS), "value")
     yield Setting("mean", "mean 0.3, of 0.1 to 0.5", Mean(), Records({"value": np.arange(1, 6) / 10}), [0.1, 0.2, 0.4, 0.2, 0.1])
 
 

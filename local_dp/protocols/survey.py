@@ -34,7 +34,8 @@ class Survey(Protocol[Estimate]):
     With `by`, the share within each group of that column. A missing value that leaves the question open is refused before the run, counts as no, or the record
     is left out ("exclude": the share is among those with an answer). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error
     at most C / (2 sqrt n), C = (e^eps + 1) / (e^eps - 1): minimax. `tolerance` sets the default number of clients: within it with probability 95 %, every
-    group where groups are equal; of everybody, also enough for the interval to keep its level. `randomizer` names another one for a yes/no value. Cost: one bit a client, or log2 of the cells; one round.
+    group where groups are equal; of everybody, also enough for the interval to keep its level. `randomizer` names another one for a yes/no value. Cost: one
+    bit a client, or log2 of the cells; one round.
     """
 
     name: ClassVar[str] = "survey"

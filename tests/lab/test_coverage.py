@@ -182,7 +182,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         printed.append(capsys.readouterr().out)
     assert printed[0] == printed[1]
     data = json.loads(printed[0])
-    assert len(data["measured"]) == 12
+    assert len(data["measured"]) == 13
     assert {row["tier"] for row in data["measured"]} == {"aggregate", "population"}
     assert data["exact"][2]["n"] == Survey().clients(2.0)
     assert data["holds"]
