@@ -116,7 +116,7 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "experiment NAME": "tests/cli/test_own_folder.py runs one",
     "report DIR": "with the README's blocks",
     "bench": "two minutes; its parts have tests",
-    "coverage": "two minutes; tests/lab/test_coverage.py repeats the smaller cases",
+    "coverage": "ten minutes; tests/lab/test_coverage.py repeats the smaller cases",
 }
 
 

@@ -6,9 +6,18 @@ from typing import ClassVar
 import numpy as np
 
 from experiments.claims.interaction_lists import EPSILON, TARGET, accuracy_figure, clients_figure, grid_of, list_checks, list_points, list_table, measure_lists
-from experiments.claims.interaction_prefixes import cross_check_prefix, measure_prefix, prefix_checks, prefix_figure, prefix_points, prefix_table
+from experiments.claims.interaction_prefixes import (
+    cross_check_prefix,
+    measure_prefix,
+    prefix_checks,
+    prefix_figure,
+    prefix_intervals,
+    prefix_points,
+    prefix_table,
+)
 from experiments.lab.calibration import intervals_check
 from experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Scale, Table
+from experiments.lab.coverage_stated import Stated
 from experiments.lab.cross_check import cross_check_shown
 from experiments.lab.minimal_clients import reached_check
 from local_dp.interaction import run
@@ -87,6 +96,9 @@ class Interaction(Experiment):
                 "of a +1/-1 question, every gain here would be four times greater.",
             ],
         )
+
+    def stated(self, scale: Scale) -> list[Stated]:
+        return prefix_intervals(scale)
 
 
 def _crossed(point: Point) -> str:

@@ -1,12 +1,14 @@
 """Prefix sums in one round: one well-chosen bit a client against one threshold question each."""
 
 import math
-from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
+from experiments.lab.coverage_stated import Stated, resampled
 from experiments.lab.cross_check import Trial, cross_check
+from experiments.lab.intervals import ratio
 from local_dp.arrays import Floats
 from local_dp.bounds.prefixes import prefix_gamma, toeplitz_gamma
 from local_dp.bounds.response import response_gain
@@ -25,6 +27,8 @@ from local_dp.tallies import Tally
 EPSILON = 1.0
 PREFIX_CLIENTS = 1 << 16
 CROSS_CHECKED, CROSS_CLIENTS = 16, 3000  # where the baseline, drawn from its law, is run client by client
+TRIALS: dict[Scale, int] = {"quick": 200, "full": 400}
+POOLED: dict[Scale, tuple[int, ...]] = {"quick": (16,), "full": (16, 256)}  # sizes k whose intervals are measured
 Prefixes = dict[int, tuple[list[float], list[float]]]
 
 
@@ -33,7 +37,7 @@ def prefix_points(scale: Scale) -> list[Point]:
     full = scale == "full"
     sizes = (16, 64, 256, 1024) if full else (16, 64, 256)
     return [
-        *({"part": "prefix", "k": k, "trials": 400 if full else 200} for k in sizes),
+        *({"part": "prefix", "k": k, "trials": TRIALS[scale]} for k in sizes),
         {"part": "cross", "learner": "one threshold each", "k": CROSS_CHECKED},
     ]
 
@@ -65,6 +69,11 @@ def _one_threshold_each(k: int, n: int) -> Nonadaptive[LocalQuery, Tally, Floats
     return Nonadaptive(queries, lambda tallies: np.array([float(randomizer.estimate(tally).value) for tally in tallies]))
 
 
+def _stride(k: int) -> int:
+    """The baseline is run in every so many trials: its errors are independent, so few tell as much."""
+    return max(1, k // 32)
+
+
 def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
     """The mean square error over the k - 1 uncertain prefix sums in each trial: one bit for all, and one threshold each."""
     protocol, together, apart = PrefixSums(k=k), [], []
@@ -74,17 +83,25 @@ def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[fl
         truth = np.cumsum(population.law(protocol.category))[:-1]
         ours = run(protocol.algorithm(EPSILON, PREFIX_CLIENTS), PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON))
         together.append(float(np.mean((ours.value[:-1] - truth) ** 2)))
-        if trial % max(1, k // 32) == 0:  # its errors are independent, so few trials tell as much
+        if trial % _stride(k) == 0:
             baseline = run(_one_threshold_each(k, PREFIX_CLIENTS), AggregateOracle(population, np.random.default_rng(drawn), EPSILON))
             apart.append(float(np.mean((baseline - truth) ** 2)))
     return together, apart
 
 
-def _ratio(top: Sequence[float], bottom: Sequence[float], z: float = 1.96) -> tuple[float, float, float]:
-    """The ratio of two means, with its interval, 95 % by default (delta method)."""
-    ratio = float(np.mean(top) / np.mean(bottom))
-    spread = ratio * math.hypot(*(float(np.std(part, ddof=1) / (math.sqrt(len(part)) * np.mean(part))) for part in (top, bottom)))
-    return ratio, ratio - z * spread, ratio + z * spread
+def prefix_intervals(scale: Scale) -> list[Stated]:
+    """The interval of the gain with as many trials as the scale makes, drawn from the square errors of twice as many."""
+    cases, trials = [], TRIALS[scale]
+    for k in POOLED[scale]:
+        pools = _square_errors(k, 2 * trials, 0)
+        sample = partial(_sampled_gain, pools, (trials, math.ceil(trials / _stride(k))))
+        cases.append(Stated("interaction", f"gain of prefix sums, k = {k}", trials, ratio(pools[1], pools[0])[0], sample))
+    return cases
+
+
+def _sampled_gain(pools: tuple[list[float], list[float]], trials: tuple[int, int], generator: np.random.Generator) -> tuple[float, float]:
+    together, apart = (resampled(pool, count, generator) for pool, count in zip(pools, trials, strict=True))
+    return ratio(apart, together)[1:]
 
 
 def predicted_gain(k: int) -> float:
@@ -96,8 +113,8 @@ def predicted_gain(k: int) -> float:
 
 
 def prefix_checks(prefixes: Prefixes) -> list[Check]:
-    gains = {k: _ratio(apart, together) for k, (together, apart) in sorted(prefixes.items())}
-    wide = {k: _ratio(apart, together, z=3.29) for k, (together, apart) in sorted(prefixes.items())}
+    gains = {k: ratio(apart, together) for k, (together, apart) in sorted(prefixes.items())}
+    wide = {k: ratio(apart, together, z=3.29) for k, (together, apart) in sorted(prefixes.items())}
     largest = max(gains)
     predicted = {k: predicted_gain(k) for k in gains}
     return [
@@ -109,7 +126,7 @@ def prefix_checks(prefixes: Prefixes) -> list[Check]:
         Check(
             "The gain is the one its formula predicts, at every size (99.9 % intervals)",
             all(low <= predicted[k] <= high for k, (_, low, high) in wide.items()),
-            ", ".join(f"k = {k}: {ratio:.2f} ({low:.2f} to {high:.2f}) measured, {predicted[k]:.2f} predicted" for k, (ratio, low, high) in wide.items()),
+            ", ".join(f"k = {k}: {gain:.2f} ({low:.2f} to {high:.2f}) measured, {predicted[k]:.2f} predicted" for k, (gain, low, high) in wide.items()),
         ),
     ]
 
@@ -117,10 +134,10 @@ def prefix_checks(prefixes: Prefixes) -> list[Check]:
 def prefix_table(prefixes: Prefixes) -> Table:
     rows = []
     for k, (together, apart) in sorted(prefixes.items()):
-        ratio, low, high = _ratio(apart, together)
+        gain, low, high = ratio(apart, together)
         toeplitz = k / 4 / (math.pi / 2 * toeplitz_gamma(k) ** 2)
         figures = (predicted_gain(k), k / 4 / excess(k), toeplitz, k / 4 / prefix_gamma(k) ** 2)
-        rows.append((k, f"{ratio:.2f} ({low:.2f} to {high:.2f})", *(round(figure, 2) for figure in figures)))
+        rows.append((k, f"{gain:.2f} ({low:.2f} to {high:.2f})", *(round(figure, 2) for figure in figures)))
     columns = (
         "prefix sums k",
         "measured gain",
@@ -134,7 +151,7 @@ def prefix_table(prefixes: Prefixes) -> Table:
 
 def prefix_figure(prefixes: Prefixes) -> Figure:
     sizes = sorted(prefixes)
-    gains = [_ratio(prefixes[k][1], prefixes[k][0]) for k in sizes]
+    gains = [ratio(prefixes[k][1], prefixes[k][0]) for k in sizes]
     measured = Curve("measured", sizes, [gain[0] for gain in gains], low=[gain[1] for gain in gains], high=[gain[2] for gain in gains])
     theory = Curve("formula", sizes, [predicted_gain(k) for k in sizes], style="theory")
     bound = Curve("no one-bit method exceeds", sizes, [k / 4 / prefix_gamma(k) ** 2 for k in sizes], style="bound")

@@ -138,11 +138,11 @@ class Map(Experiment):
 
     def points(self, scale: Scale) -> list[Point]:
         quick = scale == "quick"
-        trials = 300 if quick else 2000
+        trials = dict.fromkeys(ONE_ROUND, 300 if quick else 2000) | dict.fromkeys(PROTOCOLS, 1000 if quick else 2000)
         dimensions: dict[str, tuple[int, ...]] = dict.fromkeys(ONE_ROUND, (4, 8) if quick else (4, 6, 8, 10))
         dimensions |= {"masked-parity": (4, 8, 16) if quick else (4, 8, 12, 16, 20), "masked-parity-one-round": (8, 10) if quick else (4, 8, 10, 12)}
         dimensions |= {"parity-halving": (4, 8) if quick else (4, 6, 8, 10)}
-        points: list[Point] = [{"class": name, "d": d, "trials": trials} for name, ds in dimensions.items() for d in ds]
+        points: list[Point] = [{"class": name, "d": d, "trials": trials[name]} for name, ds in dimensions.items() for d in ds]
         points += [{"class": "parity", "d": d, "trials": 600 if quick else 2000} for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))]
         points += [{"class": "worst-case", "d": d, "targets": 4 if quick else 10} for d in ((12,) if quick else (12, 14, 16))]
         points += [{"class": "parity-game", "d": d} for d in ((8,) if quick else (8, 10))]

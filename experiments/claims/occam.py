@@ -11,9 +11,10 @@ import numpy as np
 from experiments.claims.simulated_laws import compared
 from experiments.lab.calibration import intervals_check
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from experiments.lab.coverage_stated import Stated
 from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import wilson
-from local_dp.arrays import Ints
+from experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks, wilson
+from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
 from local_dp.curator.choosing.exponential import ExponentialMechanism, log_probabilities
 from local_dp.curator.choosing.occam import HypothesisClass, Labelled, OccamLearner, ParityClass, ThresholdClass
@@ -26,6 +27,8 @@ DRAWS = 1500  # of a small law
 POINTS, TARGET = 256, 100  # the class of the error curves: thresholds on 256 points, the best one at 100
 HYPOTHESES = 1024  # the class of the sizes: independent features, one of them better by alpha than all others
 FLIP = {"realizable": 0.0, "agnostic": 0.2}  # share of labels flipped at random
+POOLED = 2000  # thresholds that stand for their law
+TRIALS: dict[Scale, int] = {"quick": 300, "full": 2000}
 CERTAIN = 3.9  # standard errors: a right rate is called wrong once in 10,000
 Measured = list[tuple[Point, Measurement]]
 
@@ -57,7 +60,7 @@ class Occam(Experiment):
     source: ClassVar[str] = "KLNRS 2008, Theorems 3.6 and 3.7; limits 4.1"
 
     def points(self, scale: Scale) -> list[Point]:
-        trials, epsilons = (300, (0.5,)) if scale == "quick" else (2000, (0.1, 0.5, 2.0))
+        trials, epsilons = TRIALS[scale], (0.5,) if scale == "quick" else (0.1, 0.5, 2.0)
         errors: list[Point] = [
             {"kind": "error", "case": case, "epsilon": epsilon, "n": 50 << k, "trials": trials} for case in FLIP for epsilon in epsilons for k in range(9)
         ]
@@ -83,26 +86,60 @@ class Occam(Experiment):
             "The error of thresholds with random label noise falls like 1/n, faster than in general: the class of independent features needs 1/alpha^2.",
             "Of that class the proven n is almost met where a feature is perfect; where none is, a factor of 2 is lost because each disagrees with the best "
             "on half of the examples only.",
+            "A threshold is taken to lie anywhere between the two points it parts, so that the quantile of its error has a continuous law.",
         ]
         return Finding(checks, [_error_table(errors), sizes], [*_error_figures(errors), figure], notes)
 
+    def stated(self, scale: Scale) -> list[Stated]:
+        return [_quantile_case(TRIALS[scale])]
 
-def _measure_error(point: Point, seed: int) -> Measurement:
-    """How far the chosen threshold's error lies above the best: the 90 % quantile with its 95 % interval from order statistics, and failures of the bound."""
-    n, trials = int(point["n"]), int(point["trials"])
-    epsilon, flip = float(point["epsilon"]), FLIP[point["case"]]
-    learner, excess = OccamLearner(ThresholdClass(POINTS), epsilon), []
-    for trial in range(trials):
+
+def _steps_off(point: Point, seed: int) -> Ints:
+    """How many points of the grid the chosen threshold is above the best one, in each trial."""
+    n, flip = int(point["n"]), FLIP[point["case"]]
+    learner, steps = OccamLearner(ThresholdClass(POINTS), float(point["epsilon"])), []
+    for trial in range(int(point["trials"])):
         generator = np.random.default_rng([seed, n, trial])
         x = generator.integers(0, POINTS, n)
         y = ((x >= TARGET) ^ (generator.random(n) < flip)).astype(np.int64)
-        chosen = learner.release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63)))))
-        excess.append((1 - 2 * flip) * abs(chosen - TARGET) / POINTS)
-    excess.sort()
-    spread = 1.96 * math.sqrt(trials * BETA * (1 - BETA))
-    low, middle, high = (excess[min(trials - 1, max(0, math.ceil((1 - BETA) * trials + shift) - 1))] for shift in (-spread, 0, spread))
-    bound = guaranteed_error(point["case"], POINTS + 1, epsilon, n)
-    return {"quantile": middle, "low": low, "high": high, "bound": bound, "failures": sum(e > bound for e in excess), "trials": trials}
+        steps.append(learner.release(Labelled(x, y), Draws(KeyedNoise(int(generator.integers(1 << 63))))) - TARGET)
+    return np.array(steps)
+
+
+def _within_steps(steps: Ints, generator: np.random.Generator) -> Floats:
+    """The distance of thresholds that lie anywhere between the two points they part: a continuous law, as the interval of a quantile needs."""
+    away: Floats = np.abs(steps + generator.random(len(steps)) - 0.5)
+    return away
+
+
+def _measure_error(point: Point, seed: int) -> Measurement:
+    """How far the chosen threshold's error lies above the best: the 90 % quantile with its 95 % interval, and failures of the bound."""
+    steps, unit = _steps_off(point, seed), (1 - 2 * FLIP[point["case"]]) / POINTS
+    away = _within_steps(steps, np.random.default_rng([seed, int(point["n"])]))
+    middle, low, high = (unit * end for end in quantile(away.tolist(), 1 - BETA))
+    bound = guaranteed_error(point["case"], POINTS + 1, float(point["epsilon"]), int(point["n"]))
+    failures = int(np.sum(unit * np.abs(steps) > bound))
+    return {"quantile": middle, "low": low, "high": high, "bound": bound, "failures": failures, "trials": len(steps)}
+
+
+def _quantile_case(trials: int) -> Stated:
+    """The interval of the quantile with so many trials, drawn from the thresholds of POOLED runs."""
+    steps = _steps_off({"case": "agnostic", "epsilon": 0.5, "n": 400, "trials": POOLED}, 0)
+
+    def lie_within(distance: float) -> float:
+        """The share of thresholds within a distance of the best."""
+        return float(np.mean(np.clip(np.minimum(distance, steps + 0.5) - np.maximum(-distance, steps - 0.5), 0, 1)))
+
+    truth, beyond = 0.0, float(POINTS)
+    while beyond - truth > 1e-9:
+        middle = (truth + beyond) / 2
+        truth, beyond = (middle, beyond) if lie_within(middle) < 1 - BETA else (truth, middle)
+
+    def make(generator: np.random.Generator) -> tuple[float, float]:
+        return quantile(_within_steps(steps[generator.integers(POOLED, size=trials)], generator).tolist(), 1 - BETA)[1:]
+
+    exact = quantile_coverage(trials, 1 - BETA, quantile_ranks(trials, 1 - BETA))
+    return Stated("occam", "90 % quantile of the excess error", trials, truth, make, exact=exact)
 
 
 def _draw_errors(case: str, alpha: float, n: int, generator: np.random.Generator) -> np.ndarray:
@@ -246,8 +283,8 @@ def _error_figures(errors: Measured) -> list[Figure]:
         curves = []
         for case in FLIP:
             here = sorted(((point["n"], found) for point, found in errors if (point["case"], point["epsilon"]) == (case, epsilon)), key=lambda pair: pair[0])
-            ns, floor = [n for n, _ in here], 0.5 / POINTS  # a quantile of 0 is drawn at half a point
-            each = {key: [max(floor, found[key]) for _, found in here] for key in ("quantile", "low", "high", "bound")}
+            ns = [n for n, _ in here]
+            each = {key: [found[key] for _, found in here] for key in ("quantile", "low", "high", "bound")}
             curves.append(Curve(f"{case}, measured", ns, each["quantile"], "measured", each["low"], each["high"]))
             curves.append(Curve(f"{case}, proven", ns, each["bound"], "bound"))
         title = f"Error above the best threshold, exceeded in 10 % of runs, epsilon {epsilon:g}"

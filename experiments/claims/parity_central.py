@@ -37,7 +37,6 @@ from local_dp.curator.parity.learner import (
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
-from local_dp.tallies import Z95
 
 SUCCESS = 0.9
 DRAWS = 300  # of a small law
@@ -116,7 +115,8 @@ def _finds(learner: ParityLearner, d: int, n: int, seeds: list[int]) -> bool:
 def _measure_mechanism(d: int, epsilon: float, trials: int, seed: int) -> Measurement:
     """The least n at which the mean probability of the true parity reaches SUCCESS, over fixed sequences of examples; then fresh runs there.
 
-    The 95 % interval holds every n at which SUCCESS is within 1.96 standard errors of that mean. Beyond MEASURED_DIMENSION: the closed form, unmeasured.
+    `low` to `high` are all n at which SUCCESS is within 3.9 standard errors of that mean: one or two whole numbers, of which no 95 % interval can be made.
+    Beyond MEASURED_DIMENSION: the closed form, unmeasured.
     """
     closed = exponential_parity_examples(d, epsilon, SUCCESS)
     if d > MEASURED_DIMENSION:
@@ -131,7 +131,7 @@ def _measure_mechanism(d: int, epsilon: float, trials: int, seed: int) -> Measur
 
         return least_clients(enough, least=closed // 2)
 
-    low, n, high = least(Z95), least(0.0), least(-Z95)
+    low, n, high = least(DEPARTURE), least(0.0), least(-DEPARTURE)
     right = 0
     for trial in range(trials):
         generator = np.random.default_rng([seed, d, trial, 1])
@@ -191,7 +191,17 @@ def central_tables(measured: Measured) -> list[Table]:
         formula = paper_parity_examples(point["d"], point["epsilon"], ALPHA, BETA) if point["learner"] == PRINTED else found.get("closed")
         kind = "exact" if "closed" not in found else f"measured [{found['low']}, {found['high']}]" if found["trials"] else "closed form, not run"
         sized.append((point["learner"], point["epsilon"], point["d"], found["n"], kind, rate, formula, published, round(found["loss"], 4)))
-    columns = ("learner", "epsilon", "d", "least n", "kind [95 %]", "exact recoveries at n [95 %]", "n by formula", "published n", "exact loss")
+    columns = (
+        "learner",
+        "epsilon",
+        "d",
+        "least n",
+        "kind [at 3.9 standard errors]",
+        "exact recoveries at n [95 %]",
+        "n by formula",
+        "published n",
+        "exact loss",
+    )
     return [
         Table("Trusted curator: examples for 90 % exact recovery, uniform x", columns, sized),
         Table(

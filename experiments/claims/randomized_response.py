@@ -9,8 +9,11 @@ import numpy as np
 
 from experiments.claims.laplace import laplace_reports
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from experiments.lab.coverage_stated import Stated, resampled
 from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from experiments.lab.figure_check import figure_check
+from experiments.lab.intervals import about, about_log, relative_error, slope
+from local_dp.arrays import Floats
 from local_dp.bounds.response import response_gain
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -22,6 +25,7 @@ Z = 4.0  # a two-sided normal interval that misses with probability 6e-5
 LEVEL = 5.0  # standard errors that a level may be off: about 1e-5 over all points together
 USERS: Point = {"way": "users", "epsilon": 1.0, "n": 200}
 SHARE = 0.3
+POOLED, NORMAL = 10_000, 1000  # square errors that stand for their law; from so many people on it does not change
 Way: TypeAlias = Callable[[Records, float, np.random.Generator], float]
 
 
@@ -104,20 +108,17 @@ class RandomizedResponse(Experiment):
         records = _people(n)
         truth = float(records["yes"].mean())
         squares = np.array([(self.ways[way](records, epsilon, generator) - truth) ** 2 for _ in range(point["trials"])])
-        mean = float(squares.mean())
-        return {"mean_square": mean, "relative_error": float(squares.std()) / math.sqrt(len(squares)) / mean}
+        return {"mean_square": float(squares.mean()), "relative_error": relative_error(squares)}
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         lines: dict[tuple[float, str], list[dict[str, float]]] = {}
         for point, found in measurements:
             if point["way"] == "users":
                 continue
-            # the logarithm of a root is half as far off, relatively, as the mean square is
-            row = {"n": point["n"], "rmse": math.sqrt(found["mean_square"]), "spread": found["relative_error"] / 2}
-            lines.setdefault((point["epsilon"], point["way"]), []).append(row)
+            lines.setdefault((point["epsilon"], point["way"]), []).append(_row(point["n"], found["mean_square"], found["relative_error"]))
         for rows in lines.values():
             rows.sort(key=lambda row: row["n"])
-        slopes = {key: slope(rows) for key, rows in lines.items()}
+        slopes = {key: line_slope(rows) for key, rows in lines.items()}
         checks = [self._slope_check(way, slopes) for way in SLOPES]
         checks.append(_level_check(lines))
         checks.append(_order_check(lines))
@@ -126,6 +127,38 @@ class RandomizedResponse(Experiment):
         tables, figures = _tables(lines, slopes), [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})]
         return Finding([*checks, figure_check(figures, tables[1])], tables, figures, notes)
 
+    def stated(self, scale: Scale) -> list[Stated]:
+        """Of each mechanism's error at the least n, and of its slope."""
+        points = [point for point in self.points(scale) if point["way"] in self.ways and point["epsilon"] == 1.0]
+        return [case for way in self.ways for case in self._stated(way, [(int(p["n"]), int(p["trials"])) for p in points if p["way"] == way])]
+
+    def _stated(self, way: str, sizes: list[tuple[int, int]]) -> list[Stated]:
+        pools = {n: self._square_errors(way, n) for n in {min(n, NORMAL) for n, _ in sizes}}
+
+        def row(n: int, trials: int, generator: np.random.Generator) -> dict[str, float]:
+            squares = resampled(pools[min(n, NORMAL)], trials, generator)
+            return _row(n, predicted(way, 1.0, n) ** 2 * float(squares.mean()), relative_error(squares))
+
+        def error(generator: np.random.Generator) -> tuple[float, float]:
+            found = row(*sizes[0], generator)
+            return about_log(found["rmse"], found["spread"])
+
+        def fitted(generator: np.random.Generator) -> tuple[float, float]:
+            return about(*line_slope([row(n, trials, generator) for n, trials in sizes]))
+
+        n, trials = sizes[0]
+        return [
+            Stated(self.name, f"error, {way}", trials, predicted(way, 1.0, n), error),
+            Stated(self.name, f"slope over {len(sizes)} sizes, {way}", trials, SLOPES[way], fitted),
+        ]
+
+    def _square_errors(self, way: str, n: int) -> Floats:
+        """Many square errors, in units of their mean: their law is the same for every epsilon, up to the lattice of reports."""
+        generator, records = np.random.default_rng([n]), _people(n)
+        squares = np.array([(self.ways[way](records, 1.0, generator) - SHARE) ** 2 for _ in range(POOLED)])
+        units: Floats = squares / squares.mean()
+        return units
+
     def _slope_check(self, way: str, slopes: dict[tuple[float, str], tuple[float, float]]) -> Check:
         own = {epsilon: found for (epsilon, name), found in slopes.items() if name == way}
         shown = bool(own) and all(abs(value - SLOPES[way]) <= Z * spread <= 0.1 for value, spread in own.values())
@@ -133,13 +166,15 @@ class RandomizedResponse(Experiment):
         return Check(f"{way}: error falls as n to the power {SLOPES[way]:g}", shown, evidence)
 
 
-def slope(rows: list[dict[str, float]]) -> tuple[float, float]:
-    """The weighted least-squares slope of ln error on ln n, and its standard error from the measured spreads."""
-    x, y = np.log([row["n"] for row in rows]), np.log([row["rmse"] for row in rows])
-    weights = 1 / np.array([row["spread"] for row in rows]) ** 2
-    centred = x - float(weights @ x) / weights.sum()
-    scale = float(weights @ centred**2)
-    return float((weights * centred) @ y) / scale, 1 / math.sqrt(scale)
+def _row(n: int, mean_square: float, relative: float) -> dict[str, float]:
+    """The error at n; the logarithm of a root is half as far off as the mean square is, relatively."""
+    return {"n": n, "rmse": math.sqrt(mean_square), "spread": relative / 2}
+
+
+def line_slope(rows: list[dict[str, float]]) -> tuple[float, float]:
+    """The slope of ln error on ln n, and its standard error, from the measured errors and their spreads."""
+    n, error, spread = (np.array([row[key] for row in rows]) for key in ("n", "rmse", "spread"))
+    return slope(np.log(n), np.log(error), spread)
 
 
 def _level_check(lines: dict[tuple[float, str], list[dict[str, float]]]) -> Check:
@@ -168,14 +203,13 @@ def _order_check(lines: dict[tuple[float, str], list[dict[str, float]]]) -> Chec
 
 def _tables(lines: dict[tuple[float, str], list[dict[str, float]]], slopes: dict[tuple[float, str], tuple[float, float]]) -> list[Table]:
     errors: list[tuple[Any, ...]] = [
-        (epsilon, way, int(row["n"]), row["rmse"], row["rmse"] * math.exp(-1.96 * row["spread"]), row["rmse"] * math.exp(1.96 * row["spread"]),
-         predicted(way, epsilon, int(row["n"])))
+        (epsilon, way, int(row["n"]), row["rmse"], *about_log(row["rmse"], row["spread"]), predicted(way, epsilon, int(row["n"])))
         for (epsilon, way), rows in sorted(lines.items()) for row in rows
     ]  # fmt: skip
-    fits = [(epsilon, way, value, value - 1.96 * spread, value + 1.96 * spread) for (epsilon, way), (value, spread) in sorted(slopes.items())]
+    fits = [(epsilon, way, value, *about(value, spread)) for (epsilon, way), (value, spread) in sorted(slopes.items())]
     return [
         Table("Slopes of ln error on ln n, with 95 % intervals", ("epsilon", "mechanism", "slope", "low", "high"), fits),
-        Table("Root mean square error of the share", ("epsilon", "mechanism", "n", "error", "low", "high", "predicted"), errors),
+        Table("Root mean square error of the share, with 95 % intervals", ("epsilon", "mechanism", "n", "error", "low", "high", "predicted"), errors),
     ]
 
 
@@ -184,7 +218,7 @@ def _figure(lines: dict[tuple[float, str], list[dict[str, float]]], epsilon: flo
     for way in SLOPES:
         rows = lines[epsilon, way]
         sizes, errors = [row["n"] for row in rows], [row["rmse"] for row in rows]
-        low, high = ([row["rmse"] * math.exp(sign * 1.96 * row["spread"]) for row in rows] for sign in (-1, 1))
+        low, high = zip(*(about_log(row["rmse"], row["spread"]) for row in rows), strict=True)
         curves.append(Curve(way, sizes, errors, "measured", low, high))
         curves.append(Curve(f"{way}, predicted", sizes, [predicted(way, epsilon, int(n)) for n in sizes], "theory"))
     title = f"Error of an estimated share against the number of people, epsilon {epsilon:g}"

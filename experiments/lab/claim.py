@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from experiments.lab.coverage_stated import Stated
+
 Point: TypeAlias = dict[str, Any]  # plain JSON data: what to measure
 Measurement: TypeAlias = dict[str, Any]  # plain JSON data: what was measured
 Scale: TypeAlias = Literal["quick", "full"]
@@ -108,3 +110,7 @@ class Experiment(ABC):
 
     @abstractmethod
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding: ...
+
+    def stated(self, scale: Scale) -> list[Stated]:
+        """For `local-dp coverage`: the 95 % intervals that it states of anything but success rates and least counts, with trials as at the scale."""
+        return []

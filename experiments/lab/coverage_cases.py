@@ -9,9 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from experiments.lab.catalogue import ALL, chosen, load
-from experiments.lab.claim import Scale
+from experiments.lab.claim import Experiment, Scale
 from experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from
 from experiments.lab.coverage_runs import Crowd, Drawn, Simulated, report_law
+from experiments.lab.coverage_searches import least_count_cases
+from experiments.lab.coverage_stated import Stated
 from local_dp.arrays import Floats
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
@@ -30,7 +32,10 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 
 SHARES = (0.01, 0.5, 0.99)
+GROUPS = ("a", "b", "c")
 FEW = (50, 200)  # clients a query
+SCALES: tuple[Scale, Scale] = ("quick", "full")
+SHARES_SEEN = 4001  # over which the coverage is averaged
 MANY = 1000  # where a randomizer belongs to no protocol that would know how many
 RATES = np.linspace(0.8, 0.99, 191)  # success rates, as experiments look for them
 
@@ -73,10 +78,20 @@ def _survey() -> Iterator[Setting]:
     for share in SHARES:
         yield Setting("survey", f"share {share:g}", Survey(), Records({"yes": np.array([0, 1], dtype=np.uint8)}), [1 - share, share])
 
+    yield _by_group("survey", Survey(by="group", labels=GROUPS), "yes")
+
+
+def _by_group(name: str, protocol: Estimator, column: str) -> Setting:
+    """A quotient of two estimates: the share of ones in each of three groups, .1, .5 and .9, with Fieller's interval."""
+    kinds = Records({"group": np.repeat(GROUPS, 2), column: np.tile(np.array([0, 1], dtype=np.uint8), len(GROUPS))})
+    law = [0.36, 0.04, 0.175, 0.175, 0.025, 0.225]
+    return Setting(name, "by group, shares 0.1, 0.5, 0.9", protocol, kinds, law, few=(), binomial=False)
+
 
 def _mean() -> Iterator[Setting]:
     for share in SHARES:
         yield Setting("mean", f"mean {share:g}, of 0 and 1", Mean(), Records({"value": np.array([0.0, 1.0])}), [1 - share, share])
+    yield _by_group("mean", Mean(by="group", labels=GROUPS), "value")
     yield Setting("mean", "mean 0.3, of 0.1 to 0.5", Mean(), Records({"value": np.arange(1, 6) / 10}), [0.1, 0.2, 0.4, 0.2, 0.1])
 
 
@@ -146,8 +161,11 @@ CASES: dict[str, Callable[[float], Iterator[Case]]] = {
 }
 
 
-def least_counts(epsilon: float) -> list[dict[str, Any]]:
-    """For each kind of binomial report: from how many clients on the exact coverage keeps to the band for every truth, and its range at the default count."""
+def exact_ranges(epsilon: float) -> list[dict[str, Any]]:
+    """For each kind of binomial report, the exact coverage over all shares: its mean and its range, with few clients and with the default number.
+
+    `inside`: with the default number, of every share; with few, where reports are too coarse for that, on average.
+    """
     kinds: list[tuple[str, FiniteChannel, Estimator]] = [("survey, mean, a query of sq", BinaryRR(epsilon), Survey())]
     kinds += [(f"frequency, k = {k}", frequency_randomizer(epsilon, k), Frequency(k=k)) for k in (8, 64)]
     found = []
@@ -158,20 +176,37 @@ def least_counts(epsilon: float) -> list[dict[str, Any]]:
         assert ends is not None
         low, high = float(ends[0]), float(ends[1])
         seen, default = (-low / (high - low), (1 - low) / (high - low)), protocol.clients(epsilon)
-        least, most = exact_range(default, seen)
-        found.append(
-            {"what": what, "randomizer": randomizer.name, "epsilon": epsilon, "holds_from": holds_from(seen), "default": default, "exact": (least, most)}
-        )
+        kind = {"what": what, "randomizer": randomizer.name, "epsilon": epsilon, "holds_from": holds_from(seen)}
+        found += [{**kind, "n": n, "default": n == default, **_exact_range(n, seen, n == default)} for n in (*FEW, default)]
     return found
 
 
+def _exact_range(n: int, seen: tuple[float, float], everywhere: bool) -> dict[str, Any]:
+    mean, (least, most) = float(binomial_coverage(n, np.linspace(*seen, SHARES_SEEN)).mean()), exact_range(n, seen)
+    low, high = (least, most) if everywhere else (mean, mean)
+    return {"mean": mean, "exact": (least, most), "inside": BAND[0] <= low and high <= BAND[1]}
+
+
 def success_rates() -> list[dict[str, Any]]:
-    """Wilson's interval for as many trials as some experiment makes: exact coverage over the rates from 0.8 to 0.99, on average and at either extreme."""
-    scales: tuple[Scale, Scale] = ("quick", "full")
-    points = [point for module in chosen(ALL) for scale in scales for point in load(module).points(scale)]
+    """Wilson's interval for as many trials as some experiment makes: exact coverage over the rates from 0.8 to 0.99, on average and at either extreme.
+
+    Of three trials or fewer no rate is stated.
+    """
+    points = [point for module in chosen(ALL) for scale in SCALES for point in load(module).points(scale)]
     found = []
-    for trials in sorted({int(point["trials"]) for point in points if point.get("trials", 0) > 1}):
+    for trials in sorted({int(point["trials"]) for point in points if point.get("trials", 0) > 3}):
         exact = binomial_coverage(trials, RATES)
         mean = float(exact.mean())
         found.append({"trials": trials, "mean": mean, "least": float(exact.min()), "most": float(exact.max()), "inside": BAND[0] <= mean <= BAND[1]})
     return found
+
+
+def stating(scales: Sequence[Scale]) -> dict[str, Callable[[], list[Stated]]]:
+    """What makes the cases of the searches for least counts, and of each experiment that states other intervals, by name; nothing is run before it is asked."""
+    experiments = {each.name: each.stated for each in map(load, chosen(ALL)) if type(each).stated is not Experiment.stated}
+    makers: dict[str, Callable[[Scale], list[Stated]]] = {"least-counts": least_count_cases, **experiments}
+    return {name: partial(_at, scales, make) for name, make in makers.items()}
+
+
+def _at(scales: Sequence[Scale], make: Callable[[Scale], list[Stated]]) -> list[Stated]:
+    return [case for scale in scales for case in make(scale)]

@@ -1,9 +1,105 @@
-"""Confidence intervals of success rates."""
+"""Confidence intervals that experiments state, 95 % by default: of success rates, errors, ratios, slopes and quantiles. `local-dp coverage` measures them."""
 
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.errors import InputError
 from local_dp.tallies import Z95, score_interval
+
+LEVEL = 0.95
+WITHIN = 0.01  # how far from its level an interval between order statistics may be
 
 
 def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
-    """Wilson's interval for a success rate, 95 % by default: (low, high)."""
+    """Wilson's interval for a success rate: (low, high)."""
     low, high = score_interval(successes / trials, (0.0, 1.0), trials, z)
     return max(0.0, float(low)), min(1.0, float(high))
+
+
+def student(degrees: float, z: float = Z95) -> float:
+    """Student's quantile with so many degrees of freedom at the level of the normal quantile z, to order 1 / degrees^3: .1 % off with 5 degrees.
+
+    Source: Cornish, Fisher; Abramowitz, Stegun 26.7.5.
+    """
+    first = (z**3 + z) / 4
+    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / degrees + second / degrees**2 + third / degrees**3
+
+
+def relative_error(values: Sequence[float] | Floats) -> float:
+    """The standard error of the mean of independent values, as a share of that mean."""
+    return float(np.std(values, ddof=1) / (math.sqrt(len(values)) * np.mean(values)))
+
+
+def about(value: float, error: float, z: float = Z95) -> tuple[float, float]:
+    """The normal interval of a value with this standard error: (low, high)."""
+    return value - z * error, value + z * error
+
+
+def about_log(value: float, error: float, z: float = Z95) -> tuple[float, float]:
+    """The normal interval of a positive value whose logarithm has this standard error: (low, high)."""
+    return value * math.exp(-z * error), value * math.exp(z * error)
+
+
+def ratio(top: Sequence[float] | Floats, bottom: Sequence[float] | Floats, z: float = Z95) -> tuple[float, float, float]:
+    """The ratio of the means of two independent samples of positive numbers: (ratio, low, high).
+
+    Delta method for its logarithm, which is nearer to normal than the ratio; Student's quantile with Welch's degrees of freedom, as errors are measured.
+    """
+    value, errors = float(np.mean(top) / np.mean(bottom)), (relative_error(top), relative_error(bottom))
+    error = math.hypot(*errors)
+    if error == 0:
+        return value, value, value
+    degrees = error**4 / sum(own**4 / (len(part) - 1) for own, part in zip(errors, (top, bottom), strict=True))
+    return value, *about_log(value, error, student(degrees, z))
+
+
+def slope(x: Floats, y: Floats, errors: Floats) -> tuple[float, float]:
+    """The weighted least-squares slope of y, with these standard errors, on x; and its standard error."""
+    weights = 1 / errors**2
+    centred = x - float(weights @ x) / weights.sum()
+    scale = float(weights @ centred**2)
+    return float((weights * centred) @ y) / scale, 1 / math.sqrt(scale)
+
+
+def quantile(values: Sequence[float], share: float) -> tuple[float, float, float]:
+    """The quantile of a continuous law below which this share of it lies, from a sample: (quantile, low, high), each one of the values."""
+    low, high = quantile_ranks(len(values), share)
+    ordered = sorted(values)
+    return ordered[math.ceil(share * len(values)) - 1], ordered[low - 1], ordered[high - 1]
+
+
+@cache
+def quantile_ranks(n: int, share: float) -> tuple[int, int]:
+    """Ranks r < s, from 1: of n values of a continuous law, the r-th and the s-th smallest enclose its quantile with probability nearest to 95 %.
+
+    The probability is Pr[r <= Binomial(n, share) < s], whatever the law. r has a tail next to 2.5 %, and s makes up for what it misses.
+    Raises InputError if n is too small to come within 1 % of 95 %.
+    """
+    fewer = _fewer(n, share)
+    middle = int(np.searchsorted(fewer, (1 - LEVEL) / 2))
+    pairs = [(r, int(np.argmin(np.abs(fewer - fewer[r] - LEVEL)))) for r in range(max(1, middle - 1), middle + 1)]
+    best = min(pairs, key=lambda ranks: abs(quantile_coverage(n, share, ranks) - LEVEL))
+    if abs(quantile_coverage(n, share, best) - LEVEL) > WITHIN:
+        raise InputError(f"{n} values are too few for a 95 % interval of their quantile at {share:g}; give more")
+    return best
+
+
+def quantile_coverage(n: int, share: float, ranks: tuple[int, int]) -> float:
+    """Pr[r <= Binomial(n, share) < s]: how often the r-th and the s-th smallest of n values of a continuous law enclose its quantile."""
+    fewer = _fewer(n, share)
+    return float(fewer[ranks[1]] - fewer[ranks[0]])
+
+
+@cache
+def _fewer(n: int, share: float) -> Floats:
+    """Pr[Binomial(n, share) < r] for r = 0..n."""
+    count = np.arange(n)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    mass = np.exp(logs[n] - logs[count] - logs[n - count] + count * math.log(share) + (n - count) * math.log1p(-share))
+    return np.concatenate([[0.0], np.cumsum(mass)])

@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import grouped_clients, prefers_grr
-from local_dp.bounds.response import rr_clients
+from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -37,8 +37,8 @@ class Mean(Protocol[Estimate]):
     With `by`, the mean within each group of that column. The bounds are not read from the data, which they would reveal; a number beyond them is refused before
     the run, or clipped ("clip": the mean is that of the clipped numbers). A missing number is refused, or left out ("exclude": the mean of those present).
     Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C (high - low) / (2 sqrt n): minimax (limits 1, Theorem 1).
-    `tolerance` is a share of the range and sets the default number of clients: within it with probability 95 %. Cost: one bit a client, or log2 of the
-    groups; one round.
+    `tolerance` is a share of the range and sets the default number of clients: within it with probability 95 %, and of everybody enough for the interval
+    to keep its level. Cost: one bit a client, or log2 of the groups; one round.
     """
 
     name: ClassVar[str] = "mean"
@@ -84,7 +84,9 @@ class Mean(Protocol[Estimate]):
         return Grouped(self.column, self.bounded.low, self.bounded.high, self.by, self.labels, _GROUP_STEPS if self.by else STEPS)
 
     def clients(self, epsilon: float) -> int:
-        return rr_clients(epsilon, 2 * self.tolerance, BETA) if self.plain else grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
+        if self.plain:
+            return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
+        return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         query, low, high = self.query, self.bounded.low, self.bounded.high

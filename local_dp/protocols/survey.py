@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import grouped_clients
-from local_dp.bounds.response import rr_clients
+from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -34,7 +34,8 @@ class Survey(Protocol[Estimate]):
     With `by`, the share within each group of that column. A missing value that leaves the question open is refused before the run, counts as no, or the record
     is left out ("exclude": the share is among those with an answer). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error
     at most C / (2 sqrt n), C = (e^eps + 1) / (e^eps - 1): minimax. `tolerance` sets the default number of clients: within it with probability 95 %, every
-    group where groups are equal. `randomizer` names another one for a yes/no value. Cost: one bit a client, or log2 of the cells; one round.
+    group where groups are equal; of everybody, also enough for the interval to keep its level. `randomizer` names another one for a yes/no value. Cost: one
+    bit a client, or log2 of the cells; one round.
     """
 
     name: ClassVar[str] = "survey"
@@ -81,7 +82,7 @@ class Survey(Protocol[Estimate]):
     def clients(self, epsilon: float) -> int:
         if self.by or self.missing == "exclude":
             return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
-        return rr_clients(epsilon, 2 * self.tolerance, BETA)
+        return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's

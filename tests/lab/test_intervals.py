@@ -1,0 +1,62 @@
+"""The intervals that experiments state, against laws that are known; `local-dp coverage` repeats them."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from experiments.lab.intervals import about, about_log, quantile, quantile_coverage, quantile_ranks, ratio, relative_error, slope, student
+from local_dp.errors import InputError
+from local_dp.tallies import Z95
+
+
+@pytest.mark.parametrize("z", [Z95, 3.29])
+def test_students_quantile(z: float) -> None:
+    """From 12 degrees of freedom on it is scipy's up to .1 %; the normal quantile, the wrong twin, is 10 % below it there."""
+    tail = stats.norm.sf(z)
+    for degrees in (12, 17, 40, 1000):
+        assert student(degrees, z) == pytest.approx(stats.t.isf(tail, degrees), rel=1e-3)
+    assert z < 0.91 * stats.t.isf(tail, 12)
+
+
+@pytest.mark.parametrize(("n", "share"), [(50, 0.9), (300, 0.9), (2000, 0.9), (41, 0.5), (500, 0.05)])
+def test_order_statistics_enclose_a_quantile_as_often_as_binomials_say(n: int, share: float) -> None:
+    """Pr[r <= Binomial < s] by scipy is within 1 % of 95 %, its tails between 1 and 4 %; ranks one nearer to the middle on both sides enclose less."""
+    r, s = quantile_ranks(n, share)
+    law = stats.binom(n, share)
+    assert quantile_coverage(n, share, (r, s)) == pytest.approx(law.cdf(s - 1) - law.cdf(r - 1), abs=1e-10)
+    assert abs(quantile_coverage(n, share, (r, s)) - 0.95) <= 0.01
+    assert all(0.01 <= tail <= 0.04 for tail in (law.cdf(r - 1), law.sf(s - 1)))
+    assert quantile_coverage(n, share, (r + 1, s - 1)) < quantile_coverage(n, share, (r, s))
+
+
+def test_quantile_of_a_sample() -> None:
+    """Of 1..100 in any order the 90 % quantile is 90 and the ends are the ranks'; of too few values no interval is stated."""
+    values = np.random.default_rng(1).permutation(np.arange(1.0, 101.0)).tolist()
+    low, high = quantile_ranks(100, 0.9)
+    assert quantile(values, 0.9) == (90, low, high)
+    with pytest.raises(InputError, match="too few"):
+        quantile(values[:20], 0.9)
+
+
+def test_ratio_is_welchs_interval_of_a_logarithm() -> None:
+    """By hand for two samples, with Satterthwaite's degrees of freedom; it turns over with the samples, and certain ones have no width."""
+    top, bottom = [2.0, 3.0, 4.0, 3.0], [1.0, 2.0, 3.0, 2.0]
+    errors = [float(np.std(part, ddof=1) / 2 / np.mean(part)) for part in (top, bottom)]
+    squares = [error**2 for error in errors]
+    degrees = sum(squares) ** 2 / sum(square**2 / 3 for square in squares)
+    value, low, high = ratio(top, bottom)
+    half = student(degrees) * np.sqrt(sum(squares))
+    assert value == 1.5
+    assert np.allclose(np.log([low, high]), [np.log(1.5) - half, np.log(1.5) + half])
+    assert np.allclose(ratio(bottom, top), (1 / value, 1 / high, 1 / low))
+    assert ratio([2.0, 2.0], [1.0, 1.0]) == (2.0, 2.0, 2.0)
+
+
+def test_slope_and_normal_intervals() -> None:
+    """A line is fitted exactly; the slope's error is scipy's for equal errors; about_log is about of the logarithm."""
+    x, errors = np.array([0.0, 1.0, 2.0, 5.0]), np.full(4, 0.1)
+    value, error = slope(x, 3 - 0.5 * x, errors)
+    assert value == pytest.approx(-0.5)
+    assert error == pytest.approx(0.1 / np.sqrt(np.sum((x - 2) ** 2)))
+    assert np.allclose(np.log(about_log(2.0, 0.3)), about(np.log(2.0), 0.3))
+    assert relative_error([1.0, 3.0]) == pytest.approx(0.5)
