@@ -220,6 +220,6 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
             continue
         spelled = [each.name, f"{name}/--no-{name[2:]}" if spelling.is_switch else name, *([f"--{told['alias']}"] if told.get("alias") else [])]
         attributes: dict[str, Any] = {} if spelling.is_switch else {"metavar": spelling.metavar, "type": click.STRING}
-        shown = _default(each.default)
+        shown = "" if spelling.is_switch else _default(each.default)
         made.append(Option(spelled, heading="Parameters", unit=told.get("unit", ""), told=shown, help=told.get("help", ""), default=None, **attributes))
     return made

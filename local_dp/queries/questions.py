@@ -152,9 +152,9 @@ def respelled(question: str) -> str:
 
     def spelled(match: re.Match[str]) -> str:
         word = match[2]
-        return match[0] if word is None else f" {_SPELLINGS.get(word, word.lower())} "
+        return match[0] if word is None else f"\0{_SPELLINGS.get(word, word.lower())}\0"
 
-    return _FOREIGN.sub(spelled, question).strip()
+    return re.sub("\0+", " ", _FOREIGN.sub(spelled, question)).strip()
 
 
 class _Parser:

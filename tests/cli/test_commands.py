@@ -210,9 +210,9 @@ def test_the_published_schema_is_one(table: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     validator = jsonschema.Draft202012Validator(SCHEMA)
     runs = [outcome_of(name, "--tier", "aggregate", "--seed", "2") for name in PROTOCOLS]
-    runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", "--labels-from-data", "--seed", "1", "--tier", "population"))
-    total = ("--labels", "no;yes", "--missing", "category", "--other", "category")
-    runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", *total, "--private", "--tier", "population"))
+    runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", "--labels", "no;yes", "--seed", "1", "--tier", "population"))
+    total = ("--labels", "no;yes", "--missing", "category", "--other", "category", "--private")
+    runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", *total, "--tier", "population"))
     runs.append(outcome_of("survey", "--clients", "60"))
     for run in runs:
         validator.validate(run)

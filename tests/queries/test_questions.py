@@ -299,3 +299,29 @@ def test_answers_do_not_depend_on_how_rows_are_batched() -> None:
     tree = parse("a > 0 or not a >= -1")
     assert [bool(evaluate(tree, records.take(slice(row, row + 1)))[0]) for row in range(50)] == evaluate(tree, records).tolist()
     assert evaluate(tree, records).tolist() == [operator.gt(value, 0) or value < -1 for value in values]
+
+
+FOREIGN = {
+    "age = 30": "age == 30",
+    "a > 1 && b < 2": "a > 1 and b < 2",
+    "a>1||b<>2": "a>1 or b != 2",
+    "!(a > 1)": "not (a > 1)",
+    "a > 1 AND NOT b == 'x && y'": "a > 1 and not b == 'x && y'",
+    "`a = b` = 'c | d'": "`a = b` == 'c | d'",
+}
+
+
+@pytest.mark.parametrize("question", FOREIGN)
+def test_the_spelling_of_another_language_is_answered_with_ours(question: str) -> None:
+    """The error gives the question as it is written here, which is one; what is quoted stays as it is."""
+    with pytest.raises(InputError) as caught:
+        parse(question)
+    assert str(caught.value).endswith(f"write it as {FOREIGN[question]!r}")
+    parse(FOREIGN[question])
+
+
+@pytest.mark.parametrize("question", ["a >", "a > 1 b", "a > 1 and", "(a > 1", "a >> 1"])
+def test_what_has_no_other_spelling_gets_an_example(question: str) -> None:
+    """A question that no respelling makes readable is answered with an example."""
+    with pytest.raises(InputError, match="write for example"):
+        parse(question)
