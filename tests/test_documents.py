@@ -234,16 +234,16 @@ def _options(command: str) -> set[str]:
 
 def test_commands_in_the_text_exist() -> None:
     """Every `local-dp ...` and every `experiment ...` in running text names a command that there is, with options that it has; so does every `--option`."""
-    seen, every = 0, set[str]().union(*(_options(command) for command in COMMANDS))
+    seen, every = 0, {option for parameter in APP.params for option in parameter.opts}.union(*(_options(command) for command in COMMANDS))
     for document in DOCUMENTS:
         text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
         for span in re.findall(r"`([^`\n]+(?:\n[^`\n]+)?)`", text):
             told = re.fullmatch(r"(local-dp )?([a-z]+)((?:\s\S+)*)", span)
             if told and (told[1] or (told[2] == "experiment" and told[3])):
-                assert set(re.findall(r"--[a-z]+", told[3])) <= _options(told[2]), f"{document.name}: {span}"
+                assert set(re.findall(r"--[a-z][a-z-]*", told[3])) <= _options(told[2]), f"{document.name}: {span}"
                 seen += 1
             elif not span.startswith(("ruff", "mypy", "scripts", ".venv", "apt-get", "pip")):
-                assert set(re.findall(r"(?<!\S)--[a-z]+", span)) <= every, f"{document.name}: {span}"
+                assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", span)) <= every, f"{document.name}: {span}"
     assert seen > 10
 
 

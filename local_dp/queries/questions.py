@@ -30,7 +30,9 @@ _TOKEN = re.compile(
          | `(?P<quoted>[^`]+)` | (?P<word>[^\W\d]\w*) | (?P<symbol><=|>=|==|!=|<|>|\(|\)) )""",
     re.VERBOSE,
 )
-_FOREIGN = re.compile(r"""("[^"]*"|'[^']*'|`[^`]*`|<=|>=|==|!=)|\s*(=|<>|&&?|\|\|?|!|\b(?:AND|OR|NOT)\b)\s*""")  # what is quoted is no spelling
+_FOREIGN = re.compile(
+    r"""("[^"]*"|'[^']*'|`[^`]*`|<=|>=|==|!=)|\s*((?<![<>=!])=(?!=)|<>|&&?|\|\|?|!(?!=)|\b(?:AND|OR|NOT)\b)\s*"""
+)  # what is quoted is no spelling
 _SPELLINGS = {"=": "==", "<>": "!=", "&": "and", "&&": "and", "|": "or", "||": "or", "!": "not"}
 _COMPARE: dict[str, Callable[..., Bools]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
