@@ -106,7 +106,7 @@ def told_by(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[str]:
 def test_starting_processes_shows_how_many_are_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """A run over processes says that it starts them, how many are ready and who is missing, and then how many have replied."""
     told = told_by(monkeypatch, "run", "survey", "--tier", "processes", "--clients", "30")
-    assert told[0] == "starting 30 clients in tier processes"
+    assert told[0] == "starting the clients in tier processes"
     assert told[1] == "0 of 30 clients are ready; waiting for 0..29"
     assert "30 of 30 clients are ready" in told
     assert any("30/30 replied, epsilon 1" in each for each in told[told.index("30 of 30 clients are ready") :])
