@@ -33,11 +33,12 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def cpu_seconds(*arguments: str) -> float:
-    """The processor time of a fresh interpreter, the least of five."""
+def cpu_seconds(cache: Path, *arguments: str) -> float:
+    """The processor time of a fresh interpreter, the least of five: the first of them compiles."""
+    surroundings = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPYCACHEPREFIX": str(cache)}
     least = float("inf")
     for _ in range(5):
-        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL)
+        child = subprocess.Popen([sys.executable, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, env=surroundings)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         assert child.returncode == 0
@@ -46,7 +47,7 @@ def cpu_seconds(*arguments: str) -> float:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """`local-dp --help` imports no command and nothing that is slow, and takes no more processor time than an interpreter that imports numpy."""
+    """`local-dp --help` imports no command and nothing that is slow."""
     told = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from experiments.cli.main import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = done.stderr.split()
@@ -55,7 +56,11 @@ def test_help_imports_nothing_heavy() -> None:
     assert {name for name in imported if name.startswith("experiments.cli.")} == {
         f"experiments.cli.{name}" for name in ("main", "screen", "commands", "completion", "fields")
     }
-    assert cpu_seconds("-m", "experiments.cli", "--help") <= cpu_seconds("-c", "import numpy")
+
+
+def test_help_takes_no_longer_than_numpy(tmp_path: Path) -> None:
+    """`local-dp --help` takes no more processor time than an interpreter that imports numpy, measured beside it."""
+    assert cpu_seconds(tmp_path, "-m", "experiments.cli", "--help") <= cpu_seconds(tmp_path, "-c", "import numpy")
 
 
 def test_importing_the_library_imports_nothing_heavy() -> None:
