@@ -28,9 +28,9 @@ class Terminal:
         self.drawn = ""
 
     def wait_for(self, text: str, seconds: float = 60.0) -> None:
-        """Reads until the text was drawn."""
+        """Reads until what a regular expression says was drawn."""
         end = time.monotonic() + seconds
-        while text not in self.drawn:
+        while not re.search(text, self.drawn):
             assert time.monotonic() < end, f"{text!r} was not drawn: {self.drawn[-500:]!r}"
             assert self._read(0.1) or self.process.poll() is None, f"it ended without {text!r}: {self.drawn[-500:]!r}"
 
