@@ -19,8 +19,8 @@ import pytest
 
 from experiments.cli.commands import APP, COMMANDS
 from experiments.lab.runner import run_experiments
-from local_dp.masked_parity.midpoint import hidden_set_certificate
-from local_dp.masked_parity.signs import MaskedCoset
+from local_dp.masked.midpoint import hidden_set_certificate
+from local_dp.masked.signs import MaskedCoset
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.command import local_dp
@@ -380,5 +380,5 @@ def test_the_layers_are_those_that_are_checked() -> None:
     """The layers that CONTRIBUTING draws are those of pyproject.toml, from top to bottom."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     inside = next(contract["layers"] for contract in contracts if contract.get("containers") == ["local_dp"])
-    drawn = next(block for block in re.findall(r"^((?:    .*\n)+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE) if "masked_parity" in block)
+    drawn = next(block for block in re.findall(r"^((?:    .*\n)+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE) if "masked" in block)
     assert [line.strip() for line in drawn.splitlines()] == inside

@@ -13,10 +13,10 @@ from local_dp.bounds.response import response_gain
 from local_dp.cube import character
 from local_dp.curator.parity import gf2
 from local_dp.interaction import Nonadaptive, run
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.midpoint import MidpointOracle
-from local_dp.masked_parity.signs import MaskedBit, MaskedCoset
-from local_dp.masked_parity.statistical import two_round_learner
+from local_dp.masked.concept import Concept
+from local_dp.masked.midpoint import MidpointOracle
+from local_dp.masked.signs import MaskedBit, MaskedCoset
+from local_dp.masked.statistical import two_round_learner
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.concepts import masked_parity
 

@@ -12,9 +12,9 @@ from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_s
 from local_dp.hardness import games
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.midpoint import MidpointOracle, hidden_set_certificate, spectrum
-from local_dp.masked_parity.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, two_round_learner
+from local_dp.masked.concept import Concept
+from local_dp.masked.midpoint import MidpointOracle, hidden_set_certificate, spectrum
+from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, two_round_learner
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.parity import ParityCoset
 

@@ -10,8 +10,8 @@ from local_dp.curator.choosing.exponential import log_probabilities
 from local_dp.curator.choosing.masked_parity import MaskedParityClass
 from local_dp.curator.choosing.occam import Labelled, OccamLearner
 from local_dp.draws import Draws
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.population import MaskedParityPopulation
+from local_dp.masked.concept import Concept
+from local_dp.masked.population import MaskedParityPopulation
 from local_dp.noise import KeyedNoise
 
 

@@ -15,10 +15,10 @@ from local_dp.bounds.masked_parity import coset_tolerance, success_bound
 from local_dp.hardness.adversary import described
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.midpoint import MidpointOracle, Spectrum, hidden_set, hidden_set_certificate, spectrum
-from local_dp.masked_parity.population import MaskedParityPopulation
-from local_dp.masked_parity.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
+from local_dp.masked.concept import Concept
+from local_dp.masked.midpoint import MidpointOracle, Spectrum, hidden_set, hidden_set_certificate, spectrum
+from local_dp.masked.population import MaskedParityPopulation
+from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
 from local_dp.oracles.statistical.legal import legal

@@ -12,7 +12,7 @@ from experiments.door.asking import How, Options, ask
 from experiments.door.result import Result
 from experiments.door.tables import Table
 from local_dp.errors import InputError
-from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.crosstab import Crosstab
 from local_dp.protocols.frequency import Frequency

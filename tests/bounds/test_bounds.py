@@ -14,7 +14,7 @@ from local_dp.bounds.normal import normal_quantile, normal_tail
 from local_dp.bounds.response import response_gain, rr_clients, rr_clients_hoeffding
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.protocols.shares import frequency_randomizer
 from local_dp.randomizers.binary_rr import BinaryRR

@@ -18,9 +18,9 @@ from local_dp.arrays import Counts
 from local_dp.hardness.games import Told
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.conjunctions import AllOf, Conjunctions
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.midpoint import Spectrum
-from local_dp.masked_parity.one_round import MaskedParityOneRound
+from local_dp.masked.concept import Concept
+from local_dp.masked.midpoint import Spectrum
+from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.oracles.statistical.asked import StatisticalQuery
 
 Measured = list[tuple[Point, Measurement]]

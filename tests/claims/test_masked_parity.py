@@ -18,9 +18,9 @@ from experiments.lab.minimal_clients import exact_recovery
 from local_dp.bounds.masked_parity import masked_parity_curator_clients
 from local_dp.curator.choosing.masked_parity import MaskedParityClass
 from local_dp.interaction import Adaptive, Play
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.population import MaskedParityPopulation
-from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.masked.concept import Concept
+from local_dp.masked.population import MaskedParityPopulation
+from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.registry import find_protocol
 from local_dp.randomizers import one_bit

@@ -17,9 +17,9 @@ from local_dp.errors import InputError
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.hardness.certificates import load_certificate, verify_certificate
 from local_dp.interaction import run
-from local_dp.masked_parity.midpoint import MidpointOracle, hidden_set_certificate
-from local_dp.masked_parity.signs import MaskedCoset, MaskedRandom
-from local_dp.masked_parity.statistical import bent_learner, coset_learner, random_learner
+from local_dp.masked.midpoint import MidpointOracle, hidden_set_certificate
+from local_dp.masked.signs import MaskedCoset, MaskedRandom
+from local_dp.masked.statistical import bent_learner, coset_learner, random_learner
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, masked_parity, monotone_conjunctions, parities, sign_matrix, stumps
 from local_dp.queries.tables import Question
@@ -52,7 +52,7 @@ def test_the_checker_shares_no_shortcut_with_the_oracles() -> None:
     tree = ast.parse(Path(local_dp.hardness.certificates.__file__).read_text())
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not modules & {"local_dp.hardness.adversary", "local_dp.masked_parity.midpoint", "local_dp.cube"}
+    assert not modules & {"local_dp.hardness.adversary", "local_dp.masked.midpoint", "local_dp.cube"}
     assert "walsh_hadamard" not in imported
 
 

@@ -9,7 +9,7 @@ from experiments.lab.coverage_searches import SuccessCurve, all_right
 from experiments.lab.minimal_clients import exact_recovery, minimal_clients
 from local_dp.bounds.normal import normal_quantile, normal_tail
 from local_dp.errors import InputError
-from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.masked.two_rounds import MaskedParityLearner
 
 
 @pytest.mark.parametrize("guess", [20, 1_640, 300_000])

@@ -11,11 +11,11 @@ import pytest
 from local_dp.errors import InputError, RefusedError
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, run
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.midpoint import MidpointOracle, spectrum
-from local_dp.masked_parity.population import MaskedParityPopulation
-from local_dp.masked_parity.signs import MaskedBit, MaskedCoset, MaskedRandom
-from local_dp.masked_parity.statistical import bent_learner, coset_learner, parity_learner, random_learner, two_round_learner
+from local_dp.masked.concept import Concept
+from local_dp.masked.midpoint import MidpointOracle, spectrum
+from local_dp.masked.population import MaskedParityPopulation
+from local_dp.masked.signs import MaskedBit, MaskedCoset, MaskedRandom
+from local_dp.masked.statistical import bent_learner, coset_learner, parity_learner, random_learner, two_round_learner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.errors import InputError, RefusedError
-from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
+from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS

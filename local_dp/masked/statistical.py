@@ -8,9 +8,9 @@ import numpy as np
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.midpoint import Spectrum
-from local_dp.masked_parity.signs import MaskedBit, MaskedCoset, MaskedRandom
+from local_dp.masked.concept import Concept
+from local_dp.masked.midpoint import Spectrum
+from local_dp.masked.signs import MaskedBit, MaskedCoset, MaskedRandom
 from local_dp.oracles.statistical.asked import StatisticalQuery
 
 MAX_RANDOM_D = 16  # the learner that asks random functions tabulates their 2^d coefficients

@@ -8,9 +8,9 @@ from typing import ClassVar
 from local_dp.bounds.masked_parity import masked_parity_literal_clients, masked_parity_literal_success
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.masked_parity.base import MaskedParityProtocol
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.queries import LATTICE, MaskedDisagreement, MaskedIndicator
+from local_dp.masked.base import MaskedParityProtocol
+from local_dp.masked.concept import Concept
+from local_dp.masked.queries import LATTICE, MaskedDisagreement, MaskedIndicator
 from local_dp.optimise import best_split
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA

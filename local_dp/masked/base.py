@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from local_dp.arrays import Floats
 from local_dp.cube import places_of
 from local_dp.errors import InputError
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.population import MaskedParityPopulation
-from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
+from local_dp.masked.concept import Concept
+from local_dp.masked.population import MaskedParityPopulation
+from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol, Result, parameter

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from local_dp.bounds.masked_parity import masked_parity_fresh_clients, masked_parity_fresh_success
 from local_dp.interaction import Adaptive, Play
-from local_dp.masked_parity.base import MaskedParityProtocol
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.literal import fresh_cohorts
-from local_dp.masked_parity.signs import MaskedBit, MaskedCoset
+from local_dp.masked.base import MaskedParityProtocol
+from local_dp.masked.concept import Concept
+from local_dp.masked.literal import fresh_cohorts
+from local_dp.masked.signs import MaskedBit, MaskedCoset
 from local_dp.optimise import best_split
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA

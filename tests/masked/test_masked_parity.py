@@ -23,17 +23,17 @@ from local_dp.bounds.masked_parity import (
 )
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import run
-from local_dp.masked_parity.base import MaskedParityProtocol
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.decoding import hashing_likelihood, listing_likelihood
-from local_dp.masked_parity.fresh import MaskedParityFresh
-from local_dp.masked_parity.listed import MaskedParityList
-from local_dp.masked_parity.literal import MaskedParityLiteral
-from local_dp.masked_parity.one_round import MaskedParityOneRound
-from local_dp.masked_parity.population import MaskedParityPopulation
-from local_dp.masked_parity.queries import LATTICE, MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
-from local_dp.masked_parity.signs import MaskedBit, MaskedCoset
-from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.masked.base import MaskedParityProtocol
+from local_dp.masked.concept import Concept
+from local_dp.masked.decoding import hashing_likelihood, listing_likelihood
+from local_dp.masked.fresh import MaskedParityFresh
+from local_dp.masked.listed import MaskedParityList
+from local_dp.masked.literal import MaskedParityLiteral
+from local_dp.masked.one_round import MaskedParityOneRound
+from local_dp.masked.population import MaskedParityPopulation
+from local_dp.masked.queries import LATTICE, MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
+from local_dp.masked.signs import MaskedBit, MaskedCoset
+from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery

@@ -5,9 +5,9 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.cube import bent_dual, bent_halves, parity, places_of
 from local_dp.errors import InputError
-from local_dp.masked_parity.concept import NULL_SHARE, Concept
-from local_dp.masked_parity.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
-from local_dp.masked_parity.signs import MaskedSign
+from local_dp.masked.concept import NULL_SHARE, Concept
+from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
+from local_dp.masked.signs import MaskedSign
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population
 from local_dp.populations.concepts import masked_parity

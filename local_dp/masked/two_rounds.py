@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_split
 from local_dp.interaction import Adaptive, Play
-from local_dp.masked_parity.base import MaskedParityProtocol, vector_of
-from local_dp.masked_parity.concept import NULL_SHARE, Concept
-from local_dp.masked_parity.queries import MaskedIndex, MaskedParity
+from local_dp.masked.base import MaskedParityProtocol, vector_of
+from local_dp.masked.concept import NULL_SHARE, Concept
+from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA
 from local_dp.randomizers.hadamard import SignedHadamard

@@ -10,10 +10,10 @@ from local_dp.bounds.masked_parity import masked_parity_list_clients
 from local_dp.cube import places_of
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.masked_parity.base import MaskedParityProtocol, vector_of
-from local_dp.masked_parity.concept import NULL_SHARE, Concept
-from local_dp.masked_parity.decoding import hashing_likelihood, listing_likelihood
-from local_dp.masked_parity.queries import MaskedIndex, MaskedList
+from local_dp.masked.base import MaskedParityProtocol, vector_of
+from local_dp.masked.concept import NULL_SHARE, Concept
+from local_dp.masked.decoding import hashing_likelihood, listing_likelihood
+from local_dp.masked.queries import MaskedIndex, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA, parameter
 from local_dp.randomizers.hadamard import SignedHadamard

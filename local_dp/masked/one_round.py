@@ -11,10 +11,10 @@ from local_dp.bounds.masked_parity import masked_parity_one_round_clients
 from local_dp.cube import bent_dual
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.masked_parity.base import MaskedParityProtocol, vector_of
-from local_dp.masked_parity.concept import Concept
-from local_dp.masked_parity.decoding import listing_likelihood
-from local_dp.masked_parity.queries import MaskedBent, MaskedList
+from local_dp.masked.base import MaskedParityProtocol, vector_of
+from local_dp.masked.concept import Concept
+from local_dp.masked.decoding import listing_likelihood
+from local_dp.masked.queries import MaskedBent, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA, parameter
 from local_dp.randomizers.hadamard import SignedHadamard
