@@ -1,21 +1,21 @@
 """A laboratory of the local model of differential privacy.
 
-The front door, for a person's own table: `survey`, `frequency`, `histogram`, `mean`, `crosstab`, `statistical_queries`, and `run` for any
-protocol. Each gives a `Result`. They live in `experiments.door`, which composes library, clients and server, and are imported when they are first used.
+The front door, for a person's own table: `survey`, `frequency`, `histogram`, `mean`, `quantiles`, `crosstab`, `statistical_queries`, and `run` for
+any protocol. Each gives a `Result`. They live in `experiments.door`, which composes library, clients and server, and are imported when they are first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from experiments.door.functions import crosstab, frequency, histogram, mean, run, statistical_queries, survey
+    from experiments.door.functions import crosstab, frequency, histogram, mean, quantiles, run, statistical_queries, survey
     from experiments.door.result import Result
 
 _DOOR = {
-    **dict.fromkeys(("survey", "frequency", "histogram", "mean", "crosstab", "statistical_queries", "run"), "experiments.door.functions"),
+    **dict.fromkeys(("survey", "frequency", "histogram", "mean", "quantiles", "crosstab", "statistical_queries", "run"), "experiments.door.functions"),
     "Result": "experiments.door.result",
 }
-__all__ = ["Result", "__version__", "crosstab", "frequency", "histogram", "mean", "run", "statistical_queries", "survey"]
+__all__ = ["Result", "__version__", "crosstab", "frequency", "histogram", "mean", "quantiles", "run", "statistical_queries", "survey"]
 
 
 def __getattr__(name: str) -> Any:
