@@ -1,23 +1,44 @@
 """A laboratory of the local model of differential privacy.
 
-The front door, for a person's own table: `survey`, `frequency`, `histogram`, `mean`, `crosstab`, `statistical_queries`, `masked_parity`, and `run` for any
-protocol. Each gives a `Result`. They live in `experiments.door`, which composes library, clients and server, and are imported when they are first used.
+The front door, for a person's own table: each function asks one thing of it in a line, and gives a `Result`; `run` runs any protocol. They live in
+`experiments.door`, which composes library, clients and server, and are imported when they are first used.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from experiments.door.functions import crosstab, frequency, histogram, masked_parity, mean, run, statistical_queries, survey
+    from experiments.door.functions import crosstab, frequency, histogram, masked_parity, mean, quantiles, run, statistical_queries, survey
     from experiments.door.result import Result
 
-_DOOR = {
-    **dict.fromkeys(
-        ("survey", "frequency", "histogram", "masked_parity", "mean", "crosstab", "statistical_queries", "masked_parity", "run"), "experiments.door.functions"
+_HOMES = {
+    "experiments.door.functions": (
+        "crosstab",
+        "frequency",
+        "histogram",
+        "masked_parity",
+        "mean",
+        "quantiles",
+        "run",
+        "statistical_queries",
+        "survey",
     ),
-    "Result": "experiments.door.result",
+    "experiments.door.result": ("Result",),
 }
-__all__ = ["Result", "__version__", "crosstab", "frequency", "histogram", "masked_parity", "mean", "run", "statistical_queries", "survey"]
+_DOOR = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = [  # the names of the door, and the version
+    "Result",
+    "__version__",
+    "crosstab",
+    "frequency",
+    "histogram",
+    "masked_parity",
+    "mean",
+    "quantiles",
+    "run",
+    "statistical_queries",
+    "survey",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -18,6 +18,7 @@ from local_dp.protocols.crosstab import Crosstab
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.mean import Mean
+from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
 from local_dp.queries.cells import SEPARATOR
@@ -98,6 +99,28 @@ def mean(
     low, high = _ends(bounds)
     plain = Mean(column=column, low=low, high=high, outside=outside, missing=missing)
     return ask(replace(plain, by=by, labels=_texts(labels), labels_from_data=labels_from_data, other=other), table, How.of(how))
+
+
+def quantiles(
+    table: Table,
+    column: str,
+    *,
+    bounds: Bounds,
+    at: float | Sequence[float] = 0.5,
+    bins: int = 1024,
+    rounds: str = "best",
+    missing: str = "refuse",
+    **how: Unpack[Options],
+) -> Result:
+    """The quantiles of a column of numbers, on a grid of equal intervals of the public bounds: `at` 0.5, the median, or any shares.
+
+    What lies beyond the bounds is counted and not moved. `rounds`: "one", "several", or the better of the two; `missing`: refuse, or "exclude" (the
+    quantiles of those present). See `local_dp.protocols.quantiles.Quantiles`.
+    """
+    low, high = _ends(bounds)
+    shares = at if isinstance(at, Sequence) else (at,)
+    protocol = Quantiles(column=column, low=low, high=high, at=tuple(map(str, shares)), bins=bins, rounds=rounds, missing=missing)
+    return ask(protocol, table, How.of(how))
 
 
 def crosstab(

@@ -22,8 +22,10 @@ def check_picture(path: Path) -> None:
 def draw(data: dict[str, Any], path: Path) -> None:
     """Draws a run's estimates with their intervals, and the truth where it is known."""
     labels, values, _, intervals = zip(*estimates(data["result"]), strict=True)
-    lows, highs = zip(*intervals, strict=True)
-    truth = data["result"]["truth"]
+    result = data["result"]
+    lows = [result["low"] if low is None else low for low, _ in intervals]  # an open interval is drawn to the end of the grid
+    highs = [result["high"] if high is None else high for _, high in intervals]
+    truth = result["truth"]
     truths = truth if truth is None or isinstance(truth, list) else [truth]
     known = [math.nan if value is None else value for value in values]  # what is unknown has an interval and no point
     plot_estimates(f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['rounds'][0]['n']:,} clients", labels, known, lows, highs, truths, path)

@@ -9,7 +9,7 @@ SHOWN = 40  # estimates in a summary
 _PLACES = 12  # of a true error: what lies behind them is rounding of the sums
 
 
-Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float, float]]  # label, estimate, standard error, interval
+Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]  # label, estimate, standard error, interval
 
 
 def summary(data: dict[str, Any], width: int) -> str:
@@ -17,7 +17,8 @@ def summary(data: dict[str, Any], width: int) -> str:
     result = data["result"]
     stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
     what = f"{data['protocol']} ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {number(data['epsilon'])}; {held(stamp)}"
-    lines = (_unverified(data), result["explanation"], _independence(result), _error(result), _who_answered(data), _cost(data))
+    chosen = result.get("choice", {}).get("explanation", "")
+    lines = (_unverified(data), result["explanation"], chosen, _independence(result), _error(result), _who_answered(data), _cost(data))
     return "\n".join((paragraph(what, width), "", _result_table(result, width), "", *(paragraph(line, width) for line in lines if line)))
 
 
@@ -74,12 +75,19 @@ def _result_table(result: dict[str, Any], width: int) -> str:
         return table(list(cells), [list(cells.values())], width)
     rows = estimates(result)
     shown = [
-        (label, number(estimate, error), number(error, error), held(f"{number(low, error)} .. {number(high, error)}"))
+        (label, number(estimate, error), number(error, error), held(f"{_end(low, error)} .. {_end(high, error)}"))
         for label, estimate, error, (low, high) in rows[:SHOWN]
     ]
     if len(rows) > SHOWN:
         shown.append((f"... {len(rows) - SHOWN} more", "", "", "--json has all"))
-    return table(("", "estimate", "standard error", "95 % interval"), shown, width)
+    columns = [0, 1, 2, 3] if "standard_error" in result else [0, 1, 3]
+    names = ("", "estimate", "standard error", "95 % interval")
+    return table([names[column] for column in columns], [[row[column] for column in columns] for row in shown], width)
+
+
+def _end(value: float | None, error: float | None) -> str:
+    """An end of an interval, which may be open."""
+    return "open" if value is None else number(value, error)
 
 
 def estimates(result: dict[str, Any]) -> list[Shown]:
@@ -87,4 +95,5 @@ def estimates(result: dict[str, Any]) -> list[Shown]:
     if not isinstance(result["estimate"], list):
         label = result.get("question") or result["column"]
         return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
-    return list(zip(result["labels"], result["estimate"], result["standard_error"], map(tuple, result["interval"]), strict=True))
+    errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
+    return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))

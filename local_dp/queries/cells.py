@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
-from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, symbols
+from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS
@@ -57,6 +57,32 @@ class Binned(Query):
         numbers = records.numbers(self.column)
         place = np.searchsorted(self.edges, numbers, side="right") - (numbers == self.edges[-1])
         return np.where(np.isnan(numbers), self.bins + 2 if self.spare else 0, place).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Below(Query):
+    """Whether a number lies below `end`: the level 2^16 where it does, 0 where not, and `missing` where there is none, on a lattice of 2^16 steps.
+
+    With `missing` = q 2^16 the mean level is q exactly where a share q of the numbers that there are lie below `end`: the step of the pinball loss.
+    """
+
+    name: ClassVar[str] = "below"
+    column: str
+    end: float
+    missing: int
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.end):
+            raise InputError(f"the end is {self.end}; give a finite number")
+        check_whole("the level of a missing number", self.missing, 0, STEPS)
+
+    @property
+    def domain(self) -> Domain:
+        return levels(STEPS)
+
+    def __call__(self, records: Records) -> Ints:
+        numbers = records.numbers(self.column)
+        return np.where(np.isnan(numbers), self.missing, STEPS * (numbers < self.end)).astype(np.int64)
 
 
 def _part(text: str, labels: tuple[str, ...], spare: tuple[str, ...]) -> Category | Question:

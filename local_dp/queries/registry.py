@@ -12,6 +12,7 @@ QUERIES = Registry(
         "category": "local_dp.queries.tables:Category",
         "bounded": "local_dp.queries.tables:Bounded",
         "binned": "local_dp.queries.cells:Binned",
+        "below": "local_dp.queries.cells:Below",
         "crossed": "local_dp.queries.cells:Crossed",
         "grouped": "local_dp.queries.cells:Grouped",
         "correlation": "local_dp.queries.examples:Correlation",

@@ -92,6 +92,7 @@ def _asked() -> dict[str, ldp.Result]:
         "frequency": ldp.frequency(PLAIN, "city", labels=["Oslo", "Rome", "Bonn"], **how),
         "histogram": ldp.histogram(PLAIN, "age", bounds=(20, 60), bins=4, missing="category", **how),
         "mean": ldp.mean(PLAIN, "age", bounds=(20, 60), missing="exclude", **how),
+        "quantiles": ldp.quantiles(PLAIN, "age", bounds=(20, 60), at=(0.25, 0.5), missing="exclude", **how),
         "crosstab": ldp.crosstab(PLAIN, ["city", "smokes == 1"], labels={"city": ["Oslo", "Rome"]}, **how),
         "sq": ldp.statistical_queries(PLAIN, ["smokes == 1", "city == 'Oslo'"], tolerances=0.3, **how),
     }
@@ -101,13 +102,22 @@ def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
     """The block names protocol, model, randomizer, estimate, who answered and what was spent; data, frame and figure hold the same numbers."""
     for name, result in _asked().items():
         block, data = repr(result), result.to_dict()
-        for word in (data["protocol"], "LNI", "estimate", "95 % interval", "600 asked, 600 answered", data["rounds"][0]["randomizers"][0]["name"], "spent"):
+        for word in (
+            data["protocol"],
+            data["model"],
+            "estimate",
+            "95 % interval",
+            "600 asked, 600 answered",
+            data["rounds"][0]["randomizers"][0]["name"],
+            "spent",
+        ):
             assert word in block, (name, word)
         assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data)), name
         frame = result.to_polars()
         assert frame.columns == ["label", "estimate", "standard_error", "low", "high"], name
-        assert np.allclose(np.atleast_1d(result.estimate), frame["estimate"].to_numpy()), name
-        assert np.allclose(np.atleast_2d(result.interval), frame.select("low", "high").to_numpy()), name
+        assert np.allclose(np.atleast_1d(np.array(result.estimate, float)), frame["estimate"].to_numpy(), equal_nan=True), name
+        ends = np.atleast_2d(np.array(result.interval, float))  # an open end is None
+        assert np.allclose(ends, frame.select("low", "high").to_numpy(), equal_nan=True), name
         assert "<pre" in result._repr_html_()
         assert "&gt;" in result._repr_html_() or ">" not in name
     picture = result.plot()

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.bounds.prefixes import one_query_clients, prefix_gamma, toeplitz_gamma
@@ -14,10 +15,10 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.prefix_sums import PrefixSums
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
-from local_dp.randomizers.prefix_signs import MAX_K, PATTERNS, PrefixSigns, excess, filter_weights, from_spectrum, patterns, spectrum
+from local_dp.randomizers.prefix_signs import MAX_K, PATTERNS, PrefixSigns, correlation, excess, filter_weights, from_spectrum, patterns, spectrum
 from local_dp.tallies import Tally
 
-SIZES = (2, 4, 16, 64, 256, 1024)
+SIZES = (2, 4, 16, 64, 256, 1024, 2048)
 
 
 def expected_tally(randomizer: PrefixSigns, law: Floats, n: float) -> Tally:
@@ -47,12 +48,27 @@ def test_the_estimate_is_unbiased_whatever_the_law(k: int) -> None:
 
 @pytest.mark.parametrize("k", [4, 16, 64])
 def test_the_variance_formula_is_that_of_least_squares(k: int) -> None:
-    """`excess` equals the diagonal of W G^-1 W^T computed with plain matrices, the same for every prefix sum."""
+    """`correlation` equals W G^-1 W^T computed with plain matrices, the same for all pairs of prefix sums equally far apart; `excess` is its diagonal."""
     randomizer = PrefixSigns(1.0, k=k)
     signs = 1.0 - 2.0 * randomizer.encode(np.arange(k)[None, :], np.arange(randomizer.cells)[:, None])
     workload = np.tril(np.ones((k, k))) - 0.5
-    variances = np.einsum("ij,jk,ik->i", workload, np.linalg.inv(signs.T @ signs / len(signs)), workload)
-    assert variances == pytest.approx(np.full(k, excess(k)), rel=1e-9)
+    covariances = workload @ np.linalg.inv(signs.T @ signs / len(signs)) @ workload.T
+    assert np.diag(covariances) == pytest.approx(np.full(k, excess(k)), rel=1e-9)
+    apart = np.abs(np.arange(k)[:, None] - np.arange(k)[None, :])
+    assert covariances == pytest.approx(correlation(k)[apart], abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [50, 5000])
+def test_a_tally_is_drawn_from_its_law(count: int) -> None:
+    """Over 300 tallies of two values, with fewer clients than cells and with more, all reports fit the channel's law: chi-square, failure 1e-6."""
+    randomizer, generator = PrefixSigns(1.0, k=13), np.random.default_rng(6)
+    told = sum((randomizer.draw_tally({2: count, 7: 2 * count}, generator) for _ in range(300)), randomizer.empty())
+    flip = randomizer.flip / randomizer.total
+    bits = randomizer.encode(np.array([[2, 7]]), np.arange(randomizer.cells)[:, None]) @ np.array([1 / 3, 2 / 3])
+    for chance, fits in ((flip, True), (0.0 + flip / 2, False)):
+        ones = chance + (1 - 2 * chance) * bits
+        expected = np.stack([1 - ones, ones], axis=1) * 900 * count / randomizer.cells
+        assert (stats.chisquare(told.counts.ravel(), expected.ravel()).pvalue > 1e-6) == fits
 
 
 def test_the_variance_is_near_the_factorization_bound() -> None:
@@ -122,7 +138,7 @@ def test_every_machine_has_the_same_patterns() -> None:
 
 
 def test_too_many_values_are_refused() -> None:
-    """More than 1,024 values are refused with what to do."""
+    """More than 2,048 values are refused with what to do."""
     with pytest.raises(InputError, match="merge neighbouring"):
         PrefixSigns(1.0, k=MAX_K + 1)
 

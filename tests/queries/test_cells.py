@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from local_dp.errors import InputError
-from local_dp.queries.cells import SEPARATOR, Binned, Crossed, Grouped
+from local_dp.queries.cells import SEPARATOR, Below, Binned, Crossed, Grouped
 from local_dp.queries.tables import Category, Question
 from local_dp.records import Records
 
@@ -38,6 +38,13 @@ def test_a_number_falls_into_the_interval_that_holds_it(bins: int, spare: tuple[
 
     assert query.values(TABLE).tolist() == [naive(number) for number in TABLE["x"].tolist()]
     assert query.domain.size == bins + 2 + len(spare)
+
+
+@pytest.mark.parametrize("end", [-0.1, 0.0, 1.0, 3.0, float(np.nextafter(3.0, 4.0))])
+def test_a_missing_number_counts_in_its_share_below_an_end(end: float) -> None:
+    """Everything below the end counts wholly, the end itself and what is above not at all, a missing number by the level that is asked for."""
+    values = Below("x", end, 1234).values(TABLE).tolist()
+    assert values == [1234 if math.isnan(number) else 65536 if number < end else 0 for number in TABLE["x"].tolist()]
 
 
 def _symbol(city: str, spare: tuple[str, ...]) -> int:
@@ -93,6 +100,8 @@ def test_a_number_in_its_group() -> None:
     [
         (lambda: Binned("x", 1.0, 1.0, 3), "low < high"),
         (lambda: Binned("x", 0.0, 1.0, 0), "bins"),
+        (lambda: Below("x", math.nan, 0), "finite"),
+        (lambda: Below("x", 0.0, 65537), "missing"),
         (lambda: Binned("x", 1.0, 1.0 + 1e-15, 100), "fewer bins"),
         (lambda: Category("c", ("a", "b"), ("missing", "other")), "in this order"),
         (lambda: Crossed(("a", "b"), ("x",)), "one for each part"),

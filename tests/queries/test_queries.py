@@ -148,6 +148,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "question": {"text": "x > 1"},
     "category": {"column": "x", "labels": ("a", "b")},
     "bounded": {"column": "x", "low": 0.0, "high": 1.0},
+    "below": {"column": "x", "end": 0.5, "missing": 1 << 15},
     "binned": {"column": "x", "low": 0.0, "high": 1.0, "bins": 3},
     "crossed": {"parts": ("x", "y == 1"), "labels": ("a\x1fb", "")},
     "grouped": {"column": "x", "low": 0.0, "high": 1.0},
