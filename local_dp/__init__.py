@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from experiments.door.functions import crosstab, frequency, histogram, masked_parity, mean, quantiles, run, statistical_queries, survey
     from experiments.door.result import Result
+    from local_dp.errors import InputError
 
 _HOMES = {
     "experiments.door.functions": (
@@ -24,9 +25,11 @@ _HOMES = {
         "survey",
     ),
     "experiments.door.result": ("Result",),
+    "local_dp.errors": ("InputError",),
 }
 _DOOR = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # the names of the door, and the version
+    "InputError",
     "Result",
     "__version__",
     "crosstab",

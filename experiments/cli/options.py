@@ -24,6 +24,7 @@ class Role:
     example: ClassVar[str]
     epsilon: float = option(1.0, "Every client's privacy budget", metavar="E", unit="nats")
     records: Path | None = option(None, "A CSV or Parquet table; each row is a client's record", metavar="FILE")
+    schema: Path | None = option(None, "The types of the table's columns, as JSON: an object of number, whole or text", metavar="FILE")
     settings: tuple[str, ...] = option((), "A parameter of the protocol; may be repeated", name="--set", metavar="KEY=VALUE")
     seed: int | None = option(None, "Repeats a simulation; without it, one is drawn and shown", metavar="S")
     private: bool = option(False, "Operating-system entropy for every client's noise; takes no seed")
@@ -48,10 +49,10 @@ class Role:
         built = kind.from_settings(values)
         if self.records is None:
             return built, None
-        from experiments.door.tables import read_records
+        from experiments.door.tables import read_records, read_schema
 
         SCREEN.working(f"reading {self.records.name}")
-        table = read_records(self.records)
+        table = read_records(self.records, None if self.schema is None else read_schema(self.schema))
         check_asked(kind, values, table)
         return built, table
 

@@ -1,5 +1,6 @@
 """A person's own table, in whatever form they have it, as records."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -73,8 +74,12 @@ def _nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def read_records(path: Path) -> Records:
-    """The table in `path`, .csv or .parquet. Raises InputError for a file that is missing, unreadable or empty."""
+def read_records(path: Path, schema: Mapping[str, str] | None = None) -> Records:
+    """The table in `path`, .csv or .parquet. Raises InputError for a file that is missing, unreadable or empty.
+
+    The types of a CSV file's columns are seen from its values, unless `schema` declares them (`read_schema`): then those columns alone are read, and a number
+    that cannot be read is missing, so that neither types nor refusals depend on what the rows hold.
+    """
     import polars
 
     if not path.is_file():
@@ -83,12 +88,46 @@ def read_records(path: Path) -> Records:
     if suffix not in (".csv", ".parquet"):
         raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
     try:
-        frame = polars.read_csv(path, infer_schema_length=None) if suffix == ".csv" else polars.read_parquet(path)
+        whole = None if schema is None else 0  # rows that types are inferred from: all, or none
+        frame = polars.read_csv(path, infer_schema_length=whole) if suffix == ".csv" else polars.read_parquet(path)
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path.name!r}: {str(error).splitlines()[0]}") from None
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
+    if schema is not None:
+        return Records({name: _declared(frame, name, kind) for name, kind in schema.items()})
     return Records({name: _column(frame.get_column(name)) for name in frame.columns})
+
+
+KINDS = ("number", "whole", "text")
+
+
+def read_schema(path: Path) -> dict[str, str]:
+    """The declared columns of a table: a JSON object that maps each name to number, whole or text. Raises InputError."""
+    if not path.is_file():
+        raise InputError(f"there is no file {str(path)!r}; give --schema a JSON file such as " + '{"age": "number", "city": "text"}')
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read {path.name!r}: {error}") from None
+    if not isinstance(told, dict) or not told or not all(kind in KINDS for kind in told.values()):
+        raise InputError(f"{path.name!r} is no schema: map each column to one of {', '.join(KINDS)}, as in " + '{"age": "number", "city": "text"}')
+    return told
+
+
+def _declared(frame: "polars.DataFrame", name: str, kind: str) -> Column:
+    """A column of the type that was declared for it."""
+    import polars
+
+    if name not in frame.columns:
+        raise InputError(f"the schema has a column {name!r} that the table lacks; there are {', '.join(frame.columns)}")
+    series = frame.get_column(name)
+    if kind == "text":
+        return _column(series.cast(polars.String))
+    numbers = series.cast(polars.String).str.strip_chars().cast(polars.Float64 if kind == "number" else polars.Int64, strict=False)
+    if kind == "whole" and numbers.null_count():
+        raise InputError(f"{name!r} is declared whole, and a record has no whole number there; declare it number, which may be missing")
+    return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
 
 
 def _column(series: "polars.Series") -> Column:

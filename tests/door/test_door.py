@@ -14,7 +14,7 @@ import pytest
 
 import local_dp as ldp
 from experiments.door.asking import How, Options
-from experiments.door.tables import records_of
+from experiments.door.tables import read_records, read_schema, records_of
 from local_dp.errors import InputError
 from local_dp.records import Records
 
@@ -177,3 +177,31 @@ def test_the_door_is_whole() -> None:
     assert list(get_type_hints(Options)) == [each.name for each in fields(How)]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         getattr(ldp, "nothing")  # noqa: B009  # the text of an attribute that is not there
+
+
+def test_declared_types_do_not_depend_on_the_rows(tmp_path: Path) -> None:
+    """With a schema, a row with a missing, a broken and a right number gives the same types and columns; without one, the type tells."""
+    schema = {"age": "number", "city": "text"}
+    kinds, guessed = set(), set()
+    for place, row in enumerate(("31,Oslo,1", ",Oslo,2", "many,,3", " 7 ,4,4")):
+        path = tmp_path / f"row{place}.csv"
+        path.write_text(f"age,city,extra\n{row}\n")
+        records = read_records(path, schema)
+        kinds.add(tuple((name, values.dtype.kind) for name, values in records.columns.items()))
+        guessed.add(records_of(path)["age"].dtype.kind)
+    assert kinds == {(("age", "f"), ("city", "U"))}
+    assert len(guessed) > 1
+    assert read_records(tmp_path / "row3.csv", schema)["age"].tolist() == [7.0]
+    assert read_records(tmp_path / "row3.csv", {"extra": "whole"})["extra"].dtype.kind == "i"
+    for told, schema in (("table lacks", {"income": "number"}), ("declare it number", {"age": "whole"})):
+        with pytest.raises(InputError, match=told):
+            read_records(tmp_path / "row2.csv", schema)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"age": "integer"}', "{"])
+def test_a_schema_is_an_object_of_three_words(text: str, tmp_path: Path) -> None:
+    """Anything else is refused with an example."""
+    path = tmp_path / "schema.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"schema\.json"):
+        read_schema(path)
