@@ -59,7 +59,9 @@ class Planning(Experiment):
         agrees = Check(statement, bool(off) and abs(off[worst]) <= WITHIN, f"the furthest: {worst}, {off[worst]:+.1%}" if off else "nothing was measured")
         sure = [name for name, found in known if max(found["planned"] / found["low"] - 1, 1 - found["planned"] / found["high"]) > WITHIN]
         evidence = f"not of: {'; '.join(sure)}" if sure else f"{len(known)} counts"
-        certain = Check(f"So it is of both ends of the count's 95 % interval{'' if scale == 'full' else ' (judged at full scale)'}", not sure or scale != "full", evidence)
+        certain = Check(
+            f"So it is of both ends of the count's 95 % interval{'' if scale == 'full' else ' (judged at full scale)'}", not sure or scale != "full", evidence
+        )
         return Finding([reached_check(counts), agrees, certain], [_table(measurements)], [_figure(measurements)], [NOTE])
 
 
@@ -98,27 +100,21 @@ def within(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: 
     The runs are shared out among numbers of clients around n (`SIZES`).
     """
     population = protocol.synthetic(MADE_UP, 0)
-    truth = np.atleast_1d(protocol.truth(population))
-    laws = [crowd.groups[0][1] for crowd in _crowds(protocol, epsilon, MADE_UP)]
+    asked = protocol.algorithm(epsilon, MADE_UP)
+    assert isinstance(asked, Nonadaptive)
+    crowds = [Crowd.drawn_from(query, population) for query in asked.queries]
+    truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
 
     def successes(n: int, runs: int) -> int:
         kept = 0
         for place, size in enumerate(np.rint(n * (1 + SIZES)).astype(np.int64).tolist()):
             share = runs // len(SIZES) + (place < runs % len(SIZES))
-            algorithm = protocol.algorithm(epsilon, max(1, size))
-            assert isinstance(algorithm, Nonadaptive)
-            crowds = [Crowd(query.randomizer, [(len(query.cohort), law)]) for query, law in zip(algorithm.queries, laws, strict=True)]
-            for (estimate,), times in Drawn(crowds, algorithm.decode)(generator, share):
+            people = [Crowd(crowd.randomizer, [(size, law) for _, law in crowd.groups]) for crowd in crowds]
+            for (estimate,), times in Drawn(people, asked.decode)(generator, share):
                 kept += times * (largest_error(estimate.value, truth) <= accuracy)
         return kept
 
     return successes
-
-
-def _crowds(protocol: Protocol[Any], epsilon: float, clients: int) -> list[Crowd]:
-    algorithm = protocol.algorithm(epsilon, clients)
-    assert isinstance(algorithm, Nonadaptive)
-    return [Crowd.drawn_from(query, protocol.synthetic(clients, 0)) for query in algorithm.queries]
 
 
 EXPERIMENT = Planning()

@@ -160,6 +160,5 @@ def noisy_means_failure(n: int, variance: Floats, noise: float, tau: float) -> f
     A union over the means. Noise on the whole-number counts would be discrete: that matters below the lattice 1 / n only.
     """
     alike, counts = np.unique(variance, return_counts=True)
-    return sum(
-        count * noisy_tail(tau, math.sqrt(each / n), noise / n) for each, count in zip(alike.tolist(), counts.tolist(), strict=True)
-    )
+    tails: list[float] = [count * noisy_tail(tau, math.sqrt(each / n), noise / n) for each, count in zip(alike.tolist(), counts.tolist(), strict=True)]
+    return sum(tails)

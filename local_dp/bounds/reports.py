@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Counts, Floats
 from local_dp.bounds.frequencies import unfavourable_laws
 from local_dp.bounds.largest import Errors
 from local_dp.randomizers.finite import FiniteChannel
@@ -66,12 +66,17 @@ class Reports:
         return Errors.of_reports(self.added, self.law(law))
 
     def law(self, law: Floats) -> Floats:
-        """Pr[cell, report], flattened, of a client whose value has this law."""
+        """Pr[cell, report], flattened, of a client whose value has this law.
+
+        A number on another lattice is rounded at random to one of its neighbours, so that its mean stays.
+        """
+        law = _on_lattice(law, self.randomizer.domain.size)
         held = np.flatnonzero(law)
         chunk = max(1, _CHUNK // len(self.added))
         parts = [law[some] @ report_laws(self.randomizer, some) for some in np.split(held, range(chunk, len(held), chunk))]
         total: Floats = np.sum(parts, axis=0)
-        return total / total.sum()
+        total /= total.sum()
+        return total
 
     def unfavourable(self) -> list[Errors]:
         """The errors under laws of values among which the least favourable one is: of shares, `unfavourable_laws`.
@@ -87,12 +92,25 @@ class Reports:
         return [Errors.of_reports(self.added, (1 - odds) * laws[0] + odds * laws[1])]
 
 
-def _some_values(size: int) -> Floats:
+def _on_lattice(law: Floats, size: int) -> Floats:
+    """A law of numbers in [0, 1] on a lattice of another size, the mean unchanged."""
+    if size == len(law):
+        return law
+    place = np.arange(len(law)) * (size - 1) / (len(law) - 1)
+    below = np.minimum(np.floor(place).astype(np.int64), size - 2)
+    part = place - below
+    moved = np.zeros(size)
+    np.add.at(moved, below, law * (1 - part))
+    np.add.at(moved, below + 1, law * part)
+    return moved
+
+
+def _some_values(size: int) -> Counts:
     """All of a small domain; of a large one the ends and some between."""
-    return np.arange(size) if size <= 1024 else np.unique(np.linspace(0, size - 1, 33).astype(np.int64))
+    return np.arange(size, dtype=np.int64) if size <= 1024 else np.unique(np.linspace(0, size - 1, 33).astype(np.int64))
 
 
-def report_laws(randomizer: FiniteChannel, values: Floats) -> Floats:
+def report_laws(randomizer: FiniteChannel, values: Counts) -> Floats:
     """Pr[cell, report | value], shape (values, cells * alphabet)."""
     cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)
     held = np.asarray(values, dtype=np.int64)[:, None, None] + randomizer.domain.low
@@ -106,13 +124,13 @@ def _added(randomizer: FiniteChannel) -> Floats | None:
     if size > MAX_TABLE:
         return None
 
-    def estimate(counts: Floats) -> Floats:
-        return np.atleast_1d(randomizer.estimate(Tally(counts.reshape(randomizer.cells, randomizer.alphabet).astype(np.int64))).value)
+    def estimate(counts: Counts) -> Floats:
+        return np.atleast_1d(randomizer.estimate(Tally(counts.reshape(randomizer.cells, randomizer.alphabet))).value)
 
-    one = np.zeros(size)
+    one = np.zeros(size, dtype=np.int64)
     one[0] = 1
     if size * len(estimate(one)) > MAX_TABLE:
         return None
     added = np.array([estimate(np.roll(one, place)) for place in range(size)])
-    mixed = 1.0 + np.arange(size) % 7
+    mixed = 1 + np.arange(size, dtype=np.int64) % 7
     return added if np.allclose(mixed @ added / mixed.sum(), estimate(mixed), atol=1e-9, rtol=1e-9) else None

@@ -5,7 +5,7 @@ The accuracy is what the largest error of all that is estimated stays within, ex
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias
 
@@ -95,7 +95,7 @@ class Bounded(Way):
         return _crossing(lambda accuracy: self.clients(accuracy) <= clients)
 
 
-def _crossing(kept: Any) -> float:
+def _crossing(kept: Callable[[float], bool]) -> float:
     """The least accuracy that is kept, by halving its logarithm; infinite where none below 1 is."""
     low, high = math.log(_LEAST), math.log(1 - 1e-9)
     if not kept(math.exp(high)):
@@ -112,7 +112,8 @@ def tolerance_of(protocol: Protocol[Any]) -> float | None:
 
 
 def _with_tolerance(protocol: Protocol[Any], accuracy: float) -> Protocol[Any]:
-    return replace(protocol, **{"tolerance": accuracy})
+    settings: dict[str, Any] = {"tolerance": accuracy}
+    return replace(protocol, **settings)
 
 
 def ways(protocol: Protocol[Any], epsilon: float, population: Population | None = None) -> list[Way]:
@@ -125,10 +126,25 @@ def ways(protocol: Protocol[Any], epsilon: float, population: Population | None 
     aim = protocol.aim()
     if aim is None or aim.target.shape[1] > _MAX_SHARES:
         return [Bounded(protocol.name, "local", None, True, protocol, epsilon)]
-    asked = _asked(protocol, epsilon)
-    law = None if population is None else population.law(asked.query) / population.law(asked.query).sum()
+    asked = asked_of(protocol, epsilon)
+    law = None if population is None else law_of(population, asked)
     local = [_local(reports, law, asked) for reports in _reports(epsilon, aim, asked)]
-    return [*sorted(local, key=lambda way: way.reach), _curated(aim, law, epsilon), _open(aim, law)]
+    return [*sorted(local, key=lambda way: (way.reach, not way.chosen)), _curated(aim, law, epsilon), _open(aim, law)]
+
+
+def estimators(protocol: Protocol[Any], epsilon: float) -> list[Reports]:
+    """The randomizers that estimate what the protocol is about, the one that a run takes first. Raises InputError where its answer is no mean over clients."""
+    aim = protocol.aim()
+    if aim is None or aim.target.shape[1] > _MAX_SHARES:
+        raise InputError(f"{protocol.name}, with these parameters, is no mean over clients that several randomizers estimate: there is nothing to compare")
+    return list(_reports(epsilon, aim, asked_of(protocol, epsilon)))
+
+
+def law_of(population: Population, asked: LocalQuery) -> Floats:
+    """The law of a client's value."""
+    law = population.law(asked.query)
+    shares: Floats = law / law.sum()
+    return shares
 
 
 def plan_of(protocol: Protocol[Any], epsilon: float, population: Population | None = None) -> Way:
@@ -136,11 +152,12 @@ def plan_of(protocol: Protocol[Any], epsilon: float, population: Population | No
     return next(way for way in ways(protocol, epsilon, population) if way.chosen)
 
 
-def _asked(protocol: Protocol[Any], epsilon: float) -> LocalQuery:
-    """The one question that is put to everybody."""
+def asked_of(protocol: Protocol[Any], epsilon: float) -> LocalQuery:
+    """The one question that is put to everybody, of a protocol that has an aim."""
     algorithm = protocol.algorithm(epsilon, 1)
-    assert isinstance(algorithm, Nonadaptive) and len(algorithm.queries) == 1  # a mean over clients is asked for once
-    return algorithm.queries[0]
+    assert isinstance(algorithm, Nonadaptive)
+    (asked,) = algorithm.queries  # a mean over clients is asked for once
+    return asked
 
 
 def _reports(epsilon: float, aim: Aim, asked: LocalQuery) -> Iterator[Reports]:
@@ -173,20 +190,9 @@ def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
 
 
 def _local(reports: Reports, law: Floats | None, asked: LocalQuery) -> Direct:
-    candidates = reports.unfavourable() if law is None else [reports.errors(_rounded(law, reports))]
+    candidates = reports.unfavourable() if law is None else [reports.errors(law)]
     name = reports.randomizer.name
     return Direct(name, "local", reports.randomizer.bits, name == asked.randomizer.name, widest_reach(candidates, BETA))
-
-
-def _rounded(law: Floats, reports: Reports) -> Floats:
-    """The law on the randomizer's own lattice: each number rounded at random to one of its neighbours, so that its mean stays."""
-    size = reports.randomizer.domain.size
-    if size == len(law):
-        return law
-    place = np.arange(len(law)) * (size - 1) / (len(law) - 1)
-    below = np.minimum(np.floor(place).astype(np.int64), size - 2)
-    part = place - below
-    return np.bincount(below, law * (1 - part), size) + np.bincount(below + 1, law * part, size)
 
 
 def _sampled(aim: Aim, law: Floats | None) -> list[Errors]:
@@ -197,7 +203,7 @@ def _sampled(aim: Aim, law: Floats | None) -> list[Errors]:
         laws = unfavourable_laws(len(aim.target))
     else:
         ends = [int(np.argmin(aim.target)), int(np.argmax(aim.target))]
-        laws = [np.bincount(ends, (0.5, 0.5), len(aim.target))]
+        laws = [np.bincount(ends, [0.5, 0.5], len(aim.target)).astype(np.float64)]
     return [Errors.of_reports(aim.target[law > 0], law[law > 0]) for law in laws]
 
 
