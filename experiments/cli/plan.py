@@ -20,9 +20,9 @@ from local_dp.records import Records
 
 @dataclass(frozen=True, kw_only=True)
 class Planning:
-    """Says how many clients an accuracy takes, or how accurate so many clients are: for every applicable randomizer, the trusted curator and no privacy.
+    """Says how many clients an accuracy takes, or how accurate so many clients are.
 
-    By closed form: nobody is asked, nothing is simulated. The accuracy is what the largest error of all that is estimated stays within with probability 95 %.
+    For every applicable randomizer, the trusted curator and no privacy. By closed form: nobody is asked, nothing is simulated. The accuracy is what the largest error of all that is estimated stays within with probability 95 %.
     """
 
     example: ClassVar[str] = "survey --epsilon 1 --accuracy 0.02"
@@ -45,9 +45,9 @@ class Planning:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparing:
-    """Measures randomizers beside one another: the largest error in 95 % of the runs, for each epsilon and number of clients, as table and figure.
+    """Measures randomizers beside one another, over epsilons and numbers of clients: a table and a figure.
 
-    Runs are drawn in the aggregate tier, or every client is simulated in the population tier. Ctrl-C stops; the same command goes on.
+    What is measured is what the largest error stays within in 95 % of the runs. Runs are drawn in the aggregate tier, or every client is simulated in the population tier. Ctrl-C stops; the same command goes on.
     """
 
     example: ClassVar[str] = "frequency --epsilon 1 --clients 1000 --clients 10000"
