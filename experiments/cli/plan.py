@@ -22,7 +22,8 @@ from local_dp.records import Records
 class Planning:
     """Says how many clients an accuracy takes, or how accurate so many clients are.
 
-    For every applicable randomizer, the trusted curator and no privacy. By closed form: nobody is asked, nothing is simulated. The accuracy is what the largest error of all that is estimated stays within with probability 95 %.
+    For every applicable randomizer, the trusted curator and no privacy. By closed form: nobody is asked, nothing is simulated. The accuracy is what the
+    largest error of all that is estimated stays within with probability 95 %.
     """
 
     example: ClassVar[str] = "survey --epsilon 1 --accuracy 0.02"
@@ -47,7 +48,8 @@ class Planning:
 class Comparing:
     """Measures randomizers beside one another, over epsilons and numbers of clients: a table and a figure.
 
-    What is measured is what the largest error stays within in 95 % of the runs. Runs are drawn in the aggregate tier, or every client is simulated in the population tier. Ctrl-C stops; the same command goes on.
+    What is measured is what the largest error stays within in 95 % of the runs. Runs are drawn in the aggregate tier, or every client is simulated in the
+    population tier. Ctrl-C stops; the same command goes on.
     """
 
     example: ClassVar[str] = "frequency --epsilon 1 --clients 1000 --clients 10000"
