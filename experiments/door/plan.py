@@ -11,7 +11,7 @@ from experiments.text.numbers import number
 from local_dp.errors import InputError
 from local_dp.populations.base import Population
 from local_dp.protocols.base import BETA, Protocol
-from local_dp.protocols.planning import Bounded, Way, check_accuracy, tolerance_of, ways
+from local_dp.protocols.planning import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
 from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import find_protocol
 
@@ -118,6 +118,7 @@ def made(protocol: Protocol[Any], wish: Wish) -> Plan:
             "unit": _unit(told),
             "population": OWN_BOUND if own else wish.of if isinstance(wish.of, str) and wish.of in (ANY, MADE_UP) else "table",
             "asked": {"clients": wish.clients} if wish.clients is not None else {"accuracy": aimed},
+            "default_clients": (told if aimed is None else with_tolerance(told, aimed)).clients(wish.epsilon),
             "ways": [_row(way, told, wish, aimed) for way in every],
         }
     )
@@ -153,9 +154,10 @@ def shown(data: dict[str, Any], width: int) -> str:
     """A plan for a person: a sentence, and a line for each way."""
     chosen = next(row for row in data["ways"] if row["chosen"])
     rows = [_shown(row, chosen, "clients" in data["asked"]) for row in data["ways"]]
-    by_clients = "clients" in data["asked"]
+    by_clients, more = "clients" in data["asked"], data["default_clients"]
+    note = f" A run told nothing asks {held(number(more) + ' clients')}, so that its interval keeps its level." if _asks_more(data, chosen) else ""
     heading = ("way", "model", "bits", "accuracy" if by_clients else "clients", "times the run's")
-    return "\n\n".join((paragraph(_sentence(data, chosen), width), table(heading, rows, width), paragraph(_who(data), width)))
+    return "\n\n".join((paragraph(_sentence(data, chosen), width), table(heading, rows, width), paragraph(_who(data) + note, width)))
 
 
 def _sentence(data: dict[str, Any], chosen: dict[str, Any]) -> str:
@@ -177,6 +179,11 @@ def _shown(row: dict[str, Any], chosen: dict[str, Any], by_clients: bool) -> tup
     model = {"open": "none", "curator": "curator"}.get(row["model"], row["model"])
     bits = "" if row["bits"] is None else str(row["bits"])
     return f"{row['name']}{mark}", model, bits, "none" if value is None else number(value), times
+
+
+def _asks_more(data: dict[str, Any], chosen: dict[str, Any]) -> bool:
+    """Whether a run of that tolerance, told no number of clients, asks more than any population needs for it."""
+    return data["population"] == ANY and "accuracy" in data["asked"] and data["default_clients"] > 1.01 * chosen["clients"] + 1
 
 
 def _who(data: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ class Bounded(Way):
     epsilon: float
 
     def clients(self, accuracy: float) -> int:
-        return _with_tolerance(self.protocol, accuracy).clients(self.epsilon)
+        return with_tolerance(self.protocol, accuracy).clients(self.epsilon)
 
     def accuracy(self, clients: int) -> float:
         return _crossing(lambda accuracy: self.clients(accuracy) <= clients)
@@ -111,7 +111,8 @@ def tolerance_of(protocol: Protocol[Any]) -> float | None:
     return getattr(protocol, "tolerance", None)
 
 
-def _with_tolerance(protocol: Protocol[Any], accuracy: float) -> Protocol[Any]:
+def with_tolerance(protocol: Protocol[Any], accuracy: float) -> Protocol[Any]:
+    """The protocol with another tolerance."""
     settings: dict[str, Any] = {"tolerance": accuracy}
     return replace(protocol, **settings)
 
