@@ -1,7 +1,8 @@
 """A laboratory of the local model of differential privacy.
 
-The front door, for a person's own table: each function asks one thing of it in a line, and gives a `Result`; `run` runs any protocol. They live in
-`experiments.door`, which composes library, clients and server, and are imported when they are first used.
+The front door, for a person's own table: each function asks one thing of it in a line, and gives a `Result`; `run` runs any protocol, and
+`plan` says beforehand how many clients that takes. They live in `experiments.door`, which composes library, clients and server, and are imported when they
+are first used.
 """
 
 from importlib import import_module
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from experiments.door.functions import crosstab, frequency, histogram, masked_parity, mean, quantiles, run, statistical_queries, survey
+    from experiments.door.plan import Plan, plan
     from experiments.door.result import Result
     from local_dp.errors import InputError
 
@@ -24,12 +26,14 @@ _HOMES = {
         "statistical_queries",
         "survey",
     ),
+    "experiments.door.plan": ("Plan", "plan"),
     "experiments.door.result": ("Result",),
     "local_dp.errors": ("InputError",),
 }
 _DOOR = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # the names of the door, and the version
     "InputError",
+    "Plan",
     "Result",
     "__version__",
     "crosstab",
@@ -37,6 +41,7 @@ __all__ = [  # the names of the door, and the version
     "histogram",
     "masked_parity",
     "mean",
+    "plan",
     "quantiles",
     "run",
     "statistical_queries",

@@ -11,6 +11,8 @@ from experiments.cli.screen import SCREEN
 
 COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of its help
     "run": ("run:RUN", "Runs a protocol: clients, server and message bus, from one command."),
+    "plan": ("plan:PLAN", "Says how many clients an accuracy takes, or how accurate so many clients are."),
+    "compare": ("plan:COMPARE", "Measures randomizers beside one another, over epsilons and numbers of clients: a table and a figure."),
     "protocols": ("listing:Protocols", "Lists the protocols: model, parameters with their defaults, source."),
     "randomizers": ("listing:Randomizers", "Lists the randomizers on this machine, those of installed packages included."),
     "queries": ("listing:Queries", "Lists the queries: what a client may be asked about its record."),

@@ -34,14 +34,8 @@ class Role:
         raise NotImplementedError
 
     def values(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The parameters of the protocol: those of --set, and those with an option of their own, which count more."""
-        values = {}
-        for setting in self.settings:
-            key, separator, value = setting.partition("=")
-            if not separator:
-                raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
-            values[key.strip()] = value.strip()
-        return {**values, **given}
+        """The parameters of the protocol."""
+        return settings_of(self.settings, given)
 
     def asked(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> tuple[Protocol[Any], Records | None]:
         """The protocol with its parameters, and the table if there is one."""
@@ -64,6 +58,17 @@ class Role:
     def randomness(self) -> Randomness:
         """Where chance comes from."""
         return Randomness.choose(self.seed, self.private)
+
+
+def settings_of(settings: tuple[str, ...], given: Mapping[str, str]) -> dict[str, str]:
+    """The parameters of a protocol: those of --set, and those with an option of their own, which count more. Raises InputError."""
+    values = {}
+    for setting in settings:
+        key, separator, value = setting.partition("=")
+        if not separator:
+            raise InputError(f"--set takes KEY=VALUE, not {setting!r}")
+        values[key.strip()] = value.strip()
+    return {**values, **given}
 
 
 def check_asked(kind: type[Protocol[Any]], values: Mapping[str, str], table: Records) -> None:

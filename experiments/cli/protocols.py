@@ -6,15 +6,17 @@ from typing import Any
 import click
 
 from experiments.cli.fields import Command, Group, Option, parameters_of, protocol_options
-from experiments.cli.options import Role
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
 
 
 class RoleOfProtocols(Group):
-    """`local-dp ROLE PROTOCOL`. Options may also stand before the protocol's name."""
+    """`local-dp ROLE PROTOCOL`. Options may also stand before the protocol's name.
 
-    def __init__(self, name: str, role: type[Role]) -> None:
+    `role` is a dataclass of options with an `example`; an instance is called with the protocol and the values of its parameters.
+    """
+
+    def __init__(self, name: str, role: type[Any]) -> None:
         super().__init__(name, help=role.__doc__, subcommand_metavar="PROTOCOL [OPTIONS]", no_args_is_help=True)
         self.role = role
         self.example = f"local-dp {name} {role.example}"
@@ -33,7 +35,7 @@ class RoleOfProtocols(Group):
         return super().parse_args(ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]])
 
 
-def _command(called: str, kind: type[Protocol[Any]], role: type[Role]) -> Command:
+def _command(called: str, kind: type[Protocol[Any]], role: type[Any]) -> Command:
     shared = parameters_of(role, f"Options of {called.split(maxsplit=1)[0]}")
     own = protocol_options(kind, {name for each in shared for name in each.opts})
     names = [each.name for each in own if each.name]

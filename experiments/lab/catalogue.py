@@ -16,6 +16,7 @@ NAMES = (
     "occam",
     "suite",
     "interaction",
+    "planning",
 )
 ALL = "all"
 

@@ -5,9 +5,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from local_dp.arrays import Floats
+from local_dp.bounds.normal import normal_tail
 from local_dp.checks import check_share
 from local_dp.curator.parity.learner import ParityLearner, paper_runs
 from local_dp.errors import InputError
+
+_MUCH = 20  # deviations of a sample in units of the noise, from which on the noise is as good as normal
+_MILLS = 30  # deviations beyond which a normal tail is its first term
 
 
 def recovery(d: int, p: float) -> Iterator[float]:
@@ -129,3 +134,31 @@ def enough_records(queries: int, epsilon: float, tau: float, beta: float) -> int
         raise InputError(f"there are {queries} queries; give at least one query")
     tail = math.log(4 * queries / beta)
     return math.ceil(max(8 * tail / tau**2, 4 * queries * tail / (epsilon * tau)))
+
+
+def noisy_tail(tau: float, deviation: float, scale: float) -> float:
+    """Pr[|X + Y| > tau] for X normal of this standard deviation and Y Laplace of this scale, independent: closed form.
+
+    Where the noise is below a twentieth of the deviation, that of a normal variable of the summed variance.
+    """
+    if scale < deviation / _MUCH:
+        return 2 * normal_tail(tau / math.sqrt(deviation**2 + 2 * scale**2)) if deviation else 0.0
+    if deviation == 0:
+        return math.exp(-tau / scale)
+    z, ratio = tau / deviation, deviation / scale
+    near = math.exp(ratio**2 / 2 - z * ratio) * normal_tail(ratio - z)
+    if z + ratio < _MILLS:
+        far = math.exp(ratio**2 / 2 + z * ratio) * normal_tail(ratio + z)
+    else:
+        far = math.exp(-(z**2) / 2) / (math.sqrt(2 * math.pi) * (z + ratio))
+    return 2 * normal_tail(z) + near - far
+
+
+def noisy_means_failure(n: int, variance: Floats, noise: float, tau: float) -> float:
+    """Pr[some released mean is beyond tau], at most: means over n records, of these variances of one record, with Laplace noise of scale `noise` / n each.
+
+    A union over the means. Noise on the whole-number counts would be discrete: that matters below the lattice 1 / n only.
+    """
+    alike, counts = np.unique(variance, return_counts=True)
+    tails: list[float] = [count * noisy_tail(tau, math.sqrt(each / n), noise / n) for each, count in zip(alike.tolist(), counts.tolist(), strict=True)]
+    return sum(tails)

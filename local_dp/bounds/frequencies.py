@@ -1,11 +1,14 @@
 """Client counts for frequencies of k symbols (limits 2)."""
 
 import math
+from functools import lru_cache
 
-from local_dp.bounds.normal import normal_quantile, normal_tail
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.largest import Errors, widest_reach
+from local_dp.bounds.normal import normal_quantile
 from local_dp.bounds.response import check_positive_epsilon, check_tolerance, response_gain
-from local_dp.errors import InputError
-from local_dp.optimise import least_clients
 
 _FREQUENT = 64  # more than so many frequent symbols are each as good as rare
 
@@ -31,24 +34,37 @@ def frequency_variance(epsilon: float, k: int, share: float) -> float:
     return seen * (1 - seen) / (p - q) ** 2
 
 
-def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
-    """n for which all k frequencies are within tau (in frequency units) except with probability beta: a union of normal tails.
+def shares_errors(epsilon: float, law: Floats) -> Errors:
+    """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the oracle that `prefers_grr` picks."""
+    k = len(law)
+    if not prefers_grr(epsilon, k):
+        return Errors.less_square(np.full(k, response_gain(epsilon) ** 2), law)
+    p, q = math.exp(epsilon) / (math.exp(epsilon) + k - 1), 1 / (math.exp(epsilon) + k - 1)
+    seen = q + law * (p - q)
+    return Errors.less_square(seen / (p - q) ** 2, seen / (p - q))
 
-    For the least favourable law among those that are uniform on some of the symbols: few frequent symbols have the larger variance, rare ones are many.
+
+def unfavourable_laws(k: int) -> list[Floats]:
+    """The laws among which the least favourable one is looked for: uniform on the first few of k symbols, or on all.
+
+    Few frequent symbols have the larger variance, rare ones are many; more than 64 frequent ones are each as good as rare.
+    """
+    return [np.where(np.arange(k) < held, 1 / held, 0.0) for held in [*range(1, min(k, _FREQUENT) + 1), *([k] if k > _FREQUENT else [])]]
+
+
+@lru_cache(maxsize=1024)
+def _frequency_reach(epsilon: float, k: int, beta: float) -> float:
+    return widest_reach([shares_errors(epsilon, law) for law in unfavourable_laws(k)], beta)
+
+
+def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
+    """n for which all k frequencies are within tau (in frequency units) except with probability beta, whatever the law: central limit form.
+
+    For the least favourable law among those that are uniform on some of the symbols. The errors' correlation is counted (`bounds.largest`): that of two
+    frequent symbols, one of which is held where the other is not, matters most.
     """
     check_tolerance(tau)
-    laws = [*range(1, min(k, _FREQUENT) + 1), k]
-
-    def failure(n: int) -> float:
-        def tail(share: float) -> float:
-            return 2 * normal_tail(tau * math.sqrt(n / frequency_variance(epsilon, k, share)))
-
-        chances: list[float] = [held * tail(1 / held) + (k - held) * tail(0.0) for held in laws]
-        return max(chances)
-
-    if not 0 < beta < 1:
-        raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
-    return least_clients(lambda n: failure(n) <= beta)
+    return math.ceil((_frequency_reach(epsilon, k, beta) / tau) ** 2)
 
 
 def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args, g
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.bounds.reports import Aim
 from local_dp.checks import whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
@@ -67,6 +68,10 @@ class Protocol(ABC, Generic[R]):
 
     def truth(self, population: Population) -> Floats | R | None:
         """What `true_error` compares the result with, as numbers or as a result; None where it is not of either form."""
+        return None
+
+    def aim(self) -> Aim | None:
+        """What the answer is a mean over clients of, by the values of its one query; None where it is no such mean."""
         return None
 
     def explain(self, result: R) -> str:

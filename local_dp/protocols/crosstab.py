@@ -8,6 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import frequency_clients
+from local_dp.bounds.reports import Aim
 from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -83,6 +84,9 @@ class Crosstab(Protocol[CrossTable]):
 
     def clients(self, epsilon: float) -> int:
         return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA)
+
+    def aim(self) -> Aim | None:
+        return None if self.missing == "exclude" else Aim.shares(self.query.domain.size)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, CrossTable]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's

@@ -7,6 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import grouped_clients, prefers_grr
+from local_dp.bounds.reports import Aim
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
@@ -87,6 +88,9 @@ class Mean(Protocol[Estimate]):
         if self.plain:
             return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
         return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
+
+    def aim(self) -> Aim | None:
+        return Aim.mean(STEPS) if self.plain else None
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         query, low, high = self.query, self.bounded.low, self.bounded.high

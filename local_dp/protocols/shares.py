@@ -7,6 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import frequency_clients, prefers_grr
+from local_dp.bounds.reports import Aim
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
@@ -92,6 +93,9 @@ class Shares(Protocol[Estimate]):
 
     def clients(self, epsilon: float) -> int:
         return frequency_clients(epsilon, self.query.domain.size, self._tolerance, BETA)
+
+    def aim(self) -> Aim | None:
+        return None if self.excluded else Aim.shares(self.query.domain.size)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         randomizer = self.oracle(epsilon)

@@ -7,6 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import grouped_clients
+from local_dp.bounds.reports import Aim
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
@@ -83,6 +84,9 @@ class Survey(Protocol[Estimate]):
         if self.by or self.missing == "exclude":
             return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
         return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
+
+    def aim(self) -> Aim | None:
+        return Aim.share_of_ones() if self.conditional is None else None
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's

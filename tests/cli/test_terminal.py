@@ -25,6 +25,8 @@ SHOWING = [
     ["client", "masked-parity-one-round", "-h"],
     ["coverage", "-h"],
     ["experiment", "-h"],
+    ["plan", "frequency", "--clients", "2000"],
+    ["compare", "mean", "-h"],
     ["protocols"],
     ["randomizers"],
     ["describe", "masked-parity-literal"],

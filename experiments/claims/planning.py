@@ -1,0 +1,120 @@
+"""Planning: the number of clients that a closed form asks for, beside the least number for which 95 % of the runs are within the accuracy.
+
+`local-dp experiment planning --full` measures every count of the table in docs/planning.md; some minutes on one core.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from experiments.lab.coverage_runs import Crowd, Drawn
+from experiments.lab.minimal_clients import measured_clients, reached_check
+from local_dp.interaction import Nonadaptive
+from local_dp.noise import stream_key
+from local_dp.protocols.base import BETA, Protocol
+from local_dp.protocols.planning import plan_of, tolerance_of
+from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.shares import largest_error
+
+EPSILONS = (0.1, 1.0, 4.0)
+TASKS: dict[str, dict[str, Any]] = {"survey": {}, "frequency": {}, "mean": {}}  # and parameters of their populations
+WITHIN = 0.05
+TRIALS = {"quick": 20_000, "full": 200_000}
+SIZES = np.linspace(-0.05, 0.05, 21)  # a number of clients stands for these around it: reports are whole, and success is a saw-tooth in n of about that period
+MADE_UP = 1  # clients of the population whose law is taken: the law does not depend on how many there are
+
+
+class Planning(Experiment):
+    """Closed forms against measured counts."""
+
+    name: ClassVar[str] = "planning"
+    title: ClassVar[str] = "Planning: how many clients an accuracy takes"
+    claim: ClassVar[str] = (
+        "The closed form of `local-dp plan` gives, within 5 %, the least number of clients for which the largest error of a survey, of eight frequencies or of "
+        "a mean stays within the accuracy in 95 % of the runs, at epsilon 0.1, 1 and 4."
+    )
+    source: ClassVar[str] = "Central limit form of Warner 1965, Kairouz et al. 2014, Bassily and Smith 2015, Duchi, Jordan and Wainwright 2013"
+
+    def points(self, scale: Scale) -> list[Point]:
+        return [{"task": task, "epsilon": epsilon, "trials": TRIALS[scale]} for task in TASKS for epsilon in EPSILONS]
+
+    def measure(self, point: Point, seed: int) -> Measurement:
+        protocol, epsilon = find_protocol(point["task"])(**TASKS[point["task"]]), point["epsilon"]
+        tolerance = tolerance_of(protocol)
+        assert tolerance is not None
+        way = plan_of(protocol, epsilon, protocol.synthetic(MADE_UP, 0))
+        generator = np.random.default_rng([seed, *stream_key(f"planning {point['task']} {epsilon:g}", seed)])
+        planned = way.clients(tolerance)
+        found = measured_clients(within(protocol, epsilon, tolerance, generator), planned, target=1 - BETA, trials=point["trials"])
+        return {"planned": planned, "any": plan_of(protocol, epsilon).clients(tolerance), "randomizer": way.name, "accuracy": tolerance, **found}
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        counts = [(f"{point['task']}, epsilon {point['epsilon']:g}", found) for point, found in measurements]
+        known = [(name, found) for name, found in counts if "n" in found]
+        off = {name: found["planned"] / found["n"] - 1 for name, found in known}
+        worst = max(off, key=lambda name: abs(off[name]), default="")
+        statement = f"Every plan is within {WITHIN:.0%} of the measured count"
+        agrees = Check(statement, bool(off) and abs(off[worst]) <= WITHIN, f"the furthest: {worst}, {off[worst]:+.1%}" if off else "nothing was measured")
+        sure = [name for name, found in known if max(found["planned"] / found["low"] - 1, 1 - found["planned"] / found["high"]) > WITHIN]
+        evidence = f"not of: {'; '.join(sure)}" if sure else f"{len(known)} counts"
+        certain = Check(
+            f"So it is of both ends of the count's 95 % interval{'' if scale == 'full' else ' (judged at full scale)'}", not sure or scale != "full", evidence
+        )
+        return Finding([reached_check(counts), agrees, certain], [_table(measurements)], [_figure(measurements)], [NOTE])
+
+
+NOTE = (
+    "The clients are drawn from the population that a run without a table makes up. The last column but one is what must be planned for where nothing is known "
+    "about it."
+)
+
+
+def _table(measurements: list[tuple[Point, Measurement]]) -> Table:
+    columns = ("task", "epsilon", "accuracy", "randomizer", "planned", "measured", "95 % interval", "planned / measured", "planned, any population", "runs")
+    rows = [
+        (
+            *(point["task"], point["epsilon"], found["accuracy"], found["randomizer"], found["planned"], found["n"]),
+            *(f"{found['low']} to {found['high']}", round(found["planned"] / found["n"], 3), found["any"], found["trials"]),
+        )
+        for point, found in measurements
+        if "n" in found
+    ]
+    return Table("Planned and measured numbers of clients", columns, rows)
+
+
+def _figure(measurements: list[tuple[Point, Measurement]]) -> Figure:
+    known = [(point, found) for point, found in measurements if "n" in found]
+    at = list(range(len(known)))
+    measured, low, high = ([found["planned"] / found[key] for _, found in known] for key in ("n", "high", "low"))
+    bands = [Curve(f"{WITHIN:.0%} {side}", at, [1 + sign * WITHIN] * len(at), "bound") for side, sign in (("above", 1), ("below", -1))]
+    ticks = tuple(f"{point['task']}, {point['epsilon']:g}" for point, _ in known)
+    curve = Curve("planned / measured, 95 % interval", at, measured, low=low, high=high)
+    return Figure("planned-over-measured", "Planned over measured clients", "task and epsilon", "ratio", [curve, *bands], x_ticks=ticks)
+
+
+def within(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
+    """For `minimal_clients`: in how many of some runs the largest error is within the accuracy; tallies are drawn from their law, and decoded by the protocol.
+
+    The runs are shared out among numbers of clients around n (`SIZES`).
+    """
+    population = protocol.synthetic(MADE_UP, 0)
+    asked = protocol.algorithm(epsilon, MADE_UP)
+    assert isinstance(asked, Nonadaptive)
+    crowds = [Crowd.drawn_from(query, population) for query in asked.queries]
+    truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
+
+    def successes(n: int, runs: int) -> int:
+        kept = 0
+        for place, size in enumerate(np.rint(n * (1 + SIZES)).astype(np.int64).tolist()):
+            share = runs // len(SIZES) + (place < runs % len(SIZES))
+            people = [Crowd(crowd.randomizer, [(size, law) for _, law in crowd.groups]) for crowd in crowds]
+            for (estimate,), times in Drawn(people, asked.decode)(generator, share):
+                kept += times * (largest_error(estimate.value, truth) <= accuracy)
+        return kept
+
+    return successes
+
+
+EXPERIMENT = Planning()

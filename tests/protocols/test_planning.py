@@ -1,0 +1,123 @@
+"""Plans: what a protocol's question costs by each way of answering it."""
+
+import math
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.bounds.response import levelled_clients, rr_clients
+from local_dp.errors import InputError
+from local_dp.protocols import planning
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.crosstab import Crosstab
+from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.histogram import Histogram
+from local_dp.protocols.mean import Mean
+from local_dp.protocols.planning import CURATOR, OPEN, Way, estimators, plan_of, ways
+from local_dp.protocols.prefix_sums import PrefixSums
+from local_dp.protocols.survey import Survey
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.registry import Registry
+
+MEANS: list[Protocol[Any]] = [Survey(), Frequency(), Frequency(k=2), Mean(), Histogram(), Crosstab(k=2)]
+
+
+def _named(protocol: Protocol[Any], epsilon: float) -> dict[str, Way]:
+    return {way.name: way for way in ways(protocol, epsilon)}
+
+
+@pytest.mark.parametrize("protocol", MEANS, ids=lambda each: each.name)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_a_plan_is_what_a_run_asks_for(protocol: Protocol[Any], epsilon: float) -> None:
+    """For any population the chosen way is the run's own randomizer and number of clients; of a known one, no more are needed."""
+    chosen = plan_of(protocol, epsilon)
+    algorithm = protocol.algorithm(epsilon, 10)
+    assert chosen.name == algorithm.queries[0].randomizer.name  # type: ignore[union-attr]
+    tolerance = planning.tolerance_of(protocol)
+    assert tolerance is not None
+    least = levelled_clients(epsilon) if isinstance(protocol, Survey | Mean) else 1  # for the level of its interval, whatever the accuracy
+    assert max(chosen.clients(tolerance), least) == pytest.approx(protocol.clients(epsilon), rel=1e-4, abs=1)
+    made_up = plan_of(protocol, epsilon, protocol.synthetic(5, 1))
+    assert made_up.clients(tolerance) <= chosen.clients(tolerance)
+
+
+@pytest.mark.parametrize("protocol", [*MEANS, PrefixSums(k=16)], ids=lambda each: each.name)
+def test_clients_and_accuracy_are_inverse(protocol: Protocol[Any]) -> None:
+    """The clients for an accuracy keep it, a twentieth fewer do not; ways stand in order: no privacy, the curator, then the local ones."""
+    found = ways(protocol, 1.0)
+    for way in found:
+        n = way.clients(0.03)
+        assert way.accuracy(n) <= 0.03 * (1 + 1e-6) < way.accuracy(math.floor(0.95 * n))
+    if len(found) > 1:
+        *local, curator, nobody = [way.clients(0.03) for way in found]
+        assert nobody <= curator <= min(local)
+        assert local == sorted(local)
+        assert [way.model for way in found[-2:]] == ["curator", "open"]
+
+
+def test_every_randomizer_that_applies_is_planned_for() -> None:
+    """A survey by three randomizers, frequencies by two, a mean by two; k-ary response of two symbols is randomized response, one-bit Hadamard has four times
+    the variance."""
+    survey = _named(Survey(), 1.0)
+    assert set(survey) == {"binary-rr", "grr", "hadamard", CURATOR, OPEN}
+    assert survey["binary-rr"].clients(0.05) == survey["grr"].clients(0.05) == rr_clients(1.0, 0.1, 0.05)
+    assert survey["hadamard"].clients(0.05) == pytest.approx(4 * rr_clients(1.0, 0.1, 0.05), rel=1e-3)
+    assert set(_named(Frequency(), 1.0)) == {"grr", "hadamard", CURATOR, OPEN}
+    assert set(_named(Mean(), 1.0)) == {"one-bit-mean", "discrete-laplace", CURATOR, OPEN}
+    with pytest.raises(InputError, match="nothing to compare"):
+        estimators(PrefixSums(), 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_curator_keeps_what_is_planned(epsilon: float) -> None:
+    """A share of any population, released with discrete Laplace noise: by the exact law 93.5 to 96.5 % of releases are within, and fewer with the wrong twin.
+
+    The twin plans for half the noise.
+    """
+    way = _named(Survey(), epsilon)[CURATOR]
+    n = way.clients(0.05)
+    assert _kept(n, epsilon) == pytest.approx(0.95, abs=0.015)
+    if epsilon == 0.1:
+        twin = _named(Survey(), 2 * epsilon)[CURATOR].clients(0.05)
+        assert _kept(twin, epsilon) < 0.9
+
+
+def _kept(n: int, epsilon: float) -> float:
+    """Pr[the released share of n records of a fair coin is within 0.05], averaged over numbers around n: counts are whole."""
+    noise = np.arange(-math.ceil(40 / epsilon), math.ceil(40 / epsilon) + 1)
+    ratio = math.exp(-epsilon)
+    noise_law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(noise)
+    kept = []
+    for size in range(math.floor(0.97 * n), math.ceil(1.03 * n)):
+        count = np.arange(size + 1)
+        within = np.abs((count[:, None] + noise) / size - 0.5) <= 0.05
+        kept.append(float(stats.binom.pmf(count, size, 0.5) @ within @ noise_law))
+    return float(np.mean(kept))
+
+
+class Leaky(BinaryRR):
+    """Claims epsilon and spends twice as much."""
+
+    name = "leaky"
+
+    def prepare(self) -> None:
+        super().prepare()
+        object.__setattr__(self, "_flip", flip_weight(2 * self.nano, self.word_bits))
+
+
+def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that spends more than it claims would seem the cheapest way: it is left out. One that does not load, too."""
+    assert Leaky(1.0).flip < BinaryRR(1.0).flip
+    registry = Registry(RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.built_in)
+    homes = {"leaky": f"{__name__}:Leaky", "broken": f"{__name__}:Nothing"}
+    vars(registry)["_points"] = RANDOMIZERS._points | {name: EntryPoint(name, home, "nobody") for name, home in homes.items()}
+    monkeypatch.setattr(planning, "RANDOMIZERS", registry)
+    assert {"leaky", "broken"} <= set(registry)
+    assert set(_named(Survey(), 1.0)) == {"binary-rr", "grr", "hadamard", CURATOR, OPEN}
+    monkeypatch.setattr(planning, "_keeps_epsilon", lambda name, randomizer: True)
+    assert "leaky" in _named(Survey(), 1.0)
