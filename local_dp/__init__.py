@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from experiments.door.functions import crosstab, frequency, histogram, masked_parity, mean, quantiles, run, statistical_queries, survey
+    from experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
     from experiments.door.result import Result
 
 _HOMES = {
@@ -16,6 +16,7 @@ _HOMES = {
         "crosstab",
         "frequency",
         "histogram",
+        "learn",
         "masked_parity",
         "mean",
         "quantiles",
