@@ -180,7 +180,7 @@ def test_the_door_is_whole() -> None:
 
 
 def test_a_rule_is_learnt_in_a_line() -> None:
-    """A hundred rows of a mapping, a label that is a question, bounds by column, parameters by name: the result explains its rule and says how often it is right."""
+    """A mapping, a label that is a question, bounds by column, parameters by name: the result explains its rule and says how often it is right."""
     table = {"age": [20 + row % 50 for row in range(100)], "visits": [row % 7 for row in range(100)]}
     result = ldp.learn(table, "age > 45", bounds={"visits": (0, 6)}, parameters={"steps": 2}, missing="exclude", seed=3, tier="population")
     told = result.to_dict()["result"]
