@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from experiments.door.functions import crosstab, frequency, histogram, masked_parity, mean, quantiles, run, statistical_queries, survey
+    from experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
     from experiments.door.plan import Plan, plan
     from experiments.door.result import Result
     from local_dp.errors import InputError
@@ -19,6 +19,7 @@ _HOMES = {
         "crosstab",
         "frequency",
         "histogram",
+        "learn",
         "masked_parity",
         "mean",
         "quantiles",
@@ -39,6 +40,7 @@ __all__ = [  # the names of the door, and the version
     "crosstab",
     "frequency",
     "histogram",
+    "learn",
     "masked_parity",
     "mean",
     "plan",

@@ -44,7 +44,7 @@ class Game(Generic[Q, A, R]):
     result: R
 
     def __init__(self, algorithm: Algorithm[Q, A, R]) -> None:
-        self._play = _one_round(algorithm) if isinstance(algorithm, Nonadaptive) else algorithm.play()
+        self._play = as_play(algorithm)
         self.queries: tuple[Q, ...] | None = ()
         self._resume(None)
 
@@ -57,6 +57,11 @@ class Game(Generic[Q, A, R]):
             self.queries = next(self._play) if answers is None else self._play.send(answers)
         except StopIteration as finished:
             self.queries, self.result = None, finished.value
+
+
+def as_play(algorithm: Algorithm[Q, A, R]) -> Play[Q, A, R]:
+    """A play of the algorithm, of one round if it is not adaptive: a larger play can `yield from` it."""
+    return _one_round(algorithm) if isinstance(algorithm, Nonadaptive) else algorithm.play()
 
 
 def _one_round(algorithm: Nonadaptive[Q, A, R]) -> Play[Q, A, R]:

@@ -10,12 +10,13 @@ from local_dp.errors import InputError, WireError
 from local_dp.oracles.local.asked import ONCE
 
 MAX_BYTES = 1 << 20
+MAX_TEXT = 1 << 16  # characters of one parameter: a hypothesis may have thousands of coefficients
 VERSION = "ldp/1"
 EVERYBODY = "all"  # the group every member is in
 _NAME = r"^[A-Za-z0-9_.-]{1,64}$"
 Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
-Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=4096)] | tuple[str, ...] | tuple[float, ...]]
+Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | tuple[str, ...] | tuple[float, ...]]
 MAX_ASKS = 4096
 MAX_WIDTH = 4096  # bytes of one report
 Span: TypeAlias = tuple[Index, Index]

@@ -182,6 +182,16 @@ def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pyt
         check()
 
 
+def test_the_learning_pages_commands_run(tmp_path: Path) -> None:
+    """Every command of docs/learning.md ends well, in order and in one folder, and those that learn say how often they are right."""
+    commands = list(typed(ROOT / "docs" / "learning.md"))
+    assert len(commands) >= 3
+    for each in commands:
+        done = perform(each.command, tmp_path)
+        assert done.returncode == 0, f"{each.command}: {done.stderr}"
+        assert "accuracy" in done.stdout or " learn " not in each.command
+
+
 @needs_mosquitto
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
     """Mosquitto with the page's configuration and access rules, and its server, host and client as three commands over TLS: all answer, nobody is refused."""

@@ -17,6 +17,7 @@ from local_dp.protocols.base import Protocol
 from local_dp.protocols.crosstab import Crosstab
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
+from local_dp.protocols.learn import Learn
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.statistical_queries import StatisticalQueries
@@ -159,6 +160,35 @@ def statistical_queries(
 def masked_parity(d: int = 8, **how: Unpack[Options]) -> Result:
     """The masked-parity learner of KLNRS Section 5 on made-up clients: two rounds learn what one round needs exponentially many for."""
     return ask(MaskedParityLearner(d=d), None, How.of(how))
+
+
+def learn(
+    table: Table,
+    label: str = "",
+    *,
+    learner: str = "logistic-regression",
+    features: Sequence[str] = (),
+    bounds: Mapping[str, Bounds] | None = None,
+    cuts: int = 1,
+    parameters: Mapping[str, object] | None = None,
+    missing: str = "refuse",
+    **how: Unpack[Options],
+) -> Result:
+    """A rule that predicts the label, and how often it is right on clients that were held out.
+
+    The label is a question or a column, features are number columns (every other one, if left out) and questions; bounds that are not given are found
+    privately. `missing`: refuse, or "exclude" rows that lack something. See `local_dp.protocols.learn.Learn`.
+    """
+    protocol = Learn(
+        learner=learner,
+        label=label,
+        features=tuple(features),
+        bounds=tuple(f"{column}={low}..{high}" for column, (low, high) in (bounds or {}).items()),
+        cuts=cuts,
+        parameters=tuple(f"{name}={str(value).lower()}" for name, value in (parameters or {}).items()),
+        missing=missing,
+    )
+    return ask(protocol, table, How.of(how))
 
 
 def _texts(labels: Labels) -> tuple[str, ...]:

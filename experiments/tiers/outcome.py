@@ -43,6 +43,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     protocol, counts = settings.protocol, outcome.counts
     open_truth = truth_known and not settings.randomness.private
     error = protocol.true_error(outcome.result, settings.population) if open_truth else None
+    compared = protocol.compared(outcome.result, settings.population) if open_truth else {}
     data: dict[str, Any] = {
         "version": installed_version(),
         "protocol": protocol.name,
@@ -66,6 +67,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         "table": _table(settings.population) if open_truth else None,
         "result": {
             **protocol.describe(outcome.result),
+            **compared,
             "explanation": protocol.explain(outcome.result),
             "truth": _truth(protocol, settings.population) if open_truth else None,
             "true_error": error,

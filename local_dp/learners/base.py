@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar, get_origin, get_type_hints
+from typing import ClassVar, Generic, Protocol, Self, TypeVar, get_origin, get_type_hints
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints
 from local_dp.bounds.response import rr_clients_hoeffding
 from local_dp.checks import check_positive, check_share
+from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.base import Query
@@ -79,6 +80,12 @@ class Learner(ABC, Generic[H]):
     def clients(self, epsilon: float, beta: float) -> int:
         """Clients with which the learner runs locally: t 2 C^2 ln(2 t / beta) / tau^2, fresh ones for each of t queries (KLNRS Lemma 4.3, limits 9)."""
         return self.queries * rr_clients_hoeffding(epsilon, self.tolerance, self.beta_each(beta))
+
+    def affordable(self, epsilon: float, clients: int) -> Self:
+        """The learner that so many clients can be asked by: this one, unless it can do with less. Raises InputError if there are fewer clients than queries."""
+        if self.queries > clients:
+            raise InputError(f"{self.name} asks up to {self.queries} queries, each of its own clients; {clients} are too few")
+        return self
 
     @classmethod
     def model(cls) -> str:

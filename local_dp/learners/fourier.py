@@ -15,6 +15,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, features, signs, weighted
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.examples import Correlation
+from local_dp.queries.numbers import check_weights
 from local_dp.records import Records
 
 
@@ -24,6 +25,9 @@ class Polynomial:
 
     sets: tuple[tuple[int, ...], ...]
     coefficients: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_weights(self.coefficients, len(self.sets))
 
     def __str__(self) -> str:
         names = [f"(-1)^({' + '.join(f'x{place}' for place in members)})" if members else "" for members in self.sets]

@@ -13,7 +13,7 @@ from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import Learner, features, share, signs, weighted
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.margins import Descent, Mistake
-from local_dp.queries.numbers import matrix, written
+from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
 from local_dp.records import Records
 
 
@@ -23,12 +23,15 @@ class Halfspace:
 
     weights: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        check_weights(self.weights)
+
     def __str__(self) -> str:
         return f"{weighted(self.weights, features(len(self.weights)))} > 0"
 
     def predict(self, records: Records) -> Ints:
         """The side of each record, +1 or -1, shape (n,)."""
-        score = np.array(self.weights) @ matrix(records, features(len(self.weights)))
+        score = weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
         return signs(score > 0)
 
 

@@ -12,7 +12,7 @@ from local_dp.interaction import Adaptive, Play
 from local_dp.learners.base import Learner, features
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.centres import CentreSum, NearestCentre, nearest
-from local_dp.queries.numbers import matrix, written
+from local_dp.queries.numbers import check_weights, matrix, written
 from local_dp.records import Records
 
 
@@ -22,12 +22,23 @@ class Centres:
 
     points: tuple[tuple[float, ...], ...]
 
+    def __post_init__(self) -> None:
+        for point in self.points or ((),):
+            check_weights(point, len(self.points[0]) if self.points else 0)
+
     def __str__(self) -> str:
         return "; ".join(f"({', '.join(f'{value:.4g}' for value in point)})" for point in self.points)
 
     def predict(self, records: Records) -> Ints:
         """The nearest centre of each record, shape (n,)."""
         return nearest(matrix(records, features(len(self.points[0]))), np.array(self.points))
+
+    def square_distance(self, records: Records) -> Floats:
+        """The square distance of each record to its nearest centre, shape (n,)."""
+        points = matrix(records, features(len(self.points[0])))
+        centres = np.array(self.points)[nearest(points, np.array(self.points))].T
+        squares: Floats = ((points - centres) ** 2).sum(axis=0)
+        return squares
 
     def distance(self, other: "Centres") -> float:
         """The largest difference of a coordinate between centres of the same index."""

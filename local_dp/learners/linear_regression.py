@@ -14,7 +14,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, features, weighted
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.examples import Product
-from local_dp.queries.numbers import matrix
+from local_dp.queries.numbers import check_weights, matrix, weighted_sum
 from local_dp.records import Records
 
 
@@ -24,13 +24,15 @@ class LinearModel:
 
     weights: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        check_weights(self.weights)
+
     def __str__(self) -> str:
         return f"y = {weighted(self.weights, features(len(self.weights)))}"
 
     def predict(self, records: Records) -> Floats:
         """The prediction for each record, shape (n,)."""
-        predicted: Floats = np.array(self.weights) @ matrix(records, features(len(self.weights)))
-        return predicted
+        return weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +42,7 @@ class LinearRegression(Learner[LinearModel]):
     Asks for the d (d + 3) / 2 moments E[x_i x_j] and E[x_j y] at once and solves the normal equations. Let l be at most the least eigenvalue of E[x x^T], and B
     at least the sum of the best weights' absolute values. The estimated matrix is off by d tau in norm, and the best weights fail its equations by
     sqrt d tau (1 + B) at most, so the excess is at most d tau^2 (1 + B)^2 / (l (1 - d tau / l)^2): that is alpha for the tolerance
-    tau = s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B).
+    tau = s / (1 + s d / l), s = sqrt(alpha l / d) / (1 + B). Estimated eigenvalues below l - d tau, which the promise rules out, are raised to it.
     Source: limits 9, with the constants derived.
     """
 
@@ -79,7 +81,9 @@ class LinearRegression(Learner[LinearModel]):
             second = np.zeros((self.d, self.d))
             for (i, j), answer in zip(pairs, answers, strict=False):
                 second[i, j] = second[j, i] = answer
-            weights = np.linalg.lstsq(second, np.array(answers[len(pairs) :]), rcond=None)[0]
+            eigenvalues, vectors = np.linalg.eigh(second)
+            raised = np.maximum(eigenvalues, self.least_eigenvalue - self.d * self.tolerance)
+            weights: Floats = vectors @ ((vectors.T @ np.array(answers[len(pairs) :])) / raised)
             return LinearModel(tuple(weights.tolist()))
 
         return Nonadaptive(tuple(map(self.ask, queries)), decode)

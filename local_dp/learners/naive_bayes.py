@@ -10,7 +10,7 @@ from local_dp.checks import check_dimension
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.base import Learner, features, share, signs
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.queries.numbers import matrix
+from local_dp.queries.numbers import check_weights, matrix, weighted_sum
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 
@@ -23,6 +23,10 @@ class BayesRule:
 
     prior: float
     yes: tuple[tuple[float, ...], tuple[float, ...]]
+
+    def __post_init__(self) -> None:
+        check_weights((self.prior, *self.yes[0]))
+        check_weights(self.yes[1], len(self.yes[0]))
 
     def __str__(self) -> str:
         likely = (", ".join(f"{share:.3g}" for share in shares) for shares in self.yes)
@@ -40,8 +44,7 @@ def _logarithm(probability: Floats) -> Floats:
 
 
 def _likelihood(yes: Floats, bits: Floats) -> Floats:
-    likelihood: Floats = _logarithm(yes) @ bits + _logarithm(1 - yes) @ (1 - bits)
-    return likelihood
+    return weighted_sum(_logarithm(yes), bits) + weighted_sum(_logarithm(1 - yes), 1 - bits)
 
 
 @dataclass(frozen=True, kw_only=True)

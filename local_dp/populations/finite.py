@@ -8,7 +8,10 @@ from local_dp.arrays import Floats
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population, weights_of_values
 from local_dp.queries.base import Query
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
+
+MANY = 256
 
 
 class Finite(Population):
@@ -29,6 +32,15 @@ class Finite(Population):
 
     def law(self, query: Query) -> Floats:
         return weights_of_values(query, self.kinds, self.shares)
+
+    def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
+        """Where both kinds and values are many: drawn value by value, a tally would cost more than its law."""
+        if min(len(self.kinds), query.domain.size) < MANY or randomizer.cells > 1:
+            return None
+        values, first = query.values(self.kinds).astype(np.int64), np.zeros(1, dtype=np.int64)
+        weights = [randomizer.weight(np.array([report]), values, first).astype(np.float64) for report in range(randomizer.alphabet)]
+        law: Floats = (np.stack(weights) @ self.shares / randomizer.total)[None, :]
+        return law / float(law.sum())
 
 
 def bernoulli(column: str, share: float, size: int, seed: int) -> Finite:

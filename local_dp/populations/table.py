@@ -4,8 +4,14 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.populations.base import Population, weights_of_values
+from local_dp.populations.finite import Finite
 from local_dp.queries.base import Query
 from local_dp.records import Records
+
+
+def resampled(records: Records, clients: int, seed: int) -> Finite:
+    """As many clients as are wanted, each with a row of the table drawn with replacement: the distribution is the table itself."""
+    return Finite(records, [1.0] * len(records), clients, seed)
 
 
 class Rows(Population):

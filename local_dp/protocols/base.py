@@ -78,6 +78,17 @@ class Protocol(ABC, Generic[R]):
         """What a hypothesis says, in one sentence; empty for numbers, which speak for themselves."""
         return ""
 
+    def compared(self, result: R, population: Population) -> Result:
+        """What else a simulation can tell of the result, knowing the population: nothing, unless the protocol says more."""
+        return {}
+
+    def notice(self, epsilon: float, clients: int) -> str | None:
+        """What a person should know before a run with so few clients that the stated accuracy is not promised; None if it is."""
+        asked = self.clients(epsilon)
+        if clients >= asked:
+            return None
+        return f"{clients:,} clients, and {self.name} asks for {asked:,} at epsilon {epsilon:g}: its answers will be coarser than promised"
+
     @classmethod
     def model(cls) -> str:
         """LNI or LI, read off the type of `algorithm`."""

@@ -37,6 +37,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "learn-trees": "local_dp.protocols.learned:LearnTrees",
         "learn-k-means": "local_dp.protocols.learned:LearnKMeans",
         "learn-logistic-regression": "local_dp.protocols.learned:LearnLogisticRegression",
+        "learn": "local_dp.protocols.learn:Learn",
         "local-sgd": "local_dp.protocols.sgd:LocalSGD",
     },
 )

@@ -51,6 +51,12 @@ def check_columns(columns: tuple[str, ...]) -> None:
         raise InputError(f"the columns are {columns!r}; give at least one, each once")
 
 
+def check_weights(weights: tuple[float, ...], count: int = 0) -> None:
+    """Raises InputError unless there are `count` finite numbers, or any from 1 on."""
+    if not weights or (count and len(weights) != count) or not all(map(math.isfinite, weights)):
+        raise InputError(f"{weights!r:.80} are not {count or 'one or more'} finite numbers")
+
+
 def check_bound(bound: float) -> None:
     if not (math.isfinite(bound) and bound > 0):
         raise InputError(f"the bound is {bound!r}; give a positive number")

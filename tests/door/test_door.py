@@ -205,3 +205,13 @@ def test_a_schema_is_an_object_of_three_words(text: str, tmp_path: Path) -> None
     path.write_text(text)
     with pytest.raises(InputError, match=r"schema\.json"):
         read_schema(path)
+
+
+def test_a_rule_is_learnt_in_a_line() -> None:
+    """A mapping, a label that is a question, bounds by column, parameters by name: the result explains its rule and says how often it is right."""
+    table = {"age": [20 + row % 50 for row in range(100)], "visits": [row % 7 for row in range(100)]}
+    result = ldp.learn(table, "age > 45", bounds={"visits": (0, 6)}, parameters={"steps": 2}, missing="exclude", seed=3, tier="population")
+    told = result.to_dict()["result"]
+    assert "visits" in told["explanation"]
+    assert told["score"]["what"] == "accuracy"
+    assert told["score"]["interval"][0] <= told["true_score"] <= told["score"]["interval"][1]

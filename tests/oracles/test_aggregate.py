@@ -14,14 +14,18 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
-from local_dp.populations.finite import bernoulli
+from local_dp.populations.finite import Finite, bernoulli
 from local_dp.populations.table import Rows
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.queries.tables import Question
+from local_dp.queries.edges import Cell
+from local_dp.queries.numbers import STEPS
+from local_dp.queries.tables import Bounded, Question
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.testing.channels import law_of
@@ -146,6 +150,19 @@ def test_a_table_is_counted_not_drawn() -> None:
     generator = np.random.default_rng(0)
     assert table.value_counts(Question("yes == 1"), 1, 5, generator) == {0: 2, 1: 2}
     assert bernoulli("yes", 0.5, 5, 0).value_counts(Question("yes == 2"), 0, 5, generator) == {0: 5}
+
+
+def test_many_kinds_of_record_have_their_tally_in_closed_form() -> None:
+    """Pr[report] over 1,000 kinds of record is the law of the values times the channel, exactly; few kinds, or public coins, are drawn value by value."""
+    generator = np.random.default_rng(4)
+    kinds, shares = Records({"v": generator.normal(size=1000)}), generator.random(1000)
+    many, query, randomizer = Finite(kinds, shares.tolist(), 5000, 1), Bounded("v", -2.0, 2.0), OneBitMean(1.0, steps=STEPS)
+    law = many.tally_law(query, randomizer)
+    assert law is not None
+    expected = many.law(query) @ (randomizer.channel().astype(np.float64) / randomizer.total)
+    assert law[0] == pytest.approx(expected, abs=1e-12)
+    assert Finite(kinds.take(slice(0, 100)), shares[:100].tolist(), 5000, 1).tally_law(query, randomizer) is None
+    assert many.tally_law(Cell("v", tuple(np.linspace(-2, 2, 600).tolist())), PrefixSigns(1.0, k=602)) is None
 
 
 def test_the_aggregate_estimate_covers_the_truth_as_often_as_it_says() -> None:

@@ -168,6 +168,9 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "product": {"factors": ("x", "y")},
     "mistake": {"columns": ("x",), "label": "y", "weights": (1.0,)},
     "descent": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": (1.0,), "coordinate": 0},
+    "cell": {"column": "x", "edges": (0.0, 0.5)},
+    "encoded": {"features": ("x",), "lows": (0.0,), "highs": (1.0,), "label": "y", "query": '["product", {"factors": ["x0", "y"]}]'},
+    "verdict": {"kind": "Stump", "hypothesis": '{"literal": {"place": 0, "value": 1}}'},
     "nearest-centre": {"columns": ("x",), "centres": (0.0, 1.0), "centre": 0},
     "centre-sum": {"columns": ("x",), "centres": (0.0, 1.0), "centre": 0},
 }
@@ -178,7 +181,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
 def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndarray) -> None:
     """On columns of any type a query gives values of its domain or an InputError, and no row decides which: a server may ask a table anything."""
     query = QUERIES.build(name, ANY_PARAMETERS[name])
-    records = Records(dict.fromkeys("xiby", column))
+    records = Records(dict.fromkeys(("x", "i", "b", "y", "x0"), column))
     outcomes = []
     for rows in (0, 1):
         try:
@@ -197,6 +200,13 @@ SHARP: dict[str, dict[str, Any]] = {  # parameters under which finite numbers ov
     "product": {"factors": ("x", "y"), "bound": 1e-300},
     "mistake": {"columns": ("x", "b"), "label": "y", "weights": (1e300, -1e300)},
     "descent": {"loss": "logistic", "columns": ("x", "b"), "label": "y", "weights": (1e300, -1e300), "coordinate": 0, "bound": 1e-300},
+    "encoded": {
+        "features": ("x", "b"),
+        "lows": (-1e308, -5e-324),
+        "highs": (7e307, 5e-324),
+        "label": "y",
+        "query": '["descent", {"loss": "logistic", "columns": ["x0", "x1"], "label": "y", "weights": [1e300, -1e300], "coordinate": 0, "bound": 1e-300}]',
+    },
     "nearest-centre": {"columns": ("x", "y"), "centres": (1e300, 0.0, -1e300, 1e308), "centre": 1},
     "centre-sum": {"columns": ("x", "y"), "centres": (1e300, 0.0, -1e300, 1e308), "centre": 1, "bound": 1e-300},
 }

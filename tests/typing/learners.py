@@ -10,6 +10,7 @@ from local_dp.learners.halfspaces import Halfspace, Perceptron
 from local_dp.learners.k_means import Centres, KMeans
 from local_dp.learners.linear_regression import LinearModel, LinearRegression
 from local_dp.learners.logistic_regression import LogisticRegression
+from local_dp.learners.margin_descent import MarginDescent
 from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
 from local_dp.learners.stumps import Stump, Stumps
 from local_dp.learners.thresholds import AtLeast, Thresholds
@@ -38,6 +39,7 @@ def adaptive() -> None:
     assert_type(Trees().algorithm(), Adaptive[StatisticalQuery, float, Tree])
     assert_type(KMeans().algorithm(), Adaptive[StatisticalQuery, float, Centres])
     assert_type(LogisticRegression().algorithm(), Adaptive[StatisticalQuery, float, Halfspace])
+    assert_type(MarginDescent().algorithm(), Adaptive[StatisticalQuery, float, Halfspace])
     assert_type(LocalSGD().algorithm(1.0, 1000), Adaptive[LocalQuery, Tally, Halfspace])
 
 

@@ -8,9 +8,11 @@ from typing import assert_type
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.queries.encoded import Encoding
 from local_dp.tallies import Tally
 from local_dp.theorems.boolean_from_real import boolean_from_real
 from local_dp.theorems.local_from_sq import local_from_sq, one_random_query, split_budget, tight_clients
+from local_dp.theorems.on_table import among_complete, on_table
 from local_dp.theorems.sq_from_local import sq_from_local
 from local_dp.theorems.sq_from_local_by_table import sq_from_local_by_table
 
@@ -38,6 +40,14 @@ def li_equals_sq(li: LI, sq: SQ) -> tuple[SQ, LI, SQ]:
     assert_type(boolean_from_real(sq), Adaptive[StatisticalQuery, float, str])
     assert_type(split_budget(sq, 1.0, 100, 2), Adaptive[LocalQuery, Tally, str])
     return sq_from_local(li, 0.1, 8, 1), local_from_sq(sq, 1.0, tight_clients(1.0, 0.05)), boolean_from_real(sq)
+
+
+def on_a_table(nasq: NASQ, sq: SQ, encoding: Encoding) -> None:
+    """Encoding a table, and leaving out its incomplete rows, preserve adaptivity."""
+    assert_type(on_table(nasq, encoding), Nonadaptive[StatisticalQuery, float, str])
+    assert_type(among_complete(nasq, encoding), Nonadaptive[StatisticalQuery, float, str])
+    assert_type(on_table(sq, encoding), Adaptive[StatisticalQuery, float, str])
+    assert_type(among_complete(sq, encoding), Adaptive[StatisticalQuery, float, str])
 
 
 def not_claimed(li: LI, sq: SQ) -> tuple[object, ...]:
