@@ -1,9 +1,12 @@
 """One round while it is open, sans I/O: who is asked when, who is asked again, and when it is over."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from local_dp.loss import NANO
+from local_dp.oracles.local.asked import LocalQuery
 from local_dp.steps import Steps
+from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, End, Refusal, Reply, Request, Roll
 from server.members import Member, Members
 from server.round import Round, joined
@@ -22,14 +25,30 @@ class Send:
 
 
 @dataclass(frozen=True)
+class Interim:
+    """A round that is not over: its queries, and the tallies of the reports so far, which are added up each time they are asked for."""
+
+    queries: tuple[LocalQuery, ...]
+    tallies: Callable[[], tuple[Tally, ...]]
+
+
+@dataclass(frozen=True)
 class RoundProgress:
-    """How far a round is: the reports that came of those asked for, the most epsilon that any one client pays, and the seconds that are left, if it ends."""
+    """How far a round is: the reports that came of those asked for, the most epsilon that any one client pays, and the seconds that are left, if it ends.
+
+    `refused` and `lost` count reports too: those that will not come, and those that members owe whose connection has broken. `spent` is the most epsilon
+    that any one client has paid in all rounds.
+    """
 
     round: int
     answered: int
     asked: int
     epsilon: float
     seconds_left: float
+    refused: int = 0
+    lost: int = 0
+    spent: float = 0.0
+    interim: Interim | None = field(default=None, compare=False, repr=False)
 
 
 class Collecting:
@@ -102,7 +121,11 @@ class Collecting:
 
     def progress(self, now: float) -> RoundProgress:
         """How far the round is."""
-        return RoundProgress(self.round.number, self.round.counts.answered, self.round.counts.asked, self._epsilon, max(0.0, self.end - now))
+        round, left = self.round, max(0.0, self.end - now)
+        answered, asked = round.counts.answered, round.counts.asked
+        interim = Interim(tuple(part.query for part in round.parts), round.tallies)
+        refused = asked - answered - round.outstanding
+        return RoundProgress(round.number, answered, asked, self._epsilon, left, refused, self._waves.lost(), interim=interim)
 
 
 def count(round: Round, message: Reply | Refusal) -> None:

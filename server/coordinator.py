@@ -1,6 +1,6 @@
 """The coordinator of a run, sans I/O: events and the time in, messages to publish and the next wake-up out. It touches no bus and no clock."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from local_dp.errors import InputError, QuorumError, WireError
@@ -84,7 +84,7 @@ class Coordinator(LocalOracle):
     def progress(self, now: float) -> Progress | None:
         """How far the open round is; before the first, who is there."""
         if self._collecting is not None:
-            return self._collecting.progress(now)
+            return replace(self._collecting.progress(now), spent=self.ledger.max_spent)
         return None if self._gathering is None else self.members.attendance()
 
     def connected(self) -> None:

@@ -80,6 +80,12 @@ class Waves:
         if member.name in self._wave_of:
             self._here.add(member.name)
 
+    def lost(self) -> int:
+        """How many reports are owed by members that were asked and are gone."""
+        if len(self._wave_of) == len(self._here):
+            return 0
+        return sum(self._wave_of[name].owing[name].owes for name in self._wave_of.keys() - self._here)
+
     def idle_from(self) -> float:
         """When nobody will be waited for any more: all were asked, and whoever owes has been gone for GRACE seconds. Infinite while somebody is waited for."""
         if self._waiting or self._here:

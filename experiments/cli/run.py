@@ -1,5 +1,7 @@
 """`local-dp run`: a whole run from one command."""
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ class Run(Asking):
     broker: str = option(EMBEDDED, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]", metavar="URL")
     allow: str | None = option(None, "The clients' own list of randomizers, separated by commas", metavar="NAMES")
     unverified: bool = option(False, "In memory, use a randomizer whose loss is not what it says; the result says so")
+    watch: bool = option(False, "Show the run as it happens on a page of this machine; needs local-dp[watch]")
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
@@ -38,12 +41,21 @@ class Run(Asking):
             check_plot(self.plot, kind)
         with RunProgress(f"starting the clients in tier {self.tier}") as progress:
             own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified")}
-            how = self.how(**own, allow=allowed_names(self.allow), progress=progress.show)
+            how = self.how(**own, allow=allowed_names(self.allow), progress=progress.show, watch=look if self.watch else None)
             result = ask(protocol, table, how)
         show(result.to_dict(), self.as_json)
         if self.plot is not None:
             SCREEN.working(f"drawing {self.plot.name}")
             result.plot(self.plot)
+
+
+def look(url: str) -> bool:
+    """Says where the page of a run is; in a terminal under a desktop, opens it. Whether somebody looks."""
+    import webbrowser
+
+    SCREEN.note(f"watch at {url}")
+    desktop = sys.platform == "darwin" or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))  # else it would open inside the terminal
+    return sys.stderr.isatty() and desktop and webbrowser.open(url)
 
 
 def check_plot(plot: Path, kind: type[Protocol[Any]]) -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 from experiments.door.result import Result
 from experiments.door.tables import Table, records_of, sample_rows
@@ -19,6 +20,8 @@ from local_dp.protocols.policies import Launch
 from local_dp.records import Records
 from server.coordinator import Progress
 from server.terms import Terms
+
+Announce: TypeAlias = Callable[[str], object]
 
 
 class Options(TypedDict, total=False):
@@ -37,6 +40,7 @@ class Options(TypedDict, total=False):
     allow: tuple[str, ...] | None
     unverified: bool
     progress: OnProgress | None
+    watch: Announce | None
 
 
 def _silence(progress: Progress) -> None:
@@ -52,7 +56,8 @@ class How:
     operating system.
     `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers; `unverified` uses one
     in memory that fails its verification, and the result says so.
-    `progress` is called as the run goes on.
+    `progress` is called as the run goes on. `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
+    waits some seconds for the browser if it returns True.
     """
 
     epsilon: float = 1.0
@@ -68,6 +73,7 @@ class How:
     allow: tuple[str, ...] | None = None
     unverified: bool = False
     progress: OnProgress | None = None
+    watch: Announce | None = None
 
     @classmethod
     def of(cls, options: Options) -> "How":
@@ -102,8 +108,30 @@ def ask(protocol: Protocol[Any], table: Table | None, how: How) -> Result:
     records = None if table is None else records_of(table)
     told = protocol if records is None else protocol.for_table(Launch(records, how.private))
     settings = how.settings(told, records)
-    outcome = _outside_loop(settings, how.progress or _silence)
-    return Result(told, outcome.result, as_data(settings, outcome))
+    progress = how.progress or _silence
+    return _run(told, settings, progress) if how.watch is None else _watched(told, settings, progress, how.watch)
+
+
+def _run(protocol: Protocol[Any], settings: Settings, progress: OnProgress) -> Result:
+    outcome = _outside_loop(settings, progress)
+    return Result(protocol, outcome.result, as_data(settings, outcome))
+
+
+def _watched(protocol: Protocol[Any], settings: Settings, progress: OnProgress, announce: Announce) -> Result:
+    """The same, while a page shows it."""
+    from experiments.watch.events import Scene
+    from experiments.watch.server import watched
+
+    scene = Scene(settings)
+
+    def both(now: Progress) -> None:
+        scene.show(now)
+        progress(now)
+
+    with watched(scene, announce):
+        result = _run(protocol, settings, both)
+        scene.finish(result.data)
+    return result
 
 
 def _outside_loop(settings: Settings, progress: OnProgress) -> Outcome:

@@ -4,8 +4,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from experiments.door.show import estimates
 from experiments.lab.figures import plot_estimates
+from experiments.tiers.outcome import estimates
 from local_dp.errors import InputError
 
 ENDINGS = (".png", ".svg", ".pdf")

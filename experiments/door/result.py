@@ -6,7 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.door.show import Shown, estimates, summary
+from experiments.door.show import summary
+from experiments.tiers.outcome import Shown, estimates
 from local_dp.errors import InputError
 from local_dp.protocols.base import Protocol
 

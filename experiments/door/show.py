@@ -1,15 +1,13 @@
 """What a run gave, as a person reads it: one block of text."""
 
-from typing import Any, TypeAlias
+from typing import Any
 
 from experiments.text.layout import held, paragraph, table
 from experiments.text.numbers import number
+from experiments.tiers.outcome import estimates
 
 SHOWN = 40  # estimates in a summary
 _PLACES = 12  # of a true error: what lies behind them is rounding of the sums
-
-
-Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]  # label, estimate, standard error, interval
 
 
 def summary(data: dict[str, Any], width: int) -> str:
@@ -88,12 +86,3 @@ def _result_table(result: dict[str, Any], width: int) -> str:
 def _end(value: float | None, error: float | None) -> str:
     """An end of an interval, which may be open."""
     return "open" if value is None else number(value, error)
-
-
-def estimates(result: dict[str, Any]) -> list[Shown]:
-    """The result's estimates: (label, estimate, standard error, interval) each."""
-    if not isinstance(result["estimate"], list):
-        label = result.get("question") or result["column"]
-        return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
-    errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
-    return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))

@@ -20,13 +20,14 @@ from experiments.tiers.verified import Verified
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.interaction import Algorithm, run, run_async
+from local_dp.ledger import Ledger
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.base import epsilon_of
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
 from local_dp.tallies import Tally
-from server.collecting import RoundProgress
+from server.collecting import Interim, RoundProgress
 from server.coordinator import Coordinator, Progress
 from server.remote import RemoteOracle, filters
 from server.round import Turnout
@@ -53,7 +54,9 @@ class _Rounds:
     def __init__(self, on_progress: OnProgress) -> None:
         self.on_progress = on_progress
         self.times: list[float] = []
+        self.ledger: Ledger | None = None
         self._now = RoundProgress(0, 0, 0, 0.0, math.inf)
+        self._tallies: list[Tally] = []
         self._lock = threading.Lock()
 
     @property
@@ -62,20 +65,25 @@ class _Rounds:
 
     def begin(self, queries: tuple[LocalQuery, ...]) -> None:
         self.times.append(time.perf_counter())
-        self._tell(RoundProgress(self._now.round + 1, 0, sum(len(query.cohort) for query in queries), epsilon_of(queries), math.inf))
+        self._tallies = [query.randomizer.empty() for query in queries]
+        asked = sum(len(query.cohort) for query in queries)
+        interim = Interim(queries, lambda: tuple(self._tallies))
+        self._tell(RoundProgress(self._now.round + 1, 0, asked, epsilon_of(queries), math.inf, interim=interim))
 
-    def answered(self, n: int) -> None:
-        """So many more clients have answered; called by several threads."""
+    def answered(self, ask: int, tally: Tally) -> None:
+        """More clients have answered one of the round's queries; called by several threads."""
         with self._lock:
-            self._tell(replace(self._now, answered=self._now.answered + n))
+            self._tallies[ask] += tally
+            self._tell(replace(self._now, answered=self._now.answered + tally.n))
 
     def end(self, queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> None:
         self.times.append(time.perf_counter())
+        self._tallies = list(tallies)
         self._tell(replace(self._now, answered=self._now.asked))
 
     def _tell(self, progress: RoundProgress) -> None:
-        self._now = progress
-        self.on_progress(progress)
+        self._now = progress if self.ledger is None else replace(progress, spent=self.ledger.max_spent)
+        self.on_progress(self._now)
 
 
 def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
@@ -85,6 +93,7 @@ def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnPro
         oracle = PopulationOracle(settings.population, settings.randomness.noise(), settings.randomness.seed, settings.epsilon, rounds.answered)
     else:
         oracle = AggregateOracle(settings.population, np.random.default_rng(settings.randomness.seed), settings.epsilon)
+    rounds.ledger = oracle.ledger
     result = run(algorithm, Watched(Watched(oracle, before=rounds.begin, after=rounds.end), before=verified.check))
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
     wall = time.perf_counter() - started

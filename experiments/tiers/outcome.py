@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from local_dp.records import Records
 from server.round import Turnout
 
 STAMP = "simulation: not private"
+
+Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]  # label, estimate, standard error, interval
 
 
 @dataclass(frozen=True)
@@ -111,3 +113,12 @@ def table_digest(records: Records) -> str:
         digest.update(f"{name!r} {values.dtype.str} {len(values)};".encode())
         digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
+
+
+def estimates(result: dict[str, Any]) -> list[Shown]:
+    """The result's estimates: (label, estimate, standard error, interval) each."""
+    if not isinstance(result["estimate"], list):
+        label = result.get("question") or result["column"]
+        return [(label, result["estimate"], result["standard_error"], tuple(result["interval"]))]
+    errors = result.get("standard_error", [None] * len(result["labels"]))  # a quantile has an interval and no standard error
+    return list(zip(result["labels"], result["estimate"], errors, map(tuple, result["interval"]), strict=True))

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from operator import add
 from threading import Event
+from typing import TypeAlias
 
 from local_dp.noise import Draw, Noise
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, respond, round_digest
@@ -14,14 +15,16 @@ from local_dp.populations.base import Population
 from local_dp.records import chunks
 from local_dp.tallies import Tally
 
+OnChunk: TypeAlias = Callable[[int, Tally], object]
+
 
 class PopulationOracle(LocalOracle):
     """Simulates every client, a chunk at a time, on all cores. Memory is flat in n; bit for bit what client processes would reply.
 
-    `on_chunk(n)` is told of every n clients that have answered, by whichever thread has asked them.
+    `on_chunk(ask, tally)` is told the tally of every chunk of clients that have answered one ask, by whichever thread has asked them.
     """
 
-    def __init__(self, population: Population, noise: Noise, coin_seed: int, budget: float, on_chunk: Callable[[int], object] = lambda n: None) -> None:
+    def __init__(self, population: Population, noise: Noise, coin_seed: int, budget: float, on_chunk: OnChunk = lambda ask, tally: None) -> None:
         super().__init__(budget)
         self.population = population
         self.noise = noise
@@ -52,9 +55,10 @@ class PopulationOracle(LocalOracle):
                     break
                 start, stop = work[place]
                 reports = respond(query, self.population.batch(start, stop), start, self.noise, which, coins)
-                tally += query.randomizer.tally(reports, cells_of(query.randomizer, coins, start, stop))
+                part = query.randomizer.tally(reports, cells_of(query.randomizer, coins, start, stop))
+                tally += part
                 digests[place] = chunk_digest(reports)
-                self.on_chunk(stop - start)
+                self.on_chunk(which.ask, part)
             return tally
 
         workers = min(os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort

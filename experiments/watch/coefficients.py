@@ -1,0 +1,53 @@
+"""What the rounds of masked parity have learned so far, as Fourier coefficients of the label: the true ones rise out of the noise."""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.cube import places_of, walsh_hadamard
+from local_dp.masked_parity.concept import NULL_SHARE
+from local_dp.masked_parity.queries import MaskedIndex, MaskedList, MaskedParity
+from local_dp.masked_parity.signs import MaskedBit, MaskedFunction
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.randomizers.hadamard import SignedHadamard
+from local_dp.tallies import Estimate, Tally
+
+Bar: TypeAlias = tuple[str, float, float]  # label, coefficient, standard error
+
+
+def coefficients(asked: LocalQuery, tally: Tally) -> list[Bar]:
+    """The coefficients that one ask of masked parity estimates, each on the scale of the label's sign; none of another ask."""
+    return list(_bars(asked, tally))
+
+
+def _bars(asked: LocalQuery, tally: Tally) -> Iterator[Bar]:
+    query, randomizer = asked.query, asked.randomizer
+    if isinstance(randomizer, SignedHadamard) and isinstance(query, MaskedIndex | MaskedParity):
+        labels = [f"bit {place} of r" for place in range(query.d)] if isinstance(query, MaskedIndex) else [f"parity {query.r:#x}"]
+        yield from _labelled(labels, randomizer.estimate(tally, NULL_SHARE))
+    elif isinstance(randomizer, SignedHadamard) and isinstance(query, MaskedList):
+        estimate = randomizer.estimate(tally)
+        yield from _spectrum(query, estimate)
+        yield from _labelled([f"bit {place} of r" for place in range(query.d)], estimate, query.listed)
+    elif isinstance(query, MaskedBit | MaskedFunction):
+        name = f"bit {query.j} of r" if isinstance(query, MaskedBit) else "parity of r"
+        estimate = randomizer.estimate(tally)
+        shares, errors = np.atleast_1d(estimate.value), np.atleast_1d(estimate.standard_error)
+        yield name, float(2 * shares[-1] - 1), float(2 * errors[-1])  # of the share of +1
+
+
+def _labelled(labels: list[str], estimate: Estimate, first: int = 0) -> Iterator[Bar]:
+    values, errors = estimate.value[first:], estimate.standard_error[first:]
+    yield from zip(labels, values.tolist(), errors.tolist(), strict=True)
+
+
+def _spectrum(query: MaskedList, estimate: Estimate) -> Iterator[Bar]:
+    """One coefficient for each parity on the list: the transform of the means by symbol. A report counts towards one parity alone, hence the larger error."""
+    spectrum: Floats = walsh_hadamard(estimate.value[: query.listed])
+    error = float(estimate.standard_error[: query.listed].max()) * query.listed**0.5
+    places = places_of(query.free)
+    for index, value in enumerate(spectrum.tolist()):
+        added = sum(1 << place for bit, place in enumerate(places) if index >> bit & 1)
+        yield f"parity {query.r ^ added:#x}", value, error

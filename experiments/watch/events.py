@@ -1,0 +1,179 @@
+"""What there is to show of a run, as plain data: public numbers only, never a record; the truth at the end alone, and not of a private run."""
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from experiments.text.numbers import number
+from experiments.tiers.outcome import STAMP, Shown, estimates
+from experiments.tiers.settings import Settings
+from experiments.watch.coefficients import Bar, coefficients
+from local_dp.errors import LocalDPError
+from local_dp.interaction import Nonadaptive
+from local_dp.masked_parity.base import MaskedParityProtocol
+from local_dp.protocols.base import describe_estimate
+from local_dp.tallies import Z95
+from server.collecting import Interim, RoundProgress
+from server.coordinator import Progress
+from server.members import Attendance
+
+ROWS = 32  # estimates shown
+ROUNDS = 30  # rounds shown, the last ones
+POINTS = 120  # of the narrowing interval
+GAPS = 5  # spans of clients that are missing
+SHARE = 10  # an interim estimate may take one part in so many of the time
+PAUSE = 0.2  # seconds between two of them, at least
+
+State: TypeAlias = dict[str, Any]
+
+
+@dataclass
+class Scene:
+    """The run so far. `show` is told of its progress, `finish` or `fail` of its end; `state` is what a page draws, and `version` counts its changes."""
+
+    settings: Settings
+    state: State = field(init=False)
+    version: int = 0
+    _next: float = -math.inf  # no interim estimate before
+
+    def __post_init__(self) -> None:
+        settings, protocol = self.settings, self.settings.protocol
+        self.state = {
+            "protocol": protocol.name,
+            "what": " ".join((protocol.__doc__ or "").split("\n\n")[0].split()),
+            "facts": f"{protocol.model()}, tier {settings.tier}, {settings.clients:,} clients, epsilon {number(settings.epsilon)}",
+            "stamp": "private: operating-system entropy" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
+            "budget": settings.epsilon,
+            "phase": "starting",
+            "status": "The clients are being started.",
+            "present": 0,
+            "clients": settings.clients,
+            "rounds": [],
+            "spent": 0.0,
+            "rows": [],
+            "more": 0,
+            "coefficients": False,
+            "history": [],
+            "result": [],
+        }
+
+    def show(self, progress: Progress) -> None:
+        """What the run's progress changes."""
+        if isinstance(progress, Attendance):
+            missing = _gaps(progress)
+            status = f"Clients are joining{f'; waiting for {missing}' if missing else ''}."
+            self._change(phase="joining", present=progress.present, status=status)
+        else:
+            self._round(progress)
+
+    def finish(self, data: dict[str, Any]) -> None:
+        """The run is over; `data` is what `--json` prints, which holds no truth of a private run."""
+        result = data["result"]
+        counts = [f"{number(value)} {name.replace('_', ' ')}" for name, value in data["clients"].items() if value]
+        told = [result["explanation"], _error(result), f"Clients: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
+        if "estimate" in result:
+            self._rows(estimates(result), result["truth"])
+        self._change(phase="over", spent=data["max_epsilon_spent"], result=[line for line in told if line], status="The run is over.")
+
+    def fail(self, error: BaseException) -> None:
+        """The run ended otherwise."""
+        self._change(phase="failed", status=f"The run has ended: {error}." if isinstance(error, LocalDPError) else "The run was interrupted.")
+
+    def _round(self, progress: RoundProgress) -> None:
+        names = ("round", "answered", "asked", "refused", "lost", "epsilon")
+        now = {name: getattr(progress, name) for name in names}
+        rounds: list[State] = self.state["rounds"]
+        is_new = not rounds or rounds[-1]["round"] != progress.round
+        if is_new:
+            self._next = -math.inf
+            self.state["history"] = []
+        width = None if is_new else rounds[-1]["width"]
+        self._change(rounds=[*(rounds if is_new else rounds[:-1]), {**now, "width": width}][-ROUNDS:])
+        self._change(phase="asking", spent=max(progress.spent, self.state["spent"]), status=f"Round {progress.round} is being answered.")
+        began = time.monotonic()
+        done = progress.answered == progress.asked
+        if progress.interim is not None and progress.answered and (done or began >= self._next):
+            self._estimate(progress.interim, progress.answered)
+            self._next = time.monotonic() + max(PAUSE, SHARE * (time.monotonic() - began))
+
+    def _estimate(self, interim: Interim, answered: int) -> None:
+        """What the reports so far say; a part of a round may be too little to say anything."""
+        try:
+            with np.errstate(all="ignore"):
+                self._read(interim)
+        except (LocalDPError, ArithmeticError, ValueError):
+            return
+        rows = self.state["rows"]
+        widths = [(row["high"] - row["low"]) / 2 for row in rows if row["low"] is not None and row["high"] is not None]
+        if widths:
+            first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
+            self._change(history=_thinned([*self.state["history"], [answered, max(widths), first["value"], first["low"], first["high"]]]))
+            self.state["rounds"][-1]["width"] = number(max(widths))
+
+    def _read(self, interim: Interim) -> None:
+        protocol, tallies = self.settings.protocol, interim.tallies()
+        if isinstance(protocol, MaskedParityProtocol):
+            bars = [bar for query, tally in zip(interim.queries, tallies, strict=True) if tally.n for bar in coefficients(query, tally)]
+            if bars:
+                self._bars(bars)
+                return
+        if protocol.model() == "LNI":
+            algorithm = protocol.algorithm(self.settings.epsilon, self.settings.clients)
+            assert isinstance(algorithm, Nonadaptive)
+            described = protocol.describe(algorithm.decode(tallies))
+            if "estimate" in described:
+                self._rows(estimates(described), None)
+                return
+        answers = [(query, query.randomizer.estimate(tally)) for query, tally in zip(interim.queries, tallies, strict=True) if tally.n]
+        rows: list[Shown] = []
+        for place, (query, estimate) in enumerate(answers[:ROWS], start=1):
+            told = {"column": f"{place}. {query.query.name}", **describe_estimate(estimate)}
+            size = np.size(estimate.value)
+            rows += estimates({**told, "labels": [f"{told['column']} [{cell}]" for cell in range(size)]})[: ROWS + 1]
+        self._rows(rows, None)
+
+    def _rows(self, rows: list[Shown], truth: Any) -> None:
+        truths = truth if isinstance(truth, list) else [truth] * len(rows)
+        shown = [_row(*row, known) for row, known in zip(rows[:ROWS], truths, strict=False)]
+        self._change(rows=shown, more=max(0, len(rows) - ROWS), coefficients=False)
+
+    def _bars(self, bars: list[Bar]) -> None:
+        """The largest coefficients, in the order of their questions."""
+        largest = sorted(range(len(bars)), key=lambda place: -abs(bars[place][1]))[:ROWS]
+        chosen = [bars[place] for place in sorted(largest)]
+        shown = [_row(label, value, error, (value - Z95 * error, value + Z95 * error), None) for label, value, error in chosen]
+        self._change(rows=shown, more=len(bars) - len(shown), coefficients=True)
+
+    def _change(self, **parts: Any) -> None:
+        """A new state: one that was handed out does not change."""
+        self.state = {**self.state, **parts}
+        self.version += 1
+
+
+def _row(label: str, value: float | None, error: float | None, interval: tuple[float, float], truth: Any) -> State:
+    low, high = interval
+    text = f"{number(value, error)} ({number(low, error)} to {number(high, error)})"
+    return {"label": label, "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
+
+
+def _finite(value: Any) -> float | None:
+    """A number that JSON has a word for, and a page a place."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def _thinned(history: list[list[Any]]) -> list[list[Any]]:
+    """Every other point, once there are too many."""
+    return history if len(history) <= POINTS else [*history[:-1:2], history[-1]]
+
+
+def _gaps(attendance: Attendance) -> str:
+    spans = [str(start) if stop == start + 1 else f"{start} to {stop - 1}" for start, stop in attendance.missing]
+    more = f" and {len(spans) - GAPS:,} more gaps" if len(spans) > GAPS else ""
+    return f"{', '.join(spans[:GAPS])}{more}"
+
+
+def _error(result: dict[str, Any]) -> str:
+    return "" if result["true_error"] is None else f"True error: {number(result['true_error'])}."

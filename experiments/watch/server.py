@@ -1,0 +1,144 @@
+"""The page of one run, served on loopback for as long as the run goes on.
+
+Starlette and uvicorn: small, long kept, typed, and all that a page with server-sent events needs. Nobody else gets at it: it listens on 127.0.0.1 only, under
+a path that is drawn for the run, answers no foreign Host (as a rebound name would send), and the page may load nothing but itself and its events.
+"""
+
+import asyncio
+import json
+import re
+import secrets
+import socket
+import threading
+import time
+from base64 import b64encode
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.watch.events import Scene
+from local_dp.errors import InputError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+LOOPBACK = "127.0.0.1"
+ARRIVAL = 10.0  # seconds that a run waits for the browser that was opened
+FAREWELL = 0.7  # seconds in which pages may fetch the last state
+TICK = 0.1  # seconds between two states
+ENDED = ("over", "failed")
+PAGE = Path(__file__).with_name("page.html")
+
+
+class Page:
+    """The server of a scene's page, in a thread of its own. `url` is where it is."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self._secret = secrets.token_urlsafe(16)
+        self._socket = socket.create_server((LOOPBACK, 0))
+        self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/{self._secret}/"
+        self._viewers = 0
+        self._seen = threading.Event()
+        self._start()
+
+    def _start(self) -> None:
+        try:
+            import uvicorn
+
+            app = self._app()
+        except ImportError:
+            self._socket.close()
+            raise InputError("the page needs Starlette and uvicorn: pip install 'local-dp[watch]'") from None
+        quiet = {"log_config": None, "access_log": False, "server_header": False}
+        settings = uvicorn.Config(app, lifespan="off", ws="none", loop="asyncio", limit_concurrency=64, timeout_graceful_shutdown=1, **quiet)
+        self._server = uvicorn.Server(settings)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
+        self._thread.start()
+
+    def arrived(self) -> bool:
+        """Waits until a page follows the run, some seconds at most; whether one does."""
+        return self._seen.wait(ARRIVAL)
+
+    def close(self) -> None:
+        """Ends the server, once the pages that follow have the last state."""
+        end = time.monotonic() + FAREWELL
+        while self._viewers and time.monotonic() < end:
+            time.sleep(TICK / 4)
+        self._server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def _app(self) -> "Starlette":
+        from starlette.applications import Starlette
+        from starlette.middleware import Middleware
+        from starlette.middleware.trustedhost import TrustedHostMiddleware
+        from starlette.responses import Response, StreamingResponse
+        from starlette.routing import Route
+
+        page = PAGE.read_text()
+        headers = _headers(page)
+
+        async def show(request: "Request") -> "Response":
+            return Response(page, media_type="text/html", headers=headers)
+
+        async def follow(request: "Request") -> "Response":
+            return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
+
+        routes = [Route(f"/{self._secret}/", show), Route(f"/{self._secret}/events", follow)]
+        return Starlette(routes=routes, middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"], www_redirect=False)])
+
+    async def _events(self) -> AsyncIterator[str]:
+        """Each new state, to the last."""
+        self._viewers += 1
+        self._seen.set()
+        sent = -1
+        try:
+            while True:
+                state, version = self.scene.state, self.scene.version
+                if version != sent:
+                    sent = version
+                    yield f"data: {json.dumps(state, allow_nan=False)}\n\n"
+                if state["phase"] in ENDED:
+                    return
+                await asyncio.sleep(TICK)
+        finally:
+            self._viewers -= 1
+
+
+def _headers(page: str) -> dict[str, str]:
+    """What the page may do: run the script and the style that it holds, and fetch its events."""
+    hashes = {kind: b64encode(sha256(_inside(page, kind).encode()).digest()).decode() for kind in ("script", "style")}
+    policy = f"default-src 'none'; script-src 'sha256-{hashes['script']}'; style-src 'sha256-{hashes['style']}'; connect-src 'self'; img-src data:; "
+    return {
+        "Content-Security-Policy": policy + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-store",
+    }
+
+
+def _inside(page: str, kind: str) -> str:
+    found = re.findall(f"<{kind}>(.*?)</{kind}>", page, re.DOTALL)
+    assert len(found) == 1, f"the page holds one {kind}"
+    return str(found[0])
+
+
+@contextmanager
+def watched(scene: Scene, announce: Callable[[str], object]) -> Iterator[None]:
+    """Serves the page of a run for as long as it goes on. `announce` is told its address; if it says that somebody looks, the run waits for them to arrive."""
+    page = Page(scene)
+    try:
+        if announce(page.url):
+            page.arrived()
+        yield
+    except BaseException as error:
+        scene.fail(error)
+        raise
+    finally:
+        page.close()
