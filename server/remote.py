@@ -13,6 +13,8 @@ from local_dp.wire import EVERYBODY, End, decode, encode, topic
 from server.collecting import Send
 from server.coordinator import Coordinator, Progress
 
+SHOWN = 0.25  # seconds between two looks at how far a round is
+
 
 def filters(run: str) -> list[str]:
     """What the server subscribes to."""
@@ -78,10 +80,10 @@ class RemoteOracle:
         return now
 
     async def _sleep(self) -> None:
-        """Until there is something to do: when the coordinator wakes, or before if an event makes it wake earlier."""
+        """Until there is something to do or to show: when the coordinator wakes, or before if an event makes it wake earlier."""
         self._until = self.coordinator.wake(_now())
         try:
-            async with asyncio.timeout_at(self._until):
+            async with asyncio.timeout_at(min(self._until, _now() + SHOWN)):
                 await self._stirred.wait()
         except TimeoutError:
             pass

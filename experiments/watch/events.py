@@ -15,6 +15,7 @@ from local_dp.errors import LocalDPError
 from local_dp.interaction import Nonadaptive
 from local_dp.masked_parity.base import MaskedParityProtocol
 from local_dp.protocols.base import describe_estimate
+from local_dp.queries.base import Query
 from local_dp.tallies import Z95
 from server.collecting import Interim, RoundProgress
 from server.coordinator import Progress
@@ -23,6 +24,7 @@ from server.members import Attendance
 ROWS = 32  # estimates shown
 ROUNDS = 30  # rounds shown, the last ones
 POINTS = 120  # of the narrowing interval
+NAME = 60  # letters of a query's name
 GAPS = 5  # spans of clients that are missing
 SHARE = 10  # an interim estimate may take one part in so many of the time
 PAUSE = 0.2  # seconds between two of them, at least
@@ -38,6 +40,7 @@ class Scene:
     state: State = field(init=False)
     version: int = 0
     _next: float = -math.inf  # no interim estimate before
+    _bars: dict[int, list[Bar]] = field(default_factory=dict)  # of each round
 
     def __post_init__(self) -> None:
         settings, protocol = self.settings, self.settings.protocol
@@ -110,7 +113,8 @@ class Scene:
         widths = [(row["high"] - row["low"]) / 2 for row in rows if row["low"] is not None and row["high"] is not None]
         if widths:
             first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
-            self._change(history=_thinned([*self.state["history"], [answered, max(widths), first["value"], first["low"], first["high"]]]))
+            before = [point for point in self.state["history"] if point[0] < answered]
+            self._change(history=_thinned([*before, [answered, max(widths), first["value"], first["low"], first["high"]]]))
             self.state["rounds"][-1]["width"] = number(max(widths))
 
     def _read(self, interim: Interim) -> None:
@@ -118,7 +122,8 @@ class Scene:
         if isinstance(protocol, MaskedParityProtocol):
             bars = [bar for query, tally in zip(interim.queries, tallies, strict=True) if tally.n for bar in coefficients(query, tally)]
             if bars:
-                self._bars(bars)
+                self._bars[self.state["rounds"][-1]["round"]] = bars
+                self._draw_bars(_told_apart(self._bars))
                 return
         if protocol.model() == "LNI":
             algorithm = protocol.algorithm(self.settings.epsilon, self.settings.clients)
@@ -130,7 +135,7 @@ class Scene:
         answers = [(query, query.randomizer.estimate(tally)) for query, tally in zip(interim.queries, tallies, strict=True) if tally.n]
         rows: list[Shown] = []
         for place, (query, estimate) in enumerate(answers[:ROWS], start=1):
-            told = {"column": f"{place}. {query.query.name}", **describe_estimate(estimate)}
+            told = {"column": f"{place}. {_name(query.query)}", **describe_estimate(estimate)}
             size = np.size(estimate.value)
             rows += estimates({**told, "labels": [f"{told['column']} [{cell}]" for cell in range(size)]})[: ROWS + 1]
         self._rows(rows, None)
@@ -140,7 +145,7 @@ class Scene:
         shown = [_row(*row, known) for row, known in zip(rows[:ROWS], truths, strict=False)]
         self._change(rows=shown, more=max(0, len(rows) - ROWS), coefficients=False)
 
-    def _bars(self, bars: list[Bar]) -> None:
+    def _draw_bars(self, bars: list[Bar]) -> None:
         """The largest coefficients, in the order of their questions."""
         largest = sorted(range(len(bars)), key=lambda place: -abs(bars[place][1]))[:ROWS]
         chosen = [bars[place] for place in sorted(largest)]
@@ -151,6 +156,22 @@ class Scene:
         """A new state: one that was handed out does not change."""
         self.state = {**self.state, **parts}
         self.version += 1
+
+
+def _told_apart(bars: dict[int, list[Bar]]) -> list[Bar]:
+    """The bars of all rounds; one that was estimated in an earlier round too says in which it is."""
+    told: dict[str, Bar] = {}
+    for number_of_round, part in bars.items():
+        for label, value, error in part:
+            name = f"{label}, round {number_of_round}" if label in told else label
+            told[name] = (name, value, error)
+    return list(told.values())
+
+
+def _name(query: Query) -> str:
+    """A query by its name and its short parameters, which are public: every client is sent them."""
+    words = (str(value) for value in query.params().values() if isinstance(value, int | float | str))
+    return f"{query.name} {', '.join(word for word in words if word)}"[:NAME].strip()
 
 
 def _row(label: str, value: float | None, error: float | None, interval: tuple[float, float], truth: Any) -> State:

@@ -131,7 +131,7 @@ def _address(file: Path, process: "subprocess.Popen[bytes]") -> tuple[str, str]:
 
 
 def faults(page: str | Path, until: str = LOADED, pictures: Path | None = None) -> list[str]:
-    """What is wrong with a page, an address or a file: console errors, horizontal scroll, serious findings of axe-core, at each width and in each colour scheme.
+    """What is wrong with a page, an address or a file: console errors, horizontal scroll, serious findings of axe-core, at each width and colour scheme.
 
     It is looked at once the expression `until` is true; with `pictures`, a folder, a screenshot of each sight is left there.
     """
