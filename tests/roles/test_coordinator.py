@@ -10,7 +10,7 @@ from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.populations.table import Rows
 from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
 from server import waves
-from server.collecting import ASK_AGAIN, Collecting
+from server.collecting import ASK_AGAIN, Collecting, RoundProgress
 from server.coordinator import Coordinator
 from server.members import Member, Members
 from server.round import Round
@@ -286,3 +286,26 @@ def test_only_news_postpones_asking_again() -> None:
     assert isinstance(send.message, Request)
     assert send.message.missing == ((5, 20),)
     assert coordinator.due(1.6) == []
+
+
+def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
+    """While a round is open its progress counts what came, what was refused, what gone members owe and what was spent; and it gives the tally."""
+    coordinator = Coordinator(RUN, 30, SEED, 1.0, Terms(10.0, 0.3))
+    for start, name in ((0, "a"), (10, "b"), (20, "c")):
+        coordinator.receive(topic(RUN, "hello", "hosts", name), Hello(run=RUN, member=name, start=start, stop=start + 10), 0.0)
+    coordinator.open((survey_query(30),), 0.0)
+    coordinator.due(0.0)
+    coordinator.receive(topic(RUN, "rep", "hosts", "a"), reply_of(1, "a", 0, bytes([1, 1, 1, 0])), 0.1)
+    coordinator.receive(topic(RUN, "rep", "hosts", "b"), reply_of(1, "b", 10, bytes([1, 0, 0])), 0.1)
+    coordinator.receive(topic(RUN, "gone", "hosts", "b"), Gone(run=RUN, member="b"), 0.2)
+    coordinator.receive(topic(RUN, "rep", "hosts", "c"), Refusal(run=RUN, round=1, member="c", start=20, stop=30, code="budget", text="spent"), 0.2)
+    now = coordinator.progress(0.3)
+    assert isinstance(now, RoundProgress)
+    assert now.interim is not None
+    assert (now.answered, now.refused, now.lost, now.asked, now.spent) == (7, 10, 7, 30, 1.0)
+    (tally,) = now.interim.tallies()
+    assert (tally.n, int(tally.counts.ravel()[-1])) == (7, 4)
+    coordinator.receive(topic(RUN, "hello", "hosts", "b"), Hello(run=RUN, member="b", start=10, stop=20), 0.4)
+    back = coordinator.progress(0.4)
+    assert isinstance(back, RoundProgress)
+    assert back.lost == 0

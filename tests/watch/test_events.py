@@ -1,0 +1,172 @@
+"""What a page is told of a run: estimates of what has come, coefficients with errors that hold, and no truth of a private run."""
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.door.asking import How
+from experiments.tiers.execute import execute
+from experiments.tiers.outcome import as_data
+from experiments.tiers.settings import Settings, Tier
+from experiments.watch.coefficients import coefficients
+from experiments.watch.events import POINTS, ROUNDS, ROWS, Scene
+from local_dp.errors import QuorumError
+from local_dp.masked_parity.one_round import MaskedParityOneRound
+from local_dp.masked_parity.queries import MaskedList
+from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local import population
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.sgd import LocalSGD
+from local_dp.protocols.survey import Survey
+from local_dp.randomizers.binary_rr import BinaryRR
+from server.collecting import Interim, RoundProgress
+from server.coordinator import Progress
+from server.members import Attendance
+from tests.support.builders import survey_query
+
+
+def _settings(protocol: Protocol[Any], clients: int, tier: Tier = "population", private: bool = False) -> Settings:
+    return How(clients=clients, seed=None if private else 7, private=private, tier=tier).settings(protocol, None)
+
+
+def _told(settings: Settings) -> tuple[Scene, list[Progress]]:
+    """The scene of a run that has ended, and what it was shown."""
+    scene, shown = Scene(settings), list[Progress]()
+
+    def both(progress: Progress) -> None:
+        shown.append(progress)
+        scene.show(progress)
+
+    scene.finish(as_data(settings, execute(settings, both)))
+    return scene, shown
+
+
+def test_the_estimate_is_of_what_has_come() -> None:
+    """After 300 and 1,200 of 2,000 reports the page has the estimate of those 300 and 1,200, whose interval is half as wide."""
+    randomizer, scene = BinaryRR(1.0), Scene(_settings(Survey(), 2000))
+    query = survey_query(2000, 0, randomizer)
+    reports = np.tile(np.array([1, 0, 0], dtype=np.uint8), 400)
+    for n in (300, 1200):
+        tally = randomizer.tally(reports[:n], np.zeros(1, dtype=np.uint8))
+        scene._next = -math.inf
+        scene.show(RoundProgress(1, n, 2000, 1.0, 9.0, spent=1.0, interim=Interim((query,), lambda tally=tally: (tally,))))  # type: ignore[misc]
+        estimate = randomizer.estimate(tally)
+        assert scene.state["rows"][0]["value"] == pytest.approx(float(estimate.value))
+        assert scene.state["rows"][0]["low"] == pytest.approx(float(estimate.interval()[0]))
+    (early, *_), (late, *_) = scene.state["history"]
+    assert (early, late) == (300, 1200)
+    assert scene.state["history"][1][1] == pytest.approx(scene.state["history"][0][1] / 2, rel=0.02)
+    assert (scene.state["spent"], scene.state["rounds"][0]["answered"]) == (1.0, 1200)
+
+
+def test_too_little_to_estimate_is_no_error() -> None:
+    """A round of which nothing has come, or too little to decode, shows no estimate and does not disturb the run; who joined is shown before."""
+    scene = Scene(_settings(Survey(), 2000))
+    scene.show(Attendance(95, 100, ((3, 4), (10, 14))))
+    assert scene.state["status"] == "Clients are joining; waiting for 3, 10 to 13."
+    empty = BinaryRR(1.0).empty()
+    scene.show(RoundProgress(1, 1, 2000, 1.0, 9.0, interim=Interim((survey_query(2000),), lambda: (empty,))))
+    assert (scene.state["phase"], scene.state["rows"]) == ("asking", [])
+
+
+@pytest.mark.parametrize("tier", ["population", "aggregate", "hosts"])
+def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the tier, the tallies that are shown hold as many reports as have come, the last are the run's own, and the page ends with its result."""
+    monkeypatch.setattr(population, "CHUNK", 100)
+    scene, shown = _told(_settings(Survey(), 1000, tier))
+    rounds = [each for each in shown if isinstance(each, RoundProgress)]
+    assert [each.answered for each in rounds] == sorted(each.answered for each in rounds)
+    assert (rounds[-1].answered, rounds[-1].spent) == (1000, 1.0)
+    assert len({each.answered for each in rounds}) == 11 or tier != "population"  # none, and after each chunk
+    assert rounds[-1].interim is not None
+    (tally,) = rounds[-1].interim.tallies()
+    state = scene.state
+    assert tally.n == 1000
+    assert state["phase"] == "over"
+    assert state["rows"][0]["value"] == pytest.approx(float(BinaryRR(1.0).estimate(tally).value))
+    assert state["history"][-1][0] == 1000
+
+
+def test_a_private_run_shows_no_truth() -> None:
+    """The last state of a simulation has the truth and the true error; that of a private run has neither, and no seed."""
+    scene, _ = _told(_settings(Survey(), 400))
+    assert scene.state["rows"][0]["truth"] == 0.3
+    assert any("True error" in line for line in scene.state["result"])
+    scene, _ = _told(_settings(Survey(), 400, private=True))
+    assert scene.state["rows"][0]["truth"] is None
+    assert not any("True error" in line for line in scene.state["result"])
+    assert "seed" not in scene.state["stamp"]
+
+
+def test_a_state_stays_small() -> None:
+    """Hundreds of rounds and of labels leave a state of bounded size, and a state that was handed out does not change."""
+    scene, _ = _told(_settings(LocalSGD(), 4000))
+    assert len(scene.state["rounds"]) == ROUNDS
+    assert len(scene.state["history"]) <= POINTS
+    before = scene.state
+    text = json.dumps(before, allow_nan=False)
+    scene.fail(QuorumError("too few replies"))
+    assert json.dumps(before, allow_nan=False) == text
+    assert scene.state["status"] == "The run has ended: too few replies."
+    wide, _ = _told(_settings(Frequency(k=100), 4000))
+    assert (len(wide.state["rows"]), wide.state["more"]) == (ROWS, 100 - ROWS)
+
+
+def test_masked_parity_shows_the_coefficients_of_both_rounds() -> None:
+    """The two-round learner ends with d bits of r, of mean (-1)^(r_j) / (2 d), and the parity of r, of mean (-1)^a / 2.
+
+    With eight times the clients of 95 % success a sign is wrong with probability below 1e-6.
+    """
+    protocol = MaskedParityLearner(d=4, r=0b1011, a=1)
+    scene, _ = _told(_settings(protocol, 8 * protocol.clients(1.0)))
+    rows = scene.state["rows"]
+    assert [row["label"] for row in rows] == ["bit 0 of r", "bit 1 of r", "bit 2 of r", "bit 3 of r", "parity 0xb"]
+    assert [row["value"] < 0 for row in rows] == [True, True, False, True, True]
+    assert scene.state["coefficients"]
+
+
+def _squares(listed_error: float) -> float:
+    """The mean square of the coefficients' distance from the truth, in standard errors; `listed_error` multiplies the errors of the parities."""
+    protocol, seeds, squares = MaskedParityOneRound(d=3, r=5, a=1, form="masks"), 30, []
+    for seed in range(seeds):
+        made = protocol.synthetic(3000, seed)
+        (query,) = protocol.algorithm(1.0, 3000).queries
+        (tally,) = PopulationOracle(made, KeyedNoise(seed), seed, 1.0).answer((query,))
+        for label, value, error in coefficients(query, tally):
+            if label.startswith("parity"):
+                truth = -0.5 if label == "parity 0x5" else 0.0
+                squares.append(((value - truth) / (error * listed_error)) ** 2)
+    assert isinstance(query.query, MaskedList)
+    assert len(squares) == seeds * query.query.listed
+    return float(np.mean(squares))
+
+
+def test_the_errors_of_the_coefficients_hold() -> None:
+    """Of 8 parities by 30 seeds, the mean squared distance in errors is within 5 standard deviations of 1; a wrong twin's is 8.
+
+    Failure probability: below 1e-5, by the chi-square law with 240 degrees of freedom.
+    """
+    within = 5 * (2 / 240) ** 0.5
+    assert abs(_squares(1.0) - 1) < within
+    assert abs(_squares(8**-0.5) - 1) > within
+
+
+def test_a_coefficient_asked_twice_is_told_apart() -> None:
+    """Where two rounds estimate one bit of r, the later row says its round."""
+    scene = Scene(_settings(MaskedParityLearner(d=1, r=1, a=0), 100))
+    (asked,) = MaskedParityOneRound(d=1, form="masks").algorithm(1.0, 100).queries
+    reports = asked.randomizer.empty()
+    filled = replace(reports, counts=reports.counts + 5, n=int((reports.counts + 5).sum()))
+    for number in (1, 2):
+        scene._next = -math.inf
+        scene.show(RoundProgress(number, 9, 9, 1.0, 1.0, interim=Interim((asked,), lambda: (filled,))))
+    labels = [row["label"] for row in scene.state["rows"]]
+    assert len(labels) == len(set(labels)) == 6
+    assert "bit 0 of r, round 2" in labels

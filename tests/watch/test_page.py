@@ -1,0 +1,190 @@
+"""The page in a real browser: it follows a run to its end, reads well at any width and in both schemes, and nobody else gets at it."""
+
+import http.client
+import json
+import socket
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from experiments.cli.run import look
+from experiments.door.asking import How, ask
+from experiments.tiers.execute import execute
+from experiments.tiers.outcome import as_data
+from experiments.tiers.settings import Settings, Tier
+from experiments.watch.events import Scene
+from experiments.watch.server import Page, watched
+from local_dp.errors import InputError
+from local_dp.masked_parity.one_round import MaskedParityOneRound
+from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.survey import Survey
+from server.collecting import RoundProgress
+from server.coordinator import Progress
+from server.members import Attendance
+from tests.support.browser import browser, check_page, needs_chromium
+from tests.support.command import local_dp
+
+DRAWN = "state !== null && document.getElementById('rows').children.length > 0"
+
+
+def _settings(protocol: Survey | Frequency | MaskedParityOneRound, clients: int) -> Settings:
+    return How(clients=clients, seed=7).settings(protocol, None)
+
+
+@contextmanager
+def _served(scene: Scene) -> Iterator[Page]:
+    page = Page(scene)
+    try:
+        yield page
+    finally:
+        page.close()
+
+
+def _asked(url: str, path: str = "", host: str = "") -> http.client.HTTPResponse:
+    """The answer to one request, under another Host header than the page's own if there is one."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=20)
+    connection.request("GET", path or parts.path, headers={"Host": host} if host else {})
+    return connection.getresponse()
+
+
+def _in_the_midst() -> Scene:
+    """A survey of which some have answered, some have refused and some are lost."""
+    settings = _settings(Survey(), 200_000)
+    scene, seen = Scene(settings), list[RoundProgress]()
+    execute(settings, lambda progress: seen.append(progress) if isinstance(progress, RoundProgress) else None)
+    for n in (20_000, 40_000, 80_000):
+        scene._next = 0.0
+        scene.show(RoundProgress(1, n, 200_000, 1.0, 20.0, 3000, 15_000, 1.0, seen[-1].interim))
+    return scene
+
+
+def _over(protocol: Frequency | MaskedParityOneRound, clients: int) -> Scene:
+    settings = _settings(protocol, clients)
+    scene = Scene(settings)
+    scene.finish(as_data(settings, execute(settings, scene.show)))
+    return scene
+
+
+@needs_chromium
+@pytest.mark.parametrize("what", ["survey in the midst", "frequencies at the end", "coefficients at the end"])
+def test_the_page_reads_well(what: str, tmp_path: Path) -> None:
+    """At 1200 and 400 pixels, light and dark: no console error, no sideways scroll, nothing serious for axe-core."""
+    if what == "survey in the midst":
+        scene = _in_the_midst()
+    else:
+        scene = _over(Frequency(), 50_000) if what.startswith("freq") else _over(MaskedParityOneRound(d=4, form="masks"), 20_000)
+    with _served(scene) as page:
+        check_page(page.url, DRAWN, tmp_path)
+    assert len(list(tmp_path.glob("*.png"))) == 4
+
+
+@needs_chromium
+@pytest.mark.parametrize("tier", ["population", "hosts"])
+def test_a_run_is_followed_to_its_end(tier: Tier) -> None:
+    """A browser that came when it was called has the result once the run is over, keeps it, and finds no server any more; it complains of nothing."""
+    urls = []
+    with browser() as tab:
+
+        def open_it(url: str) -> bool:
+            urls.append(url)
+            tab.go(url, "state !== null")
+            assert tab.evaluate("document.getElementById('status').textContent") == "The clients are being started."
+            return True
+
+        result = ask(Survey(), None, How(clients=300, seed=7, tier=tier, watch=open_it))
+        tab.wait("state.phase === 'over'")
+        text = tab.evaluate("document.body.innerText")
+        assert "The run is over." in text
+        assert "300 asked, 300 answered" in text
+        assert tab.evaluate("state.rows[0].value") == result.estimate
+        parts = urlsplit(urls[0])
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((parts.hostname or "", parts.port or 0), timeout=5)
+        assert tab.evaluate("document.body.innerText") == text
+        assert tab.errors == []
+
+
+def test_nobody_else_gets_at_the_page() -> None:
+    """It listens on 127.0.0.1 alone, under a path that cannot be guessed; a foreign Host is refused; the page may load nothing that is not its own."""
+    with _served(Scene(_settings(Survey(), 100))) as page:
+        assert page._socket.getsockname()[0] == "127.0.0.1"
+        answer = _asked(page.url)
+        text = answer.read().decode()
+        assert answer.status == 200
+        policy = answer.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'sha256-")
+        assert "unsafe" not in policy
+        assert text.count("http") == text.count("http://www.w3.org/2000/svg") + text.count("http-equiv")
+        assert [_asked(page.url, path).status for path in ("/", "/events", "/elsewhere/")] == [404, 404, 404]
+        for host in ("example.com", "127.0.0.1.example.com:80", "0.0.0.0"):
+            assert _asked(page.url, host=host).status == 400
+            assert _asked(page.url, urlsplit(page.url).path + "events", host).status == 400
+        with _served(Scene(_settings(Survey(), 100))) as other:
+            assert urlsplit(other.url).path != urlsplit(page.url).path
+
+
+def test_the_events_are_the_states() -> None:
+    """Whoever follows is sent each state, the last one too, and then the stream ends; the states hold no column of a record."""
+    scene = Scene(_settings(Survey(), 100))
+    with _served(scene) as page:
+        events = _asked(page.url, urlsplit(page.url).path + "events")
+        first = json.loads(events.readline().decode().removeprefix("data: "))
+        scene.show(Attendance(40, 100, ((40, 100),)))
+        scene.fail(InputError("so it was"))
+        last = json.loads(events.read().decode().strip().split("data: ")[-1])
+    assert (first["phase"], last["phase"], last["present"]) == ("starting", "failed", 40)
+    assert last["status"] == "The run has ended: so it was."
+
+
+def test_a_run_that_fails_ends_its_page() -> None:
+    """An error ends the server and goes on to whoever asked; the page has it as its last state."""
+    scene, urls = Scene(_settings(Survey(), 100)), list[str]()
+    with pytest.raises(InputError, match="no more"), watched(scene, urls.append):
+        raise InputError("no more")
+    assert scene.state["status"] == "The run has ended: no more."
+    with pytest.raises(ConnectionRefusedError):
+        _asked(urls[0])
+
+
+def test_watch_at_the_command_line() -> None:
+    """`--watch` names the page on standard error and leaves standard output to the result; without a terminal no browser is opened."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(webbrowser, "open", lambda url: pytest.fail("a browser was opened"))
+        done = local_dp("run", "survey", "--clients", "200", "--seed", "1", "--tier", "population", "--watch", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "watch at http://127.0.0.1:" in done.stderr
+    assert json.loads(done.stdout)["clients"]["answered"] == 200
+
+
+def test_a_browser_is_opened_at_a_desktop_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a terminal under a desktop the page is opened; in one without, where a browser would open inside the terminal, it is only named."""
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or True)
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert not look("http://127.0.0.1:1/")
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert look("http://127.0.0.1:2/")
+    assert opened == ["http://127.0.0.1:2/"]
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Starlette is not installed, one line says which extra brings it."""
+    monkeypatch.setitem(__import__("sys").modules, "starlette.applications", None)
+    with pytest.raises(InputError, match=r"local-dp\[watch\]"):
+        Page(Scene(_settings(Survey(), 100)))
+
+
+def test_progress_goes_on_beside_the_page() -> None:
+    """Who asked for progress has it too."""
+    seen: list[Progress] = []
+    result = ask(Survey(), None, How(clients=100, seed=7, progress=seen.append, watch=lambda url: None))
+    assert len(seen) == 3
+    assert result.data["clients"]["answered"] == 100
