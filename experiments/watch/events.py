@@ -46,7 +46,7 @@ class Scene:
         settings, protocol = self.settings, self.settings.protocol
         self.state = {
             "protocol": protocol.name,
-            "what": " ".join((protocol.__doc__ or "").split("\n\n")[0].split()),
+            "what": " ".join((protocol.__doc__ or "").split("\n\n")[0].split()).replace("`", ""),
             "facts": f"{protocol.model()}, tier {settings.tier}, {settings.clients:,} clients, epsilon {number(settings.epsilon)}",
             "stamp": "private: operating-system entropy" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
             "budget": settings.epsilon,

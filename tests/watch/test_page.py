@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 
 from experiments.cli.run import look
@@ -22,10 +23,12 @@ from local_dp.errors import InputError
 from local_dp.masked_parity.one_round import MaskedParityOneRound
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.survey import Survey
-from server.collecting import RoundProgress
+from local_dp.tallies import Tally
+from server.collecting import Interim, RoundProgress
 from server.coordinator import Progress
 from server.members import Attendance
 from tests.support.browser import browser, check_page, needs_chromium
+from tests.support.builders import survey_query
 from tests.support.command import local_dp
 
 DRAWN = "state !== null && document.getElementById('rows').children.length > 0"
@@ -54,12 +57,11 @@ def _asked(url: str, path: str = "", host: str = "") -> http.client.HTTPResponse
 
 def _in_the_midst() -> Scene:
     """A survey of which some have answered, some have refused and some are lost."""
-    settings = _settings(Survey(), 200_000)
-    scene, seen = Scene(settings), list[RoundProgress]()
-    execute(settings, lambda progress: seen.append(progress) if isinstance(progress, RoundProgress) else None)
-    for n in (20_000, 40_000, 80_000):
+    scene, query = Scene(_settings(Survey(), 200_000)), survey_query(200_000)
+    for n in (2000, 20_000, 40_000, 80_000):
+        tally = Tally(np.array([[n // 2 + 3 * int(n**0.5), n - n // 2 - 3 * int(n**0.5)]]))
         scene._next = 0.0
-        scene.show(RoundProgress(1, n, 200_000, 1.0, 20.0, 3000, 15_000, 1.0, seen[-1].interim))
+        scene.show(RoundProgress(1, n, 200_000, 1.0, 20.0, 3000, 15_000, 1.0, Interim((query,), lambda tally=tally: (tally,))))  # type: ignore[misc]
     return scene
 
 
