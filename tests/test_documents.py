@@ -192,6 +192,16 @@ def test_the_learning_pages_commands_run(tmp_path: Path) -> None:
         assert "accuracy" in done.stdout or " learn " not in each.command
 
 
+def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
+    """Each of its commands runs to its end and says where the page was."""
+    commands = [each.command for each in typed(ROOT / "docs" / "watching.md")]
+    assert len(commands) == 2
+    for command in commands:
+        done = perform(command, tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "watch at http://127.0.0.1:" in done.stderr
+
+
 @needs_mosquitto
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
     """Mosquitto with the page's configuration and access rules, and its server, host and client as three commands over TLS: all answer, nobody is refused."""

@@ -106,10 +106,9 @@ class Scene:
         """What the reports so far say; a part of a round may be too little to say anything."""
         try:
             with np.errstate(all="ignore"):
-                self._read(interim)
+                rows = self._read(interim)
         except (LocalDPError, ArithmeticError, ValueError):
             return
-        rows = self.state["rows"]
         widths = [(row["high"] - row["low"]) / 2 for row in rows if row["low"] is not None and row["high"] is not None]
         if widths:
             first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
@@ -117,40 +116,40 @@ class Scene:
             self._change(history=_thinned([*before, [answered, max(widths), first["value"], first["low"], first["high"]]]))
             self.state["rounds"][-1]["width"] = number(max(widths))
 
-    def _read(self, interim: Interim) -> None:
+    def _read(self, interim: Interim) -> list[State]:
+        """Shows the estimates of a round; which rows are this round's own."""
         protocol, tallies = self.settings.protocol, interim.tallies()
         if isinstance(protocol, MaskedParityProtocol):
             bars = [bar for query, tally in zip(interim.queries, tallies, strict=True) if tally.n for bar in coefficients(query, tally)]
             if bars:
                 self._bars[self.state["rounds"][-1]["round"]] = bars
                 self._draw_bars(_told_apart(self._bars))
-                return
+                return [_bar_row(*bar) for bar in bars]
         if protocol.model() == "LNI":
             algorithm = protocol.algorithm(self.settings.epsilon, self.settings.clients)
             assert isinstance(algorithm, Nonadaptive)
             described = protocol.describe(algorithm.decode(tallies))
             if "estimate" in described:
-                self._rows(estimates(described), None)
-                return
+                return self._rows(estimates(described), None)
         answers = [(query, query.randomizer.estimate(tally)) for query, tally in zip(interim.queries, tallies, strict=True) if tally.n]
         rows: list[Shown] = []
         for place, (query, estimate) in enumerate(answers[:ROWS], start=1):
             told = {"column": f"{place}. {_name(query.query)}", **describe_estimate(estimate)}
             size = np.size(estimate.value)
             rows += estimates({**told, "labels": [f"{told['column']} [{cell}]" for cell in range(size)]})[: ROWS + 1]
-        self._rows(rows, None)
+        return self._rows(rows, None)
 
-    def _rows(self, rows: list[Shown], truth: Any) -> None:
+    def _rows(self, rows: list[Shown], truth: Any) -> list[State]:
         truths = truth if isinstance(truth, list) else [truth] * len(rows)
         shown = [_row(*row, known) for row, known in zip(rows[:ROWS], truths, strict=False)]
         self._change(rows=shown, more=max(0, len(rows) - ROWS), coefficients=False)
+        return shown
 
     def _draw_bars(self, bars: list[Bar]) -> None:
         """The largest coefficients, in the order of their questions."""
         largest = sorted(range(len(bars)), key=lambda place: -abs(bars[place][1]))[:ROWS]
         chosen = [bars[place] for place in sorted(largest)]
-        shown = [_row(label, value, error, (value - Z95 * error, value + Z95 * error), None) for label, value, error in chosen]
-        self._change(rows=shown, more=len(bars) - len(shown), coefficients=True)
+        self._change(rows=[_bar_row(*bar) for bar in chosen], more=len(bars) - len(chosen), coefficients=True)
 
     def _change(self, **parts: Any) -> None:
         """A new state: one that was handed out does not change."""
@@ -178,6 +177,10 @@ def _row(label: str, value: float | None, error: float | None, interval: tuple[f
     low, high = interval
     text = f"{number(value, error)} ({number(low, error)} to {number(high, error)})"
     return {"label": label, "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
+
+
+def _bar_row(label: str, value: float, error: float) -> State:
+    return _row(label, value, error, (value - Z95 * error, value + Z95 * error), None)
 
 
 def _finite(value: Any) -> float | None:

@@ -130,6 +130,8 @@ def test_masked_parity_shows_the_coefficients_of_both_rounds() -> None:
     assert [row["label"] for row in rows] == ["bit 0 of r", "bit 1 of r", "bit 2 of r", "bit 3 of r", "parity 0xb"]
     assert [row["value"] < 0 for row in rows] == [True, True, False, True, True]
     assert scene.state["coefficients"]
+    last = rows[-1]
+    assert scene.state["history"][-1][1:] == pytest.approx([(last["high"] - last["low"]) / 2, last["value"], last["low"], last["high"]])  # of round 2 alone
 
 
 def _squares(listed_error: float) -> float:
