@@ -92,7 +92,7 @@ class Scene:
         is_new = not rounds or rounds[-1]["round"] != progress.round
         if is_new:
             self._next = -math.inf
-            self.state["history"] = []
+            self._change(history=[])
         width = None if is_new else rounds[-1]["width"]
         self._change(rounds=[*(rounds if is_new else rounds[:-1]), {**now, "width": width}][-ROUNDS:])
         self._change(phase="asking", spent=max(progress.spent, self.state["spent"]), status=f"Round {progress.round} is being answered.")
@@ -114,7 +114,8 @@ class Scene:
             first = rows[0] if len(rows) == 1 else dict.fromkeys(("value", "low", "high"))
             before = [point for point in self.state["history"] if point[0] < answered]
             self._change(history=_thinned([*before, [answered, max(widths), first["value"], first["low"], first["high"]]]))
-            self.state["rounds"][-1]["width"] = number(max(widths))
+            *earlier, now = self.state["rounds"]
+            self._change(rounds=[*earlier, {**now, "width": number(max(widths))}])
 
     def _read(self, interim: Interim) -> list[State]:
         """Shows the estimates of a round; which rows are this round's own."""

@@ -54,8 +54,8 @@ class Page:
         except ImportError:
             self._socket.close()
             raise InputError("the page needs Starlette and uvicorn: pip install 'local-dp[watch]'") from None
-        quiet = {"log_config": None, "access_log": False, "server_header": False}
-        settings = uvicorn.Config(app, lifespan="off", ws="none", loop="asyncio", limit_concurrency=64, timeout_graceful_shutdown=1, **quiet)
+        settings = uvicorn.Config(app, lifespan="off", ws="none", loop="asyncio", log_config=None, access_log=False, server_header=False)
+        settings.limit_concurrency, settings.timeout_graceful_shutdown = 64, 1
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()

@@ -41,6 +41,8 @@ def _told(settings: Settings) -> tuple[Scene, list[Progress]]:
     scene, shown = Scene(settings), list[Progress]()
 
     def both(progress: Progress) -> None:
+        if isinstance(progress, RoundProgress) and progress.interim is not None:
+            assert sum(tally.n for tally in progress.interim.tallies()) == progress.answered
         shown.append(progress)
         scene.show(progress)
 

@@ -166,7 +166,12 @@ def test_watch_at_the_command_line() -> None:
 def test_a_browser_is_opened_at_a_desktop_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a terminal under a desktop the page is opened; in one without, where a browser would open inside the terminal, it is only named."""
     opened: list[str] = []
-    monkeypatch.setattr(webbrowser, "open", lambda url: opened.append(url) or True)
+
+    def open_it(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_it)
     monkeypatch.setattr("sys.platform", "linux")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
