@@ -7,9 +7,9 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.cube import places_of, walsh_hadamard
-from local_dp.masked_parity.concept import NULL_SHARE
-from local_dp.masked_parity.queries import MaskedIndex, MaskedList, MaskedParity
-from local_dp.masked_parity.signs import MaskedBit, MaskedFunction
+from local_dp.masked.concept import NULL_SHARE
+from local_dp.masked.queries import MaskedIndex, MaskedList, MaskedParity
+from local_dp.masked.signs import MaskedBit, MaskedFunction
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.randomizers.hadamard import SignedHadamard
 from local_dp.tallies import Estimate, Tally

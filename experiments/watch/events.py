@@ -13,7 +13,7 @@ from experiments.tiers.settings import Settings
 from experiments.watch.coefficients import Bar, coefficients
 from local_dp.errors import LocalDPError
 from local_dp.interaction import Nonadaptive
-from local_dp.masked_parity.base import MaskedParityProtocol
+from local_dp.masked.base import MaskedParityProtocol
 from local_dp.protocols.base import describe_estimate
 from local_dp.queries.base import Query
 from local_dp.tallies import Z95
@@ -34,11 +34,10 @@ State: TypeAlias = dict[str, Any]
 
 @dataclass
 class Scene:
-    """The run so far. `show` is told of its progress, `finish` or `fail` of its end; `state` is what a page draws, and `version` counts its changes."""
+    """The run so far. `show` is told of its progress, `finish` or `fail` of its end; `state` is what a page draws: another object after each change."""
 
     settings: Settings
     state: State = field(init=False)
-    version: int = 0
     _next: float = -math.inf  # no interim estimate before
     _bars: dict[int, list[Bar]] = field(default_factory=dict)  # of each round
 
@@ -155,7 +154,6 @@ class Scene:
     def _change(self, **parts: Any) -> None:
         """A new state: one that was handed out does not change."""
         self.state = {**self.state, **parts}
-        self.version += 1
 
 
 def _told_apart(bars: dict[int, list[Bar]]) -> list[Bar]:
@@ -174,9 +172,10 @@ def _name(query: Query) -> str:
     return f"{query.name} {', '.join(word for word in words if word)}"[:NAME].strip()
 
 
-def _row(label: str, value: float | None, error: float | None, interval: tuple[float, float], truth: Any) -> State:
+def _row(label: str, value: float | None, error: float | None, interval: tuple[float | None, float | None], truth: Any) -> State:
     low, high = interval
-    text = f"{number(value, error)} ({number(low, error)} to {number(high, error)})"
+    ends = ("open" if end is None else number(end, error) for end in interval)
+    text = f"{number(value, error)} ({' to '.join(ends)})"
     return {"label": label, "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
 
 

@@ -10,7 +10,6 @@ import re
 import secrets
 import socket
 import threading
-import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 ARRIVAL = 10.0  # seconds that a run waits for the browser that was opened
-FAREWELL = 0.7  # seconds in which pages may fetch the last state
+FAREWELL = 1  # seconds in which pages may fetch the last state
 TICK = 0.1  # seconds between two states
 ENDED = ("over", "failed")
 PAGE = Path(__file__).with_name("page.html")
@@ -42,7 +41,6 @@ class Page:
         self._secret = secrets.token_urlsafe(16)
         self._socket = socket.create_server((LOOPBACK, 0))
         self.url = f"http://{LOOPBACK}:{self._socket.getsockname()[1]}/{self._secret}/"
-        self._viewers = 0
         self._seen = threading.Event()
         self._start()
 
@@ -55,7 +53,7 @@ class Page:
             self._socket.close()
             raise InputError("the page needs Starlette and uvicorn: pip install 'local-dp[watch]'") from None
         settings = uvicorn.Config(app, lifespan="off", ws="none", loop="asyncio", log_config=None, access_log=False, server_header=False)
-        settings.limit_concurrency, settings.timeout_graceful_shutdown = 64, 1
+        settings.limit_concurrency, settings.timeout_graceful_shutdown = 64, FAREWELL
         self._server = uvicorn.Server(settings)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
         self._thread.start()
@@ -65,10 +63,7 @@ class Page:
         return self._seen.wait(ARRIVAL)
 
     def close(self) -> None:
-        """Ends the server, once the pages that follow have the last state."""
-        end = time.monotonic() + FAREWELL
-        while self._viewers and time.monotonic() < end:
-            time.sleep(TICK / 4)
+        """Ends the server; pages that follow have the last state by then, or a second to fetch it."""
         self._server.should_exit = True
         self._thread.join()
         self._socket.close()
@@ -94,20 +89,16 @@ class Page:
 
     async def _events(self) -> AsyncIterator[str]:
         """Each new state, to the last."""
-        self._viewers += 1
         self._seen.set()
-        sent = -1
-        try:
-            while True:
-                state, version = self.scene.state, self.scene.version
-                if version != sent:
-                    sent = version
-                    yield f"data: {json.dumps(state, allow_nan=False)}\n\n"
-                if state["phase"] in ENDED:
-                    return
-                await asyncio.sleep(TICK)
-        finally:
-            self._viewers -= 1
+        sent = None
+        while True:
+            state = self.scene.state
+            if state is not sent:
+                sent = state
+                yield f"data: {json.dumps(state, allow_nan=False)}\n\n"
+            if state["phase"] in ENDED:
+                return
+            await asyncio.sleep(TICK)
 
 
 def _headers(page: str) -> dict[str, str]:

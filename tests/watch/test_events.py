@@ -15,14 +15,15 @@ from experiments.tiers.settings import Settings, Tier
 from experiments.watch.coefficients import coefficients
 from experiments.watch.events import POINTS, ROUNDS, ROWS, Scene
 from local_dp.errors import QuorumError
-from local_dp.masked_parity.one_round import MaskedParityOneRound
-from local_dp.masked_parity.queries import MaskedList
-from local_dp.masked_parity.two_rounds import MaskedParityLearner
+from local_dp.masked.one_round import MaskedParityOneRound
+from local_dp.masked.queries import MaskedList
+from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import population
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.sgd import LocalSGD
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -174,3 +175,12 @@ def test_a_coefficient_asked_twice_is_told_apart() -> None:
     labels = [row["label"] for row in scene.state["rows"]]
     assert len(labels) == len(set(labels)) == 6
     assert "bit 0 of r, round 2" in labels
+
+
+def test_an_open_interval_is_said_to_be_open() -> None:
+    """A quantile that so few clients bound on no side has a value, and an interval that is open, in words and as data."""
+    scene, _ = _told(_settings(Quantiles(), 20))
+    (row,) = scene.state["rows"]
+    assert row["value"] is not None
+    assert (row["low"], row["high"]) == (None, None)
+    assert "(open to open)" in row["text"]

@@ -20,7 +20,7 @@ from experiments.tiers.settings import Settings, Tier
 from experiments.watch.events import Scene
 from experiments.watch.server import Page, watched
 from local_dp.errors import InputError
-from local_dp.masked_parity.one_round import MaskedParityOneRound
+from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.survey import Survey
 from local_dp.tallies import Tally
