@@ -24,13 +24,14 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.quantiles import Quantiles
+from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.sgd import LocalSGD
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.binary_rr import BinaryRR
 from server.collecting import Interim, RoundProgress
 from server.coordinator import Progress
 from server.members import Attendance
-from tests.support.builders import survey_query
+from tests.support.builders import small, survey_query
 
 
 def _settings(protocol: Protocol[Any], clients: int, tier: Tier = "population", private: bool = False) -> Settings:
@@ -184,3 +185,13 @@ def test_an_open_interval_is_said_to_be_open() -> None:
     assert row["value"] is not None
     assert (row["low"], row["high"]) == (None, None)
     assert "(open to open)" in row["text"]
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_every_protocol_can_be_watched(name: str) -> None:
+    """Each protocol shows estimates while it runs and ends in a state that JSON can hold."""
+    scene, _ = _told(How(clients=20, seed=1, epsilon=4.0).settings(small(name), None))
+    assert scene.state["phase"] == "over"
+    assert scene.state["rows"]
+    assert scene.state["history"]
+    json.dumps(scene.state, allow_nan=False)
