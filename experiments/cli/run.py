@@ -12,7 +12,7 @@ from experiments.cli.options import Asking, allowed_names
 from experiments.cli.output import RunProgress, show
 from experiments.cli.protocols import RoleOfProtocols
 from experiments.cli.screen import SCREEN
-from experiments.door.asking import ask
+from experiments.door.asking import How, ask
 from experiments.door.picture import check_picture
 from experiments.tiers.settings import EMBEDDED, Tier
 from local_dp.errors import InputError
@@ -40,13 +40,16 @@ class Run(Asking):
         if self.plot is not None:
             check_plot(self.plot, kind)
         with RunProgress(f"starting the clients in tier {self.tier}") as progress:
-            own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified")}
-            how = self.how(**own, allow=allowed_names(self.allow), progress=progress.show, watch=look if self.watch else None)
-            result = ask(protocol, table, how)
+            result = ask(protocol, table, self._how(progress))
         show(result.to_dict(), self.as_json)
         if self.plot is not None:
             SCREEN.working(f"drawing {self.plot.name}")
             result.plot(self.plot)
+
+    def _how(self, progress: RunProgress) -> How:
+        own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified")}
+        told = {"progress": progress.show, "notice": SCREEN.note, "watch": look if self.watch else None}
+        return self.how(**own, **told, allow=allowed_names(self.allow))
 
 
 def look(url: str) -> bool:

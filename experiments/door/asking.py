@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -41,6 +42,7 @@ class Options(TypedDict, total=False):
     unverified: bool
     progress: OnProgress | None
     watch: Announce | None
+    notice: Callable[[str], None] | None
 
 
 def _silence(progress: Progress) -> None:
@@ -56,7 +58,8 @@ class How:
     operating system.
     `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers; `unverified` uses one
     in memory that fails its verification, and the result says so.
-    `progress` is called as the run goes on. `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
+    `progress` is called as the run goes on, and `notice` before it if the clients are fewer than the accuracy asks for (without it, that is a warning).
+    `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
     waits some seconds for the browser if it returns True.
     """
 
@@ -74,6 +77,7 @@ class How:
     unverified: bool = False
     progress: OnProgress | None = None
     watch: Announce | None = None
+    notice: Callable[[str], None] | None = None
 
     @classmethod
     def of(cls, options: Options) -> "How":
@@ -108,6 +112,9 @@ def ask(protocol: Protocol[Any], table: Table | None, how: How) -> Result:
     records = None if table is None else records_of(table)
     told = protocol if records is None else protocol.for_table(Launch(records, how.private))
     settings = how.settings(told, records)
+    notice = told.notice(how.epsilon, settings.clients)
+    if notice is not None:
+        (how.notice or warnings.warn)(notice)
     progress = how.progress or _silence
     return _run(told, settings, progress) if how.watch is None else _watched(told, settings, progress, how.watch)
 

@@ -19,6 +19,7 @@ from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.learn import Learn
 from local_dp.protocols.mean import Mean
+from local_dp.protocols.mean_found import MeanFound
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
@@ -84,7 +85,7 @@ def mean(
     table: Table,
     column: str,
     *,
-    bounds: Bounds,
+    bounds: Bounds | None = None,
     outside: str = "refuse",
     missing: str = "refuse",
     by: str = "",
@@ -95,8 +96,13 @@ def mean(
 ) -> Result:
     """The mean of a column of numbers between public bounds; with `by`, within each group of that column.
 
+    Without bounds a first part of the clients finds them privately (`local_dp.protocols.mean_found.MeanFound`), and nothing is grouped.
     `missing`: refuse, or "exclude" (the mean of those present); `outside`: refuse, or "clip". See `local_dp.protocols.mean.Mean`.
     """
+    if bounds is None:
+        if by or outside != "refuse":
+            raise InputError("groups and clipping need public bounds: add bounds=(low, high)")
+        return ask(MeanFound(column=column, missing=missing), table, How.of(how))
     low, high = _ends(bounds)
     plain = Mean(column=column, low=low, high=high, outside=outside, missing=missing)
     return ask(replace(plain, by=by, labels=_texts(labels), labels_from_data=labels_from_data, other=other), table, How.of(how))

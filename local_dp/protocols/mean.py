@@ -119,7 +119,7 @@ class Mean(Protocol[Estimate]):
     def for_table(self, table: Launch) -> Self:
         table.records.numbers(self.column)
         if self.low is None or self.high is None:
-            raise InputError(f"the mean of {self.column!r} needs public bounds: add --set low=... and --set high=...")
+            raise InputError(f"the mean of {self.column!r} needs public bounds: add low=... and high=..., or let mean-found find them")
         table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
         table.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (the mean of the clipped numbers), or wider bounds")
         if not self.by:

@@ -16,6 +16,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "histogram": "local_dp.protocols.histogram:Histogram",
         "crosstab": "local_dp.protocols.crosstab:Crosstab",
         "mean": "local_dp.protocols.mean:Mean",
+        "mean-found": "local_dp.protocols.mean_found:MeanFound",
         "quantiles": "local_dp.protocols.quantiles:Quantiles",
         "sq": "local_dp.protocols.statistical_queries:StatisticalQueries",
         "prefix-sums": "local_dp.protocols.prefix_sums:PrefixSums",

@@ -35,6 +35,7 @@ RUN = "test-run"
 PATIENT = Terms(deadline=20.0, quorum=1.0)
 SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own, or check its randomizer at once
     "prefix-sums": {"k": "16"},
+    "mean-found": {"resolved": "1000"},
     "quantiles": {"bins": "32", "tolerance": "0.05"},
     "learn-conjunctions": {"d": "3"},
     "learn-thresholds": {"bits": "3", "alpha": "0.3"},
