@@ -55,8 +55,14 @@ def _shares(held_at: dict[float, float]) -> Estimate:
 
 @pytest.mark.parametrize(
     ("held_at", "low", "high"),
-    [({3.0: 1.0}, -2.0, 8.0), ({-3.0: 1.0}, -8.0, 2.0), ({3.0: 0.5, 100.0: 0.5}, -64.0, 256.0), ({3.0: 0.97, 100.0: 0.03}, -2.0, 8.0), ({-40.0: 0.5, 3.0: 0.5}, -128.0, 32.0)],
-)  # fmt: skip
+    [
+        ({3.0: 1.0}, -2.0, 8.0),
+        ({-3.0: 1.0}, -8.0, 2.0),
+        ({3.0: 0.5, 100.0: 0.5}, -64.0, 256.0),
+        ({3.0: 0.97, 100.0: 0.03}, -2.0, 8.0),
+        ({-40.0: 0.5, 3.0: 0.5}, -128.0, 32.0),
+    ],
+)
 def test_the_range_is_of_what_is_seen_and_a_magnitude_more(held_at: dict[float, float], low: float, high: float) -> None:
     """A share of .03 beside an error of .01 may be noise; what is seen gets a magnitude more and a quarter of it on the other side."""
     found = held(_shares(held_at))
