@@ -11,8 +11,9 @@ import numpy as np
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.coverage_runs import Crowd, Drawn
 from experiments.lab.minimal_clients import measured_clients, reached_check
-from local_dp.interaction import Nonadaptive
+from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
+from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.protocols.base import BETA, Protocol
 from local_dp.protocols.planning import plan_of, tolerance_of
 from local_dp.protocols.registry import find_protocol
@@ -101,20 +102,41 @@ def within(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: 
     """
     population = protocol.synthetic(MADE_UP, 0)
     asked = protocol.algorithm(epsilon, MADE_UP)
-    assert isinstance(asked, Nonadaptive)
+    if not isinstance(asked, Nonadaptive):
+        return _within_in_rounds(protocol, epsilon, accuracy, generator)
     crowds = [Crowd.drawn_from(query, population) for query in asked.queries]
     truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
 
     def successes(n: int, runs: int) -> int:
         kept = 0
-        for place, size in enumerate(np.rint(n * (1 + SIZES)).astype(np.int64).tolist()):
-            share = runs // len(SIZES) + (place < runs % len(SIZES))
+        for size, share in _sizes(n, runs):
             people = [Crowd(crowd.randomizer, [(size, law) for _, law in crowd.groups]) for crowd in crowds]
             for (estimate,), times in Drawn(people, asked.decode)(generator, share):
                 kept += times * (largest_error(estimate.value, truth) <= accuracy)
         return kept
 
     return successes
+
+
+def _within_in_rounds(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
+    """The same for a protocol of several rounds, run by run in the aggregate tier."""
+
+    def successes(n: int, runs: int) -> int:
+        kept = 0
+        for size, share in _sizes(n, runs):
+            population, algorithm = protocol.synthetic(size, 0), protocol.algorithm(epsilon, size)
+            for _ in range(share):
+                result = run(algorithm, AggregateOracle(population, generator, epsilon))
+                kept += protocol.true_error(result, population) <= accuracy
+        return kept
+
+    return successes
+
+
+def _sizes(n: int, runs: int) -> list[tuple[int, int]]:
+    """The numbers of clients that stand for n, and how many of the runs each has."""
+    sizes = np.maximum(1, np.rint(n * (1 + SIZES)).astype(np.int64)).tolist()
+    return [(size, runs // len(sizes) + (place < runs % len(sizes))) for place, size in enumerate(sizes)]
 
 
 EXPERIMENT = Planning()

@@ -16,7 +16,7 @@ from local_dp.protocols.crosstab import Crosstab
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.mean import Mean
-from local_dp.protocols.planning import CURATOR, OPEN, Way, estimators, plan_of, ways
+from local_dp.protocols.planning import CURATOR, OPEN, Curated, Way, estimators, plan_of, ways
 from local_dp.protocols.prefix_sums import PrefixSums
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.binary_rr import BinaryRR
@@ -121,3 +121,14 @@ def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypat
     assert set(_named(Survey(), 1.0)) == {"binary-rr", "grr", "hadamard", CURATOR, OPEN}
     monkeypatch.setattr(planning, "_keeps_epsilon", lambda name, randomizer: True)
     assert "leaky" in _named(Survey(), 1.0)
+
+
+@pytest.mark.parametrize("protocol", [Survey(), Frequency(k=5), Mean()], ids=lambda each: each.name)
+def test_the_curators_noise_covers_a_replaced_record(protocol: Protocol[Any]) -> None:
+    """The scale of the noise times epsilon is the most that one record replaced moves the sums, over all pairs of values."""
+    (curator,) = (way for way in ways(protocol, 0.5) if isinstance(way, Curated))
+    aim = protocol.aim()
+    assert aim is not None
+    some = aim.target[:: max(1, (len(aim.target) - 1) // 8)]
+    moved = max(float(np.abs(one - other).sum()) for one in some for other in some)
+    assert curator.noise * 0.5 == pytest.approx(moved)
