@@ -18,6 +18,7 @@ from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.planning import CURATOR, OPEN, Curated, Way, estimators, plan_of, ways
 from local_dp.protocols.prefix_sums import PrefixSums
+from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit import flip_weight
@@ -98,6 +99,19 @@ def _kept(n: int, epsilon: float) -> float:
         within = np.abs((count[:, None] + noise) / size - 0.5) <= 0.05
         kept.append(float(stats.binom.pmf(count, size, 0.5) @ within @ noise_law))
     return float(np.mean(kept))
+
+
+def test_quantiles_are_planned_for_both_ways() -> None:
+    """The way taken is the cheaper one and the run's; nobody's clients are below the sample's own 1.96 sqrt(q (1 - q) / n), to which the curator adds."""
+    for at, taken in ((("0.5",), "a search over several rounds"), (tuple(str(place / 20) for place in range(1, 20)), "one round of prefix signs")):
+        protocol = Quantiles(at=at, bins=200)
+        one, two, curator, nobody = ways(protocol, 1.0)
+        assert one.chosen
+        assert one.name == taken
+        assert one.clients(0.02) == protocol.clients(1.0) <= two.clients(0.02)
+        assert nobody.clients(0.02) < curator.clients(0.02) < one.clients(0.02)
+    assert ways(Quantiles(), 1.0)[-1].clients(0.02) == 2401
+    assert len(ways(Quantiles(bins=4000), 1.0)) == 3  # too fine for one round
 
 
 class Leaky(BinaryRR):
