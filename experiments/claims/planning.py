@@ -11,17 +11,19 @@ import numpy as np
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.coverage_runs import Crowd, Drawn
 from experiments.lab.minimal_clients import measured_clients, reached_check
-from local_dp.interaction import Nonadaptive
+from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
+from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.protocols.base import BETA, Protocol
 from local_dp.protocols.planning import plan_of, tolerance_of
 from local_dp.protocols.registry import find_protocol
 from local_dp.protocols.shares import largest_error
 
 EPSILONS = (0.1, 1.0, 4.0)
-TASKS: dict[str, dict[str, Any]] = {"survey": {}, "frequency": {}, "mean": {}}  # and parameters of their populations
+TASKS: dict[str, dict[str, Any]] = {"survey": {}, "frequency": {}, "mean": {}, "quantiles": {}}  # and their parameters
 WITHIN = 0.05
 TRIALS = {"quick": 20_000, "full": 200_000}
+IN_ROUNDS = ("quantiles",)  # run by run, ten milliseconds each: at full scale only, and as often as a quick point
 SIZES = np.linspace(-0.05, 0.05, 21)  # a number of clients stands for these around it: reports are whole, and success is a saw-tooth in n of about that period
 MADE_UP = 1  # clients of the population whose law is taken: the law does not depend on how many there are
 
@@ -32,13 +34,14 @@ class Planning(Experiment):
     name: ClassVar[str] = "planning"
     title: ClassVar[str] = "Planning: how many clients an accuracy takes"
     claim: ClassVar[str] = (
-        "The closed form of `local-dp plan` gives, within 5 %, the least number of clients for which the largest error of a survey, of eight frequencies or of "
-        "a mean stays within the accuracy in 95 % of the runs, at epsilon 0.1, 1 and 4."
+        "The closed form of `local-dp plan` gives, within 5 %, the least number of clients for which the largest error of a survey, of eight frequencies, "
+        "of a mean or of a median stays within the accuracy in 95 % of the runs, at epsilon 0.1, 1 and 4."
     )
     source: ClassVar[str] = "Central limit form of Warner 1965, Kairouz et al. 2014, Bassily and Smith 2015, Duchi, Jordan and Wainwright 2013"
 
     def points(self, scale: Scale) -> list[Point]:
-        return [{"task": task, "epsilon": epsilon, "trials": TRIALS[scale]} for task in TASKS for epsilon in EPSILONS]
+        tasks = [task for task in TASKS if scale == "full" or task not in IN_ROUNDS]
+        return [{"task": task, "epsilon": epsilon, "trials": TRIALS["quick" if task in IN_ROUNDS else scale]} for task in tasks for epsilon in EPSILONS]
 
     def measure(self, point: Point, seed: int) -> Measurement:
         protocol, epsilon = find_protocol(point["task"])(**TASKS[point["task"]]), point["epsilon"]
@@ -101,20 +104,41 @@ def within(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: 
     """
     population = protocol.synthetic(MADE_UP, 0)
     asked = protocol.algorithm(epsilon, MADE_UP)
-    assert isinstance(asked, Nonadaptive)
+    if not isinstance(asked, Nonadaptive):
+        return _within_in_rounds(protocol, epsilon, accuracy, generator)
     crowds = [Crowd.drawn_from(query, population) for query in asked.queries]
     truth = np.atleast_1d(np.asarray(protocol.truth(population), dtype=np.float64))
 
     def successes(n: int, runs: int) -> int:
         kept = 0
-        for place, size in enumerate(np.rint(n * (1 + SIZES)).astype(np.int64).tolist()):
-            share = runs // len(SIZES) + (place < runs % len(SIZES))
+        for size, share in _sizes(n, runs):
             people = [Crowd(crowd.randomizer, [(size, law) for _, law in crowd.groups]) for crowd in crowds]
             for (estimate,), times in Drawn(people, asked.decode)(generator, share):
                 kept += times * (largest_error(estimate.value, truth) <= accuracy)
         return kept
 
     return successes
+
+
+def _within_in_rounds(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
+    """The same for a protocol of several rounds, run by run in the aggregate tier."""
+
+    def successes(n: int, runs: int) -> int:
+        kept = 0
+        for size, share in _sizes(n, runs):
+            population, algorithm = protocol.synthetic(size, 0), protocol.algorithm(epsilon, size)
+            for _ in range(share):
+                result = run(algorithm, AggregateOracle(population, generator, epsilon))
+                kept += protocol.true_error(result, population) <= accuracy
+        return kept
+
+    return successes
+
+
+def _sizes(n: int, runs: int) -> list[tuple[int, int]]:
+    """The numbers of clients that stand for n, and how many of the runs each has."""
+    sizes = np.maximum(1, np.rint(n * (1 + SIZES)).astype(np.int64)).tolist()
+    return [(size, runs // len(sizes) + (place < runs % len(sizes))) for place, size in enumerate(sizes)]
 
 
 EXPERIMENT = Planning()

@@ -43,6 +43,13 @@ class Errors:
         return cls((own - shared**2)[order], np.diag(own[first]) - np.outer(shared[first], shared[first]))
 
     @classmethod
+    def of_covariance(cls, covariance: Floats) -> Self:
+        """Of this covariance, shape (m, m)."""
+        variance = np.diagonal(covariance)
+        order = np.argsort(-variance, kind="stable")
+        return cls(variance[order], covariance[np.ix_(order[:_NEAR], order[:_NEAR])])
+
+    @classmethod
     def of_reports(cls, added: Floats, law: Floats) -> Self:
         """Of the mean of what a report adds, shape (reports, m), where reports have this law."""
         mean = law @ added

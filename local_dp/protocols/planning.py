@@ -15,6 +15,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.curator import noisy_means_failure
 from local_dp.bounds.frequencies import unfavourable_laws
 from local_dp.bounds.largest import Errors, widest_reach
+from local_dp.bounds.quantiles import SEARCH, SEARCH_BELL, one_round_error, search_error
 from local_dp.bounds.reports import Aim, Reports
 from local_dp.errors import InputError, LocalDPError, RefusedError
 from local_dp.interaction import Nonadaptive
@@ -22,7 +23,9 @@ from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
+from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol
+from local_dp.protocols.quantiles import Quantiles
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -124,6 +127,8 @@ def ways(protocol: Protocol[Any], epsilon: float, population: Population | None 
     clients (`Protocol.aim`), only its own bound, which holds for any population. Raises InputError.
     """
     nano_epsilon(epsilon)
+    if isinstance(protocol, Quantiles):
+        return _of_quantiles(protocol, epsilon, population)
     aim = protocol.aim()
     if aim is None or aim.target.shape[1] > _MAX_SHARES:
         return [Bounded(protocol.name, "local", None, True, protocol, epsilon)]
@@ -194,6 +199,19 @@ def _local(reports: Reports, law: Floats | None, asked: LocalQuery) -> Direct:
     candidates = reports.unfavourable() if law is None else [reports.errors(law)]
     name = reports.randomizer.name
     return Direct(name, "local", reports.randomizer.bits, name == asked.randomizer.name, widest_reach(candidates, BETA))
+
+
+def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | None) -> list[Way]:
+    """Rank errors: of both local ways, of the exponential mechanism (whose rank error is Laplace of scale 2 Q / eps) and of the sample's own quantiles."""
+    count, searches = len(protocol.shares), protocol.searches()
+    factor = SEARCH_BELL if isinstance(population, Finite) else SEARCH  # of a table's law nothing is known
+    one = Direct("one round of prefix signs", "local", 1, not searches, one_round_error(epsilon, protocol.excess, count, 1, BETA))
+    several = Direct("a search over several rounds", "local", 1, searches, search_error(epsilon, count, 1, BETA, factor))
+    shares = np.sort(protocol.shares)
+    covariance = np.minimum.outer(shares, shares) - np.outer(shares, shares)  # of a distribution function at its own quantiles
+    sampled = Errors.of_covariance(covariance)
+    local = sorted((way for way in (one, several) if math.isfinite(way.reach)), key=lambda way: way.reach)
+    return [*local, Curated(CURATOR, "curator", None, False, (sampled.variance,), 2 * count / epsilon), Direct(OPEN, "open", None, False, sampled.reach(BETA))]
 
 
 def _sampled(aim: Aim, law: Floats | None) -> list[Errors]:

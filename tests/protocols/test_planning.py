@@ -16,8 +16,9 @@ from local_dp.protocols.crosstab import Crosstab
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.mean import Mean
-from local_dp.protocols.planning import CURATOR, OPEN, Way, estimators, plan_of, ways
+from local_dp.protocols.planning import CURATOR, OPEN, Curated, Way, estimators, plan_of, ways
 from local_dp.protocols.prefix_sums import PrefixSums
+from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit import flip_weight
@@ -100,6 +101,19 @@ def _kept(n: int, epsilon: float) -> float:
     return float(np.mean(kept))
 
 
+def test_quantiles_are_planned_for_both_ways() -> None:
+    """The way taken is the cheaper one and the run's; nobody's clients are below the sample's own 1.96 sqrt(q (1 - q) / n), to which the curator adds."""
+    for at, taken in ((("0.5",), "a search over several rounds"), (tuple(str(place / 20) for place in range(1, 20)), "one round of prefix signs")):
+        protocol = Quantiles(at=at, bins=200)
+        one, two, curator, nobody = ways(protocol, 1.0)
+        assert one.chosen
+        assert one.name == taken
+        assert one.clients(0.02) == protocol.clients(1.0) <= two.clients(0.02)
+        assert nobody.clients(0.02) < curator.clients(0.02) < one.clients(0.02)
+    assert ways(Quantiles(), 1.0)[-1].clients(0.02) == 2401
+    assert len(ways(Quantiles(bins=4000), 1.0)) == 3  # too fine for one round
+
+
 class Leaky(BinaryRR):
     """Claims epsilon and spends twice as much."""
 
@@ -121,3 +135,14 @@ def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypat
     assert set(_named(Survey(), 1.0)) == {"binary-rr", "grr", "hadamard", CURATOR, OPEN}
     monkeypatch.setattr(planning, "_keeps_epsilon", lambda name, randomizer: True)
     assert "leaky" in _named(Survey(), 1.0)
+
+
+@pytest.mark.parametrize("protocol", [Survey(), Frequency(k=5), Mean()], ids=lambda each: each.name)
+def test_the_curators_noise_covers_a_replaced_record(protocol: Protocol[Any]) -> None:
+    """The scale of the noise times epsilon is the most that one record replaced moves the sums, over all pairs of values."""
+    (curator,) = (way for way in ways(protocol, 0.5) if isinstance(way, Curated))
+    aim = protocol.aim()
+    assert aim is not None
+    some = aim.target[:: max(1, (len(aim.target) - 1) // 8)]
+    moved = max(float(np.abs(one - other).sum()) for one in some for other in some)
+    assert curator.noise * 0.5 == pytest.approx(moved)
