@@ -91,8 +91,8 @@ def _separated(what: str, larger: Series, smaller: Series, bound: Callable[[int]
     return Check(
         what,
         shown,
-        f"at d = {d} proven to need {math.ceil(bound(d)):,} people, {ratios[-1]:,.0f} times the {larger.said(d)} measured; run, the best protocol of the kind that is "
-        f"ruled out needs {smaller.said(last)}, {smaller.at(last) / bound(last):.1f} times its bound",
+        f"at d = {d} proven to need {math.ceil(bound(d)):,} people, {ratios[-1]:,.0f} times the {larger.said(d)} that were enough; "
+        f"run, the best protocol of the kind that is ruled out needs {smaller.said(last)}, {smaller.at(last) / bound(last):.1f} times its bound",
     )
 
 
@@ -258,7 +258,7 @@ def _table(by_class: dict[str, list[Row]]) -> Table:
     for name in (*ONE_ROUND, *PROTOCOLS, "parity"):
         for point, found in by_class.get(name, []):
             d, kind = point["d"], EXACT if name == "parity" else MEASURED
-            counts = (None, None, None) if "failed" in found else (found["n"], found["low"], found["high"])
+            counts = (None, None, None) if "failed" in found else (found["n"], math.floor(found["low"]), math.ceil(found["high"]))
             needed = math.ceil(bounds[name](d)) if name in bounds else None
             rows.append((TITLES[name], models.get(name, "non-interactive"), d, *counts, kind, found.get("enough"), needed))
     columns = ("class", "who is asked", "d", "least people", "95 % from", "to", "kind of number", "proven enough", "proven needed")

@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -282,28 +283,39 @@ def _draw_regions(canvas: "Canvas", figure: Regions) -> None:
     axes.set_ylim(-0.1, top + 0.1)
 
 
-def plot_estimates(
-    title: str,
-    labels: Sequence[str],
-    values: Sequence[float],
-    lows: Sequence[float],
-    highs: Sequence[float],
-    truth: Sequence[float] | None,
-    path: Path,
-) -> None:
-    """Draws estimates with their intervals, one row each, beside the truth where it is known, into `path` (.png or .svg). Raises InputError."""
+@dataclass(frozen=True)
+class Estimates:
+    """Estimates with their intervals, one row each; NaN is unknown. `axis` says what is estimated, with its unit; `rows` what a row is."""
+
+    title: str
+    axis: str
+    rows: str
+    labels: Sequence[str]
+    values: Sequence[float]
+    lows: Sequence[float]
+    highs: Sequence[float]
+    truth: Sequence[float] | None
+
+
+def plot_estimates(found: Estimates, path: Path) -> None:
+    """Draws estimates beside the truth where it is known into `path` (.png, .svg or .pdf). Raises InputError."""
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"cannot draw {str(path)!r}: give a name that ends in .png, .svg or .pdf")
-    with _canvas(8.0, max(2.2, 1.4 + 0.34 * len(labels)), title) as canvas:
+    labels = [lines(label, 36) for label in found.labels]
+    high = 0.27 + 0.15 * max(label.count("\n") for label in labels)
+    with _canvas(_WIDTH, 1.9 + high * len(labels), found.title) as canvas:
         axes = canvas.add_subplot()
         rows = np.arange(len(labels))[::-1]
-        axes.hlines(rows, lows, highs, color=COLOURS[0], linewidth=2.2, alpha=0.55, zorder=2)
-        axes.plot(values, rows, "o", color=COLOURS[0], markersize=7, markeredgecolor=PAPER, label="estimate, with its 95 % interval", zorder=4)
-        if truth is not None:
-            axes.plot(truth, rows, "|", color=COLOURS[1], markersize=15, markeredgewidth=2.4, label="truth", zorder=3)
-        axes.set_yticks(rows, [lines(label, 30) for label in labels])
+        named = "estimate" if np.isnan(found.lows).all() else "estimate, with its 95 % interval"
+        axes.hlines(rows, found.lows, found.highs, color=COLOURS[0], linewidth=2.2, alpha=0.55, zorder=2)
+        axes.plot(found.values, rows, "o", color=COLOURS[0], markersize=6.5, markeredgecolor=PAPER, label=named, zorder=4)
+        if found.truth is not None:
+            axes.plot(found.truth, rows, "|", color=COLOURS[1], markersize=13, markeredgewidth=2.4, label="truth", zorder=3)
+        axes.set_yticks(rows, labels)
         axes.set_ylim(-0.6, len(labels) - 0.4)
+        axes.set_xlabel(lines(found.axis, 64))
+        axes.set_ylabel(lines(found.rows, 24))
         axes.grid(visible=False, axis="y")
-        axes.set_title(lines(title, 80))
+        axes.set_title(lines(found.title, 60))
         canvas.legend(loc="outside lower center", ncols=2, frameon=False)
         _write(canvas, path)

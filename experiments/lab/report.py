@@ -58,11 +58,12 @@ def cell(value: Any) -> str:
     return str(value)
 
 
-def _marked_up(value: Any, heading: str, place: int) -> str:
-    """One cell: the first names its row; on a narrow screen each brings its heading along."""
-    named = f' data-heading="{escape(typeset(heading))}"'
+def _marked_up(value: Any, place: int, column: tuple[str, bool]) -> str:
+    """One cell of a column (its heading, whether it holds numbers): the first names its row; on a narrow screen each brings its heading along."""
+    heading, numeric = column
+    named = f' data-heading="{escape(typeset(heading))}"' + " class=number" * numeric
     if isinstance(value, int | float) and not isinstance(value, bool):
-        named += f' class="number" data-value="{value!r}"'
+        named += f' data-value="{value!r}"'
     tag, role = ('th scope="row"', "rowheader") if place == 0 else ("td", "cell")
     return f'<{tag} role="{role}"{named}><span>{prose(cell(value))}</span></{tag[:2]}>'
 
@@ -71,8 +72,9 @@ def _table(table: Mapping[str, Any], numbers: _Numbers) -> str:
     columns: Sequence[str] = table["columns"]
     rows: Sequence[Sequence[Any]] = table["rows"]
     numeric = [bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows) for place in range(len(columns))]
-    head = "".join(f'<th scope="col" role="columnheader"{" class=number" * number}>{prose(name)}</th>' for name, number in zip(columns, numeric, strict=True))
-    body = "\n".join('<tr role="row">' + "".join(_marked_up(value, columns[place], place) for place, value in enumerate(row)) + "</tr>" for row in rows)
+    kinds = list(zip(columns, numeric, strict=True))
+    head = "".join(f'<th scope="col" role="columnheader"{" class=number" * number}>{prose(name)}</th>' for name, number in kinds)
+    body = "\n".join('<tr role="row">' + "".join(_marked_up(value, place, kinds[place]) for place, value in enumerate(row)) + "</tr>" for row in rows)
     caption = f"<b>Table {next(numbers.tables)}.</b> {prose(table['title'])}"
     return _framed("sortable", caption, table["title"], head, body)
 
