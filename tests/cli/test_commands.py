@@ -253,7 +253,15 @@ SENTENCES = {
         "The learned rule: of the 3 bits of x only bits 0 and 2 matter; a record (x, i, b) has the label -1 "
         "if b = 1 and i is one of them, or if b = 0 and an even number of them are 1, and else the label +1."
     ),
-    ("masked-parity", "--d", "3", "--r", "2", "--a", "0"): "only bit 1 matters; a record (x, i, b) has the label -1 if b = 1 and i = 1, or if b = 0 and it is 1,",
+    (
+        "masked-parity",
+        "--d",
+        "3",
+        "--r",
+        "2",
+        "--a",
+        "0",
+    ): "only bit 1 matters; a record (x, i, b) has the label -1 if b = 1 and i = 1, or if b = 0 and it is 1,",
     ("masked-parity-fresh", "--d", "3", "--r", "0", "--a", "0"): "The learned rule: no bit matters; a record (x, i, b) has the label +1.",
     ("parity", "--d", "3", "--r", "4"): "The learned rule predicts the label of a record x: it is -1 if bit 2 of x is 1, else +1.",
     ("learn-thresholds",): "The learned rule predicts the label of a record: it is +1 where x >= ",
