@@ -60,8 +60,12 @@ class Series:
 
     def said(self, d: int) -> str:
         """The number at one dimension in words."""
-        low, n, high = (self.at(d, key) for key in ("low", "n", "high"))
+        low, n, high = math.floor(self.at(d, "low")), self.at(d), math.ceil(self.at(d, "high"))
         return f"{n:,} people at d = {d}" + (f" [{low:,} to {high:,}]" if low < high else "")
+
+    def grown(self) -> str:
+        """How the number grows, in words."""
+        return f"d^{self.power():.1f} from d = {self.d[0]} to {self.d[-1]}"
 
 
 def _learned(what: str, series: Series, kind: str, only: bool = True) -> Check:
@@ -69,7 +73,7 @@ def _learned(what: str, series: Series, kind: str, only: bool = True) -> Check:
     if not series.found:
         failed = next((found["failed"] for _, found in series.rows if "failed" in found), "nothing was measured")
         return Check(what, False, f"no number of people found: {failed}")
-    said = f"{series.said(COMPARED)} ({kind} for {SUCCESS:.0%} of the runs); from d = {series.d[0]} to {series.d[-1]} it grows as d^{series.power():.1f}"
+    said = f"{series.said(COMPARED)} ({kind} for {SUCCESS:.0%} of the runs); it grows as {series.grown()}"
     return Check(what, only and series.power(shift=True) <= POLYNOMIAL, said)
 
 
@@ -87,8 +91,8 @@ def _separated(what: str, larger: Series, smaller: Series, bound: Callable[[int]
     return Check(
         what,
         shown,
-        f"at d = {d} proven to need {bound(d):,.0f} people, {ratios[-1]:,.0f} times the {larger.said(d)} measured; run, the best protocol of the kind that is "
-        f"ruled out needs {smaller.said(last)}, {smaller.at(last) / bound(last):.1f} times its bound",
+        f"at d = {d} proven to need {math.ceil(bound(d)):,} people, {ratios[-1]:,.0f} times the {larger.said(d)} that were enough; "
+        f"run, the best protocol of the kind that is ruled out needs {smaller.said(last)}, {smaller.at(last) / bound(last):.1f} times its bound",
     )
 
 
@@ -189,10 +193,13 @@ class Map(Experiment):
         )
         enough = _enough_check({name: by_class[name] for name in ONE_ROUND})
         users = [cross_check_shown(f"{TITLES[point['of']]}, d = {point['d']}", found, 0.8) for point, found in by_class["users"]]
+        rules = [(TITLES[name], [check], _enough_told(series[name], by_class[name])) for name, check in in_lni.items()]
+        two = _bound_told("measured", masked, "in one round", series["masked-parity-one-round"], _one_round_bound)
+        curated = _bound_told("computed exactly, runs agree", parity, "without a curator, each asked once", series["parity-halving"], _local_bound)
         placed = [
-            Region("LNI = NASQ", "nobody trusted, one round", _placed([(TITLES[name], series[name], [check]) for name, check in in_lni.items()])),
-            Region("LI = SQ", "nobody trusted, several rounds", _placed([(TITLES["masked-parity"], masked, [in_li, not_lni, worst])])),
-            Region("CI", "a trusted curator", _placed([(TITLES["parity"], parity, [in_ci, not_li, game])])),
+            Region("LNI = NASQ", "nobody trusted, one round", _placed(rules)),
+            Region("LI = SQ", "nobody trusted, several rounds", _placed([(TITLES["masked-parity"], [in_li, not_lni, worst], two)])),
+            Region("CI", "a trusted curator", _placed([(TITLES["parity"], [in_ci, not_li, game], curated)])),
         ]
         return Finding(
             checks=[*in_lni.values(), in_li, not_lni, worst, in_ci, not_li, game, *users, enough, intervals_check()],
@@ -206,8 +213,9 @@ _NOTES = [
     "A point function is 1 at one point only; a stump looks at one bit; a conjunction asks for several bits at once. A parity says whether the "
     "number of ones among some hidden bits is odd. Of a masked parity, half of the examples each tell one hidden bit, and the others tell the "
     "parity of the hidden bits, either all as it is or all reversed: that last bit is what one round cannot ask for, not knowing the others.",
-    f"Numbers of people on the map are minima for {SUCCESS:.0%} success, measured alike for every class and protocol that is run (for the curator, computed "
-    "from its exact law and checked by runs). The table sets the proven sufficient numbers beside them, which are larger, and the proven necessary ones.",
+    f"Numbers of people are minima for {SUCCESS:.0%} success, measured alike for every class and protocol that is run (for the curator, computed from its "
+    "exact law and checked by runs). What is called proven is no measurement: a number that suffices lies above the minimum, one that is necessary below that "
+    "of every protocol. Where the necessary number for the smaller model is still below what was measured in the larger one, nothing is separated yet.",
     "Every class is learned under one distribution: points and stumps as described in the code, the others from uniform examples. Masked parity separates one "
     "round from two for uniform examples; a protocol for every distribution would have to learn parity.",
     "Three kinds of interaction: non-interactive (all questions are fixed before any answer), sequentially interactive (questions depend on the answers of "
@@ -218,11 +226,29 @@ _NOTES = [
 ]
 
 
-def _placed(candidates: Sequence[tuple[str, Series, list[Check]]]) -> list[tuple[str, str]]:
-    """The classes whose checks were all shown, with a few words of evidence."""
-    return [
-        (title, f"{series.said(COMPARED)}, growing as d^{series.power():.1f}") for title, series, checks in candidates if all(check.shown for check in checks)
-    ]
+def _placed(candidates: Sequence[tuple[str, list[Check], str]]) -> list[tuple[str, str]]:
+    """The classes whose checks were all shown, each with its evidence."""
+    return [(title, evidence) for title, checks, evidence in candidates if all(check.shown for check in checks)]
+
+
+def _enough_told(series: Series, rows: list[Row]) -> str:
+    """What was measured of a class that one round learns, and below it what is proven: numbers that suffice, which are no minima."""
+    if not series.found:
+        return ""
+    enough = next(found["enough"] for point, found in rows if point["d"] == COMPARED)
+    return f"measured: {series.said(COMPARED)}, growing as {series.grown()}\nproven: {enough:,} people suffice at d = {COMPARED}"
+
+
+def _bound_told(kind: str, series: Series, ruled_out: str, smaller: Series, bound: Callable[[int], float]) -> str:
+    """What was found of a class, and below it what rules it out of the next smaller region: the proven bound, and apart from it what was measured there."""
+    if not (series.found and smaller.found):
+        return ""
+    d = series.d[-1]
+    return (
+        f"{kind}: {series.said(COMPARED)}, {series.said(d)}\n"
+        f"proven {ruled_out}: at least {math.ceil(bound(COMPARED)):,} at d = {COMPARED}, {math.ceil(bound(d)):,} at d = {d}\n"
+        f"measured {ruled_out}: {smaller.said(smaller.d[-1])}"
+    )
 
 
 def _table(by_class: dict[str, list[Row]]) -> Table:
@@ -232,7 +258,7 @@ def _table(by_class: dict[str, list[Row]]) -> Table:
     for name in (*ONE_ROUND, *PROTOCOLS, "parity"):
         for point, found in by_class.get(name, []):
             d, kind = point["d"], EXACT if name == "parity" else MEASURED
-            counts = (None, None, None) if "failed" in found else (found["n"], found["low"], found["high"])
+            counts = (None, None, None) if "failed" in found else (found["n"], math.floor(found["low"]), math.ceil(found["high"]))
             needed = math.ceil(bounds[name](d)) if name in bounds else None
             rows.append((TITLES[name], models.get(name, "non-interactive"), d, *counts, kind, found.get("enough"), needed))
     columns = ("class", "who is asked", "d", "least people", "95 % from", "to", "kind of number", "proven enough", "proven needed")
@@ -247,13 +273,13 @@ def _curves(series: dict[str, Series]) -> Figure:
 
     best = [masked_parity_one_round_clients(d, EPSILON, 1 - SUCCESS) for d in masked.d]
     curves = [
-        Curve("masked parity, one round: the best protocol known, predicted", masked.d, best, "theory", group="masked"),
+        Curve("masked parity, one round: the best protocol known, predicted", masked.d, best, "theory", group="masked once"),
         measured("masked parity, one round: measured", series["masked-parity-one-round"], "masked once"),
-        Curve("masked parity, one round: no protocol needs fewer", masked.d, [_one_round_bound(d) for d in masked.d], "bound", group="masked"),
-        measured("masked parity, two rounds: measured", masked, "masked"),
-        Curve("parity, no curator, each asked once: no protocol needs fewer", parity.d, [_local_bound(d) for d in parity.d], "bound", group="parity"),
-        measured("parity, no curator: measured", series["parity-halving"], "parity alone"),
-        Curve("parity, trusted curator: least by its law", parity.d, parity.count(), "measured", group="parity"),
+        Curve("masked parity, one round: proven, no protocol needs fewer", masked.d, [_one_round_bound(d) for d in masked.d], "bound", group="masked once"),
+        measured("masked parity, two rounds: measured", masked, "masked twice"),
+        Curve("parity, no curator, each asked once: proven, no protocol needs fewer", parity.d, [_local_bound(d) for d in parity.d], "bound", group="alone"),
+        measured("parity, no curator: measured", series["parity-halving"], "alone"),
+        Curve("parity, trusted curator: computed, runs agree", parity.d, parity.count(), "theory", group="curator"),
     ]
     title = f"People needed against dimension, at ε = {EPSILON:g}"
     return Figure("separations", title, "dimension d (bits of an example)", "people", curves, log_y=True)

@@ -11,12 +11,12 @@ _PLACES = 12  # of a true error: what lies behind them is rounding of the sums
 
 
 def summary(data: dict[str, Any], width: int) -> str:
-    """A run's outcome for a person."""
+    """A run's outcome for a person; where a hypothesis was learned, it ends in what that says."""
     result = data["result"]
     stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
     what = f"{data['protocol']} ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {number(data['epsilon'])}; {held(stamp)}"
     chosen = result.get("choice", {}).get("explanation", "")
-    lines = (_unverified(data), result["explanation"], chosen, _independence(result), _error(result), _who_answered(data), _cost(data))
+    lines = (_unverified(data), chosen, _independence(result), _error(result), _who_answered(data), _cost(data), result["explanation"])
     return "\n".join((paragraph(what, width), "", _result_table(result, width), "", *(paragraph(line, width) for line in lines if line)))
 
 

@@ -1,26 +1,40 @@
-"""Text in and about figures: exponents, line breaks, and a figure in words."""
+"""Text in and about figures: notation, line breaks, the key to a figure's marks, and a figure in words."""
 
-import re
 from textwrap import fill as wrap
 
 from experiments.lab.claim import Curve, Figure, Regions
+from experiments.text.notation import EXPONENT, typeset
 
-EXPONENT = re.compile(r"\^(?:(-?\w+(?:\.\d+)?)|\(([^()\n]+)\))")
+_MARKS = {"measured": "markers are measured", "theory": "solid lines without markers are computed", "bound": "dashed lines are proven"}
 
 
 def lines(text: str, width: int) -> str:
-    """The text in lines of at most `width` characters. Exponents such as 2^d and 2^(-d/2) are raised; otherwise a dollar sign is a dollar sign."""
-    escaped = wrap(text, width).replace("$", r"\$")
+    """The text, typeset, in lines of at most `width` characters. Exponents are raised; otherwise a dollar sign is a dollar sign."""
+    escaped = wrap(typeset(text), width).replace("$", r"\$")
     return EXPONENT.sub(lambda found: rf"$^{{\mathregular{{{found[1] or found[2]}}}}}$", escaped)
+
+
+def key(figure: Figure | Regions) -> str:
+    """How the figure is to be read, in a sentence for its caption."""
+    if isinstance(figure, Regions):
+        return "What lies in a region lies in all around it. Numbers say whether they were measured, computed or proven."
+    parts = [said for style, said in _MARKS.items() if any(curve.style == style for curve in figure.curves)]
+    parts += ["bands and whiskers are 95 % intervals"] if any(curve.low is not None for curve in figure.curves) else []
+    said = "; ".join(parts)
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def alt_text(figure: Figure | Regions) -> str:
     """The figure in words, for a reader who does not see it."""
     if isinstance(figure, Regions):
-        parts = [f"{region.title} ({region.subtitle}): {', '.join(name for name, _ in region.placed) or 'nothing'}" for region in figure.regions]
-        return f"{figure.title}. Nested regions, the innermost first. " + "; ".join(parts) + "."
+        parts = [f"{region.title} ({region.subtitle}): {_placed(region.placed) or 'nothing'}" for region in figure.regions]
+        return typeset(f"{figure.title}. Nested regions, the innermost first. {'. '.join(parts)}.")
     axes = f"{figure.y_label}{' (logarithmic)' if figure.log_y else ''} against {figure.x_label}{' (logarithmic)' if figure.log_x else ''}"
-    return f"{figure.title}. {axes}. " + "; ".join(_in_words(curve, figure.x_ticks) for curve in figure.curves) + "."
+    return typeset(f"{figure.title}. {axes}. " + "; ".join(_in_words(curve, figure.x_ticks) for curve in figure.curves) + ".")
+
+
+def _placed(placed: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{name} ({'; '.join(evidence.splitlines())})" for name, evidence in placed)
 
 
 def _in_words(curve: Curve, ticks: tuple[str, ...]) -> str:

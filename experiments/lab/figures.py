@@ -4,12 +4,13 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.lab.claim import Curve, Figure, Regions
+from experiments.lab.claim import Curve, Figure, Region, Regions
 from experiments.lab.figure_text import lines
 from local_dp.errors import InputError
 
@@ -23,8 +24,8 @@ INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _ROLES = re.compile(r"\b(?:measured|simulated|predicted|proven|theory|formula|bound|worst found)\b|[,:]")
-_LABEL_WIDTH = 27  # characters a direct label may have on one line
-_LINE_HEIGHT = 0.052  # of the axes, for one line of a direct label
+_LABEL_WIDTH = 42  # characters that the name of a curve may have on one line of the key
+_WIDTH = 6.8  # inches: the text of a printed page
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10.5,
@@ -82,13 +83,12 @@ def _write(canvas: "Canvas", path: Path) -> None:
 def save(figure: Figure | Regions, *paths: Path) -> None:
     """Draws a figure into each of `paths` (.svg, .png). Raises InputError if one cannot be written."""
     if isinstance(figure, Regions):
-        rows = sum(max(1, len(region.placed)) + 2 for region in figure.regions)
-        with _canvas(8.4, 1.1 + 0.36 * rows, figure.name) as canvas:
+        with _canvas(_WIDTH, 0.36 * sum(map(_height, figure.regions)) + 0.2, figure.name) as canvas:
             _draw_regions(canvas, figure)
             for path in paths:
                 _write(canvas, path)
         return
-    with _canvas(8.4, 4.9, figure.name) as canvas:
+    with _canvas(_WIDTH, 4.2 + 0.11 * len(figure.curves) + 0.05 * max(map(len, figure.x_ticks), default=0), figure.name) as canvas:
         _draw_curves(canvas.add_subplot(), figure)
         for path in paths:
             _write(canvas, path)
@@ -124,11 +124,10 @@ def _draw_curves(axes: "Axes", figure: Figure) -> None:
             _draw_bars(axes, curve, bars.index(curve), len(bars), colour)
         else:
             _draw_line(axes, curve, colour, _marker(group), joined=not figure.x_ticks)
-    axes.set_title(lines(figure.title, 88))
-    axes.set_xlabel(lines(figure.x_label, 88))
-    axes.set_ylabel(lines(figure.y_label, 60))
+    axes.set_xlabel(lines(figure.x_label, 70))
+    axes.set_ylabel(lines(figure.y_label, 36))
     _scale_axes(axes, figure)
-    _label_curves(axes, figure)
+    _name_curves(axes, figure)
 
 
 def _draw_line(axes: "Axes", curve: Curve, colour: str, marker: str, joined: bool) -> None:
@@ -144,7 +143,7 @@ def _draw_line(axes: "Axes", curve: Curve, colour: str, marker: str, joined: boo
             if joined:
                 axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0, zorder=2)
         return
-    dashes = "-" if curve.style == "theory" else (0, (5, 3))
+    dashes = _dashes(curve)
     if joined and len(x) > 1:
         axes.plot(x, y, linestyle=dashes, linewidth=1.8, color=colour, alpha=0.9, zorder=3)
     else:  # a line has no meaning between categories: a short stroke at each
@@ -204,131 +203,119 @@ def _tick_at(axes: "Axes", positions: list[float], log: bool) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _label_curves(axes: "Axes", figure: Figure) -> None:
-    """Each curve is named at its right end; bars, categories and too many curves get a legend instead."""
-    wrapped = [lines(curve.label, _LABEL_WIDTH) for curve in figure.curves]
-    heights = [_LINE_HEIGHT * (text.count("\n") + 1) + 0.022 for text in wrapped]
-    if len(figure.curves) < 2 and figure.x_ticks:
-        return
-    if figure.x_ticks or sum(heights) > 1.0:
-        _legend(axes, figure)
-        return
-    axes.get_xlim(), axes.get_ylim()  # settles the limits, which the positions below are fractions of
-    ends = [_end_of(axes, curve) for curve in figure.curves]
-    colours = [COLOURS[group % len(COLOURS)] for group in _groups(figure.curves)]
-    for text, end, at, colour in zip(wrapped, ends, _spread([y for _, y in ends], heights), colours, strict=True):
-        axes.annotate(
-            text,
-            xy=end,
-            xycoords="axes fraction",
-            xytext=(1.045, at),
-            textcoords="axes fraction",
-            color=colour,
-            va="center",
-            fontsize=9.5,
-            annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "alpha": 0.55, "shrinkA": 1, "shrinkB": 4, "relpos": (0, 0.5)},
-        )
-
-
-def _end_of(axes: "Axes", curve: Curve) -> tuple[float, float]:
-    """The last finite point of a curve, in fractions of the axes."""
-    points = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if math.isfinite(y)]
-    if not points:
-        return 1.0, 0.5
-    x, y = axes.transAxes.inverted().transform(axes.transData.transform(max(points)))
-    return float(np.clip(x, 0, 1)), float(np.clip(y, 0, 1))
-
-
-def _spread(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
-    """Positions near the wanted ones in [0, 1], in the same order, at which labels of these heights do not meet."""
-    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
-    at = list(wanted)
-    floor = 0.0
-    for place in order:
-        at[place] = max(at[place], floor + heights[place] / 2)
-        floor = at[place] + heights[place] / 2
-    ceiling = 1.0
-    for place in reversed(order):
-        at[place] = min(at[place], ceiling - heights[place] / 2)
-        ceiling = at[place] - heights[place] / 2
-    return at
-
-
-def _legend(axes: "Axes", figure: Figure) -> None:
+def _name_curves(axes: "Axes", figure: Figure) -> None:
+    """A key below the axes names the curves in the order in which they end, the highest first; one curve alone is named by its axes."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    if len(figure.curves) < 2:
+        return
     handles: list[Line2D | Patch] = []
-    for curve, group in zip(figure.curves, _groups(figure.curves), strict=True):
-        colour, label = COLOURS[group % len(COLOURS)], lines(curve.label, 36)
+    places = dict(enumerate(_groups(figure.curves)))
+    for place in _order(figure):
+        curve, group = figure.curves[place], places[place]
+        colour, label = COLOURS[group % len(COLOURS)], lines(curve.label, _LABEL_WIDTH)
         if curve.style == "bars":
             handles.append(Patch(color=colour, label=label))
         elif curve.style == "measured":
             handles.append(Line2D([], [], color=colour, marker=_marker(group), linewidth=1.1, label=label))
         else:
-            handles.append(Line2D([], [], color=colour, linestyle="-" if curve.style == "theory" else (0, (5, 3)), linewidth=1.8, label=label))
-    columns = 1 if len(handles) > 9 else 2 if len(handles) > 2 else len(handles)
-    if len(handles) > 6:
-        axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), frameon=False, fontsize=9, handlelength=2.4)
-    else:
-        canvas = axes.get_figure(root=True)
-        assert canvas is not None
-        canvas.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=9.5, handlelength=2.6)
+            handles.append(Line2D([], [], color=colour, linestyle=_dashes(curve), linewidth=1.8, label=label))
+    canvas = axes.get_figure(root=True)
+    assert canvas is not None
+    canvas.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=9.5, handlelength=2.6, columnspacing=1.6)
+
+
+def _order(figure: Figure) -> list[int]:
+    """The curves' places as their right ends lie from top to bottom; bars and categories stay as they are."""
+    if figure.x_ticks:
+        return list(range(len(figure.curves)))
+    return sorted(range(len(figure.curves)), key=lambda place: -_end_of(figure.curves[place]))
+
+
+def _end_of(curve: Curve) -> float:
+    """The last finite value of a curve; below all others if there is none."""
+    points = [(x, y) for x, y in zip(curve.x, curve.y, strict=True) if math.isfinite(y)]
+    return max(points)[1] if points else -math.inf
+
+
+def _dashes(curve: Curve) -> Any:
+    return "-" if curve.style == "theory" else (0, (5, 3))
+
+
+_HEAD, _ROW, _GAP = 1.0, 0.68, 0.32  # heights in a diagram: a region's title, a line of what is placed in it, the rim between two regions
+
+
+def _height(region: Region) -> float:
+    """What a region adds to the height of the diagram."""
+    return _HEAD + _ROW * sum(1 + len(evidence.splitlines()) for _, evidence in region.placed) + 2 * _GAP
 
 
 def _draw_regions(canvas: "Canvas", figure: Regions) -> None:
-    """Nested rounded boxes, the innermost at the bottom, each with its title and, row by row, what was placed in it."""
+    """Nested rounded boxes, the innermost at the bottom, each with its title and what was placed in it, with the evidence line by line."""
     from matplotlib.patches import FancyBboxPatch
 
-    axes = canvas.add_subplot()
+    canvas.set_layout_engine("none")
+    axes = canvas.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    header, row, gap = 1.05, 0.72, 0.32
     depth = len(figure.regions)
-    top = gap * (depth - 1)
+    top = _GAP * (depth - 1)
     for level, region in enumerate(figure.regions):
-        inset, bottom = 0.32 * (depth - 1 - level), gap * (depth - 1 - level)
-        top += header + row * max(1, len(region.placed)) + 0.2
+        inset = bottom = _GAP * (depth - 1 - level)
+        top += _height(region) - _GAP
         colour = COLOURS[(2, 0, 3, 1, 4, 5, 6)[level % 7]]
         for face, edge, alpha in ((colour, "none", 0.09), ("none", colour, 0.9)):
             shape = FancyBboxPatch((inset, bottom), 20 - 2 * inset, top - bottom, boxstyle="round,pad=0,rounding_size=0.45")
             shape.set(facecolor=face, edgecolor=edge, alpha=alpha, linewidth=1.6, zorder=depth - level)
             axes.add_patch(shape)
-        left, head = inset + 0.6, top - 0.55
-        axes.text(left, head, lines(region.title, 90), fontsize=12, fontweight="bold", color=colour, va="center", zorder=9)
-        axes.text(19.4 - inset, head, lines(region.subtitle, 90), fontsize=9.5, color=MUTED, va="center", ha="right", zorder=9)
-        for place, (name, evidence) in enumerate(region.placed):
-            y = top - header - row * (place + 0.5)
-            axes.plot([left + 0.12], [y], marker="o", markersize=6, color=colour, zorder=9)
+        left, y = inset + 0.6, top - 0.55
+        axes.text(left, y, lines(region.title, 90), fontsize=12, fontweight="bold", color=INK, va="center", zorder=9)
+        axes.text(19.4 - inset, y, lines(region.subtitle, 90), fontsize=9.5, color=INK, va="center", ha="right", zorder=9)
+        y -= _HEAD / 4
+        for name, evidence in region.placed:
+            y -= _ROW
+            axes.plot([left + 0.12], [y], marker="o", markersize=5.5, color=colour, zorder=9)
             axes.text(left + 0.5, y, lines(name, 90), fontsize=10.5, va="center", zorder=9)
-            axes.text(7.4, y, lines(evidence, 90), fontsize=9, color=MUTED, va="center", zorder=9)
+            for line in evidence.splitlines():
+                y -= _ROW
+                axes.text(left + 0.5, y, lines(line, 110), fontsize=9, color=INK, va="center", zorder=9)
     axes.set_xlim(-0.1, 20.1)
     axes.set_ylim(-0.1, top + 0.1)
-    axes.set_title(lines(figure.title, 88))
 
 
-def plot_estimates(
-    title: str,
-    labels: Sequence[str],
-    values: Sequence[float],
-    lows: Sequence[float],
-    highs: Sequence[float],
-    truth: Sequence[float] | None,
-    path: Path,
-) -> None:
-    """Draws estimates with their intervals, one row each, beside the truth where it is known, into `path` (.png or .svg). Raises InputError."""
+@dataclass(frozen=True)
+class Estimates:
+    """Estimates with their intervals, one row each; NaN is unknown. `axis` says what is estimated, with its unit; `rows` what a row is."""
+
+    title: str
+    axis: str
+    rows: str
+    labels: Sequence[str]
+    values: Sequence[float]
+    lows: Sequence[float]
+    highs: Sequence[float]
+    truth: Sequence[float] | None
+
+
+def plot_estimates(found: Estimates, path: Path) -> None:
+    """Draws estimates beside the truth where it is known into `path` (.png, .svg or .pdf). Raises InputError."""
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InputError(f"cannot draw {str(path)!r}: give a name that ends in .png, .svg or .pdf")
-    with _canvas(8.0, max(2.2, 1.4 + 0.34 * len(labels)), title) as canvas:
+    labels = [lines(label, 36) for label in found.labels]
+    high = 0.27 + 0.15 * max(label.count("\n") for label in labels)
+    with _canvas(_WIDTH, 1.9 + high * len(labels), found.title) as canvas:
         axes = canvas.add_subplot()
         rows = np.arange(len(labels))[::-1]
-        axes.hlines(rows, lows, highs, color=COLOURS[0], linewidth=2.2, alpha=0.55, zorder=2)
-        axes.plot(values, rows, "o", color=COLOURS[0], markersize=7, markeredgecolor=PAPER, label="estimate, with its 95 % interval", zorder=4)
-        if truth is not None:
-            axes.plot(truth, rows, "|", color=COLOURS[1], markersize=15, markeredgewidth=2.4, label="truth", zorder=3)
-        axes.set_yticks(rows, [lines(label, 30) for label in labels])
+        named = "estimate" if np.isnan(found.lows).all() else "estimate, with its 95 % interval"
+        axes.hlines(rows, found.lows, found.highs, color=COLOURS[0], linewidth=2.2, alpha=0.55, zorder=2)
+        axes.plot(found.values, rows, "o", color=COLOURS[0], markersize=6.5, markeredgecolor=PAPER, label=named, zorder=4)
+        if found.truth is not None:
+            axes.plot(found.truth, rows, "|", color=COLOURS[1], markersize=13, markeredgewidth=2.4, label="truth", zorder=3)
+        axes.set_yticks(rows, labels)
         axes.set_ylim(-0.6, len(labels) - 0.4)
+        axes.set_xlabel(lines(found.axis, 64))
+        axes.set_ylabel(lines(found.rows, 24))
         axes.grid(visible=False, axis="y")
-        axes.set_title(lines(title, 80))
+        axes.set_title(lines(found.title, 60))
         canvas.legend(loc="outside lower center", ncols=2, frameon=False)
         _write(canvas, path)

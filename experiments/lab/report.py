@@ -1,7 +1,14 @@
-"""The report: one static page, without scripts or requests, of everything a folder of results shows. A reader needs neither the paper nor this project."""
+"""The report: one static page of everything a folder of results shows. A reader needs neither the paper nor this project.
 
+The page fetches nothing. Its one script only lets tables be sorted, and its content security policy allows no other.
+"""
+
+import base64
+import hashlib
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -9,10 +16,10 @@ from string import Template
 from typing import Any
 
 from experiments.lab.catalogue import NAMES
-from experiments.lab.figure_text import EXPONENT
 from experiments.lab.figures import COLOURS, INK, MUTED, PAPER, RULE
 from experiments.lab.results import Results, read_results
 from experiments.lab.store import write_text
+from experiments.text.notation import EXPONENT, typeset
 from local_dp.errors import InputError
 
 PAGE = "report.html"
@@ -20,9 +27,17 @@ NOT_RUN = "not run"
 _SIGNS = {"shown": "✓ shown", "not shown": "✗ not shown", NOT_RUN: "– not run"}
 
 
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers that figures and tables have on one page."""
+
+    figures: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    tables: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+
 def prose(text: str) -> str:
-    """Text as markup: everything escaped, exponents such as 2^d and 2^(-d/2) raised."""
-    return EXPONENT.sub(lambda found: f"<sup>{(found[1] or found[2]).replace('-', '−')}</sup>", escape(text))
+    """Text as markup: everything escaped, in the notation of mathematics, exponents such as 2^d and 2^(-d/2) raised."""
+    return EXPONENT.sub(lambda found: f"<sup>{(found[1] or found[2]).replace('-', '−')}</sup>", escape(typeset(text)))
 
 
 def badge(verdict: str) -> str:
@@ -43,16 +58,32 @@ def cell(value: Any) -> str:
     return str(value)
 
 
-def _table(table: Mapping[str, Any]) -> str:
+def _marked_up(value: Any, place: int, column: tuple[str, bool]) -> str:
+    """One cell of a column (its heading, whether it holds numbers): the first names its row; on a narrow screen each brings its heading along."""
+    heading, numeric = column
+    named = f' data-heading="{escape(typeset(heading))}"' + " class=number" * numeric
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        named += f' data-value="{value!r}"'
+    tag, role = ('th scope="row"', "rowheader") if place == 0 else ("td", "cell")
+    return f'<{tag} role="{role}"{named}><span>{prose(cell(value))}</span></{tag[:2]}>'
+
+
+def _table(table: Mapping[str, Any], numbers: _Numbers) -> str:
     columns: Sequence[str] = table["columns"]
     rows: Sequence[Sequence[Any]] = table["rows"]
     numeric = [bool(rows) and all(isinstance(row[place], int | float) or row[place] is None for row in rows) for place in range(len(columns))]
-    kinds = [' class="number"' if each else "" for each in numeric]
-    head = "".join(f'<th scope="col"{kind}>{prose(name)}</th>' for name, kind in zip(columns, kinds, strict=True))
-    body = "\n".join("<tr>" + "".join(f"<td{kind}>{prose(cell(value))}</td>" for value, kind in zip(row, kinds, strict=True)) + "</tr>" for row in rows)
+    kinds = list(zip(columns, numeric, strict=True))
+    head = "".join(f'<th scope="col" role="columnheader"{" class=number" * number}>{prose(name)}</th>' for name, number in kinds)
+    body = "\n".join('<tr role="row">' + "".join(_marked_up(value, place, kinds[place]) for place, value in enumerate(row)) + "</tr>" for row in rows)
+    caption = f"<b>Table {next(numbers.tables)}.</b> {prose(table['title'])}"
+    return _framed("sortable", caption, table["title"], head, body)
+
+
+def _framed(kind: str, caption: str, label: str, head: str, body: str) -> str:
+    """A table that scrolls inside its frame, should it be wider than the page. Its roles are spelt out, for they are lost where rows become blocks."""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table["title"])}"><table><caption>{prose(table["title"])}</caption>'
-        f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(typeset(label))}"><table class="{kind}" role="table"><caption>{caption}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n<tbody role="rowgroup">{body}</tbody></table></div>'
     )
 
 
@@ -69,15 +100,15 @@ def _inline_svg(path: Path, prefix: str, alt: str) -> str:
     names = {INK: "ink", MUTED: "muted", RULE: "rule", PAPER: "paper"} | {colour: f"c{place}" for place, colour in enumerate(COLOURS)}
     for colour, name in names.items():
         svg = svg.replace(colour, f"var(--{name})")
-    return re.sub(r"<svg ", f'<svg role="img" aria-label="{escape(alt)}" ', svg, count=1)
+    return re.sub(r"<svg ", f'<svg role="img" aria-label="{escape(typeset(alt))}" ', svg, count=1)
 
 
-def _figure(folder: Path, name: str, figure: Mapping[str, Any]) -> str:
+def _figure(folder: Path, name: str, figure: Mapping[str, Any], numbers: _Numbers) -> str:
     prefix = re.sub(r"[^A-Za-z0-9]+", "-", f"{name}-{figure['svg'].removesuffix('.svg')}")
     svg = _inline_svg(folder / name / figure["svg"], prefix, figure["alt"])
-    links = " · ".join(f'<a href="{escape(name)}/{escape(figure[kind])}">{kind.upper()}</a>' for kind in ("svg", "png"))
-    drawing = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(figure["title"])}">{svg}</div>'
-    return f"<figure>{drawing}<figcaption>Drawing: {links}</figcaption></figure>"
+    links = " · ".join(f'<a href="{escape(name)}/{escape(figure[kind])}">{escape(figure[kind])}</a>' for kind in ("svg", "png", "pdf") if kind in figure)
+    caption = f"<b>Figure {next(numbers.figures)}.</b> {prose(figure['title'])}. {prose(figure.get('key', ''))}"
+    return f'<figure>{svg}<figcaption>{caption} <span class="files">{links}</span></figcaption></figure>'
 
 
 def _check(check: Mapping[str, Any]) -> str:
@@ -85,7 +116,7 @@ def _check(check: Mapping[str, Any]) -> str:
     return f'<li>{mark}<span>{prose(check["statement"])}</span><span class="evidence">{prose(check["evidence"])}</span></li>'
 
 
-def _experiment(folder: Path, results: Results) -> str:
+def _experiment(folder: Path, results: Results, numbers: _Numbers) -> str:
     name = results["name"]
     tables = results["tables"]
     notes = "".join(f"<li>{prose(note)}</li>" for note in results["notes"])
@@ -99,12 +130,13 @@ def _experiment(folder: Path, results: Results) -> str:
             f'<p class="eyebrow">Experiment <code>{escape(name)}</code> · {prose(results["source"])}</p>',
             f'<div class="heading"><h2 id="{escape(name)}-title">{prose(results["title"])}</h2>{badge(results["verdict"])}</div>',
             f'<div class="claim"><p>{prose(results["claim"])}</p></div>',
-            *(_figure(folder, name, figure) for figure in results["figures"]),
+            *(_figure(folder, name, figure, numbers) for figure in results["figures"]),
             f'<h3>What was checked</h3><ul class="checks">{"".join(map(_check, results["checks"]))}</ul>',
-            *map(_table, tables),
+            *(_table(table, numbers) for table in tables),
             f'<h3>Notes</h3><ul class="notes">{notes}</ul>' if notes else "",
             f"<h3>To repeat it</h3><pre><code>{escape(results['command'])}</code></pre>",
             data,
+            '<p class="top"><a href="#top">Back to top ↑</a></p>',
             "</section>",
         ]
     )
@@ -114,19 +146,23 @@ def _summary(found: Mapping[str, Results], names: Sequence[str]) -> str:
     rows = []
     for name in names:
         results = found.get(name)
-        if results is None:
-            rows.append(f"<tr><td><code>{escape(name)}</code></td><td>–</td><td>–</td><td>{badge(NOT_RUN)}</td></tr>")
-            continue
-        passed = sum(check["shown"] for check in results["checks"])
-        rows.append(
-            f'<tr><td><code>{escape(name)}</code></td><td><a href="#{escape(name)}">{prose(results["title"])}</a></td>'
-            f"<td>{passed} of {len(results['checks'])}</td><td>{badge(results['verdict'])}</td></tr>"
-        )
-    head = "".join(f'<th scope="col">{text}</th>' for text in ("Experiment", "What it shows", "Checks", "Verdict"))
-    return (
-        '<section class="summary" aria-labelledby="verdicts"><h2 id="verdicts">The verdicts</h2><div class="scroll"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
-    )
+        title = f'<a href="#{escape(name)}">{prose(results["title"])}</a>' if results else "–"
+        passed = f"{sum(check['shown'] for check in results['checks'])} of {len(results['checks'])}" if results else "–"
+        verdict = badge(results["verdict"] if results else NOT_RUN)
+        cells = "".join(f'<td role="cell"><span>{each}</span></td>' for each in (title, passed, verdict))
+        rows.append(f'<tr role="row"><th scope="row" role="rowheader"><code>{escape(name)}</code></th>{cells}</tr>')
+    head = "".join(f'<th scope="col" role="columnheader">{text}</th>' for text in ("Experiment", "What it shows", "Checks", "Verdict"))
+    table = _framed("summary", "Every experiment and its verdict", "Every experiment and its verdict", head, "".join(rows))
+    return f'<section id="verdicts" aria-labelledby="verdicts-title"><h2 id="verdicts-title">The verdicts</h2>{table}</section>'
+
+
+def _contents(found: Mapping[str, Results]) -> str:
+    """The links at the side: every experiment by its name, with a mark of its verdict."""
+    links = [
+        f'<li><a href="#{escape(name)}">{escape(name)}</a> <span class="{results["verdict"].replace(" ", "-")}">{_SIGNS[results["verdict"]]}</span></li>'
+        for name, results in found.items()
+    ]
+    return "\n".join(links)
 
 
 def build_page(folder: Path, names: Sequence[str] = NAMES) -> str:
@@ -137,15 +173,19 @@ def build_page(folder: Path, names: Sequence[str] = NAMES) -> str:
     found = {name: results for name in (*names, *others) if (results := read_results(folder / name)) is not None}
     if not found:
         raise InputError(f"{folder} holds no results; make some with: local-dp experiment all --quick --out {folder}")
-    return _template().substitute(
-        style=files("experiments.lab").joinpath("report.css").read_text(encoding="utf-8"),
+    numbers, script = _Numbers(), _part("report.js")
+    return Template(_part("report.html")).substitute(
+        style=_part("report.css"),
+        script=script,
+        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        contents=_contents(found),
         summary=_summary(found, [*names, *others]),
-        experiments="\n".join(_experiment(folder, results) for results in found.values()),
+        experiments="\n".join(_experiment(folder, results, numbers) for results in found.values()),
     )
 
 
-def _template() -> Template:
-    return Template(files("experiments.lab").joinpath("report.html").read_text(encoding="utf-8"))
+def _part(name: str) -> str:
+    return files("experiments.lab").joinpath(name).read_text(encoding="utf-8")
 
 
 def write_report(folder: Path) -> Path:

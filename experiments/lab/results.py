@@ -1,4 +1,4 @@
-"""The results of one experiment as files: results.json, a CSV file for each table, a PNG and an SVG file for each figure."""
+"""The results of one experiment as files: results.json, a CSV file for each table, and for each figure a PNG, an SVG and a PDF file."""
 
 import csv
 import io
@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from experiments.lab.claim import Experiment, Figure, Finding, Regions, Scale, Table
-from experiments.lab.figure_text import alt_text
+from experiments.lab.figure_text import alt_text, key
 from experiments.lab.figures import save
 from experiments.lab.store import plain, write_text
 from local_dp.errors import InputError
 
 Results: TypeAlias = Mapping[str, Any]
 RESULTS = "results.json"
+_DRAWN = ("svg", "png", "pdf")
+_SIGNS = {"ε": "epsilon", "τ": "tau", "α": "alpha", "%": "percent"}
 
 
 def command(name: str, scale: Scale, seed: int) -> str:
@@ -25,8 +27,10 @@ def command(name: str, scale: Scale, seed: int) -> str:
 
 
 def file_name(title: str) -> str:
-    """A title as the stem of a file name: lower-case words joined by hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "untitled"
+    """A title as the stem of a file name: all its words in lower case, joined by hyphens."""
+    for sign, word in _SIGNS.items():
+        title = title.replace(sign, f" {word} ")
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-") or "untitled"
 
 
 def _csv(table: Table) -> str:
@@ -44,7 +48,8 @@ def _distinct(stems: list[str]) -> list[str]:
 
 def _figure_data(figure: Figure | Regions, stem: str) -> dict[str, Any]:
     kind = "regions" if isinstance(figure, Regions) else "curves"
-    return {"kind": kind, "png": f"{stem}.png", "svg": f"{stem}.svg", **asdict(figure)}
+    files = {ending: f"{stem}.{ending}" for ending in _DRAWN}
+    return {"kind": kind, **files, "alt": alt_text(figure), "key": key(figure), **asdict(figure)}
 
 
 def write_results(folder: Path, experiment: Experiment, finding: Finding, scale: Scale, seed: int, stamp: str) -> None:
@@ -54,7 +59,7 @@ def write_results(folder: Path, experiment: Experiment, finding: Finding, scale:
     for table, stem in zip(finding.tables, table_stems, strict=True):
         write_text(folder / f"{stem}.csv", _csv(table))
     for figure, stem in zip(finding.figures, figure_stems, strict=True):
-        save(figure, folder / f"{stem}.svg", folder / f"{stem}.png")
+        save(figure, *(folder / f"{stem}.{ending}" for ending in _DRAWN))
     for name, certificate in finding.certificates.items():
         write_text(folder / f"{file_name(name)}.json", json.dumps(plain(certificate)) + "\n")
     results = {
@@ -69,7 +74,7 @@ def write_results(folder: Path, experiment: Experiment, finding: Finding, scale:
         "seed": seed,
         "code": stamp,
         "tables": [{"csv": f"{stem}.csv", **asdict(table)} for table, stem in zip(finding.tables, table_stems, strict=True)],
-        "figures": [{"alt": alt_text(figure), **_figure_data(figure, stem)} for figure, stem in zip(finding.figures, figure_stems, strict=True)],
+        "figures": [_figure_data(figure, stem) for figure, stem in zip(finding.figures, figure_stems, strict=True)],
         "notes": finding.notes,
         "certificates": [f"{file_name(name)}.json" for name in finding.certificates],
     }

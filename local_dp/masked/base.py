@@ -11,7 +11,7 @@ from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol, Result, parameter
-from local_dp.protocols.parity import in_words
+from local_dp.protocols.parity import listed
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,18 @@ class MaskedParityProtocol(Protocol[Concept]):
         return population.concept
 
     def explain(self, result: Concept) -> str:
-        places = ", ".join(map(str, places_of(result.r)))
-        read = f"-1 where i is one of {places}, else +1" if places else "always +1"
-        return f"The learned rule predicts the label of a record (x, i, b): with b = 1 it is {read}; with b = 0 it is {in_words(result.r, result.a)}."
+        places = places_of(result.r)
+        named = listed(places, "bit ", "bits ")
+        if not places:
+            return f"The learned rule: no bit matters; a record (x, i, b) has the label +1{' if b = 1, and -1 if b = 0' * result.a}."
+        if len(places) == 1:
+            asked, counted = f"i = {places[0]}", f"it is {1 - result.a}"
+        else:
+            asked, counted = "i is one of them", f"an {'even' if result.a else 'odd'} number of them are 1"
+        return (
+            f"The learned rule: of the {result.d} bits of x only {named} {'matter' if len(places) > 1 else 'matters'}; a record (x, i, b) has the label -1 "
+            f"if b = 1 and {asked}, or if b = 0 and {counted}, and else the label +1."
+        )
 
     def true_error(self, result: Concept, population: Population) -> float:
         assert isinstance(population, MaskedParityPopulation)

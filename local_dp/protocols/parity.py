@@ -1,6 +1,7 @@
 """Parity in the local model: exponentially many clients whatever is done, and a factor d saved by interaction (limits 4.2)."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import ClassVar
@@ -104,14 +105,20 @@ class ParityOneRound(_Parity):
         return Nonadaptive((query,), lambda answers: int(np.argmax(log_likelihoods(randomizer, answers[0]))))
 
 
-def in_words(r: int, a: int = 0) -> str:
-    """What (-1)^(<r, x> + a) is."""
+def listed(places: Sequence[int], one: str = "", several: str = "") -> str:
+    """Places as a person lists them: "bit 3", "bits 0, 1 and 3"."""
+    *first, last = places or (0,)
+    return f"{several}{', '.join(map(str, first))} and {last}" if first else f"{one}{last}"
+
+
+def in_words(r: int) -> str:
+    """What (-1)^<r, x> is."""
     places = places_of(r)
     if not places:
-        return "always -1" if a else "always +1"
+        return "always +1"
     if len(places) == 1:
-        return f"-1 where bit {places[0]} of x is {1 - a}, else +1"
-    return f"-1 where an {'even' if a else 'odd'} number of the bits {', '.join(map(str, places))} of x are 1, else +1"
+        return f"-1 if bit {places[0]} of x is 1, else +1"
+    return f"-1 if an odd number of the bits {listed(places)} of x are 1, else +1"
 
 
 def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:

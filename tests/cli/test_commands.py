@@ -250,17 +250,27 @@ def test_a_tables_digest_is_of_names_types_and_values(table: Path) -> None:
 
 SENTENCES = {
     ("masked-parity", "--d", "3", "--r", "5", "--a", "1"): (
-        "with b = 1 it is -1 where i is one of 0, 2, else +1; with b = 0 it is -1 where an even number of the bits 0, 2 of x are 1, else +1."
+        "The learned rule: of the 3 bits of x only bits 0 and 2 matter; a record (x, i, b) has the label -1 "
+        "if b = 1 and i is one of them, or if b = 0 and an even number of them are 1, and else the label +1."
     ),
-    ("masked-parity-fresh", "--d", "3", "--r", "0", "--a", "0"): "with b = 1 it is always +1; with b = 0 it is always +1.",
-    ("parity", "--d", "3", "--r", "4"): "The learned rule predicts the label of a record x: it is -1 where bit 2 of x is 1, else +1.",
+    (
+        "masked-parity",
+        "--d",
+        "3",
+        "--r",
+        "2",
+        "--a",
+        "0",
+    ): "only bit 1 matters; a record (x, i, b) has the label -1 if b = 1 and i = 1, or if b = 0 and it is 1,",
+    ("masked-parity-fresh", "--d", "3", "--r", "0", "--a", "0"): "The learned rule: no bit matters; a record (x, i, b) has the label +1.",
+    ("parity", "--d", "3", "--r", "4"): "The learned rule predicts the label of a record x: it is -1 if bit 2 of x is 1, else +1.",
     ("learn-thresholds",): "The learned rule predicts the label of a record: it is +1 where x >= ",
     ("learn-k-means",): "The records gather around the points (",
     ("local-sgd",): "The learned rule predicts the label of a record: it is +1 where ",
 }
 
 
-@pytest.mark.parametrize("arguments", SENTENCES, ids=lambda arguments: arguments[0])
+@pytest.mark.parametrize("arguments", SENTENCES, ids=" ".join)
 def test_a_hypothesis_is_explained_in_one_sentence(arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """A finished run ends in one sentence that says what was learned, in its output and in its JSON."""
     monkeypatch.setenv("COLUMNS", "1000")
@@ -268,7 +278,7 @@ def test_a_hypothesis_is_explained_in_one_sentence(arguments: tuple[str, ...], m
     explained = outcome_of(*arguments, *done)["result"]["explanation"]
     assert SENTENCES[arguments] in explained
     assert explained.endswith(".")
-    assert explained in local_dp("run", *arguments, *done).stdout.splitlines()
+    assert local_dp("run", *arguments, *done).stdout.splitlines()[-1] == explained
 
 
 def test_a_standard_error_is_never_shown_as_zero() -> None:

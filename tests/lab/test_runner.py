@@ -34,12 +34,12 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 
 def test_results_are_complete_and_repeatable(tmp_path: Path) -> None:
-    """One seed gives the same bytes, drawings included, with one worker and with two; every table has its CSV, every figure its PNG and SVG."""
+    """One seed gives the same bytes, drawings included, with one worker and with two; every table has its CSV, every figure its PNG, SVG and PDF."""
     for workers in (1, 2):
         assert run_experiments([TOY], "quick", 3, tmp_path / str(workers), workers=workers) == {"toy": "shown"}
     one, two = _files(tmp_path / "1"), _files(tmp_path / "2")
     assert set(one) == {f"toy/{name}" for name in ("results.json", "measurements.jsonl", "error-against-n.csv")} | {
-        f"toy/{stem}.{kind}" for stem in ("error", "bars", "regions") for kind in ("png", "svg")
+        f"toy/{stem}.{kind}" for stem in ("error", "bars", "regions") for kind in ("png", "svg", "pdf")
     }
     for name in set(one) - {"toy/measurements.jsonl"}:  # whose lines are in the order they were measured in
         assert one[name] == two[name], name
@@ -94,7 +94,7 @@ def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         code_stamp.cache_clear()
         stamps.append(code_stamp("server.one"))
     code_stamp.cache_clear()
-    monkeypatch.delitem(sys.modules, "server", raising=False)
+    sys.modules.pop("server", None)  # which the stamps imported: what was there before comes back by itself
     assert stamps[0] == stamps[1] != stamps[2]
 
 
