@@ -1,0 +1,56 @@
+"""The reference: a page for each room of the library and the roles, filled from the docstrings when the site is built."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+FRONT_DOOR = tuple(f"experiments.door.{name}" for name in ("functions", "result", "tables", "asking"))
+PACKAGES = ("local_dp", "clients", "server", "experiments/tiers")
+FOLDER = "reference"
+_DOOR = f"""# Reference
+
+`import local_dp as ldp` offers the functions below, `Result` and `__version__`. The rooms of the library and the roles:
+
+{{rooms}}
+
+{{entries}}
+"""
+
+
+def rooms() -> dict[str, list[str]]:
+    """The modules of each room by their dotted names; a room is a package, and comes first in its own list."""
+    found: dict[str, list[str]] = {}
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            room, module = ".".join(file.parent.relative_to(ROOT).parts), file.stem
+            if module != "__main__":
+                found.setdefault(room, []).append(room if module == "__init__" else f"{room}.{module}")
+    return found
+
+
+def public_names() -> Iterator[str]:
+    """The dotted name of every public class and function that the reference owes its reader."""
+    for module in (*FRONT_DOOR, *(name for names in rooms().values() for name in names)):
+        place = ROOT.joinpath(*module.split("."))
+        source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        for node in ast.parse(source.read_text()).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                yield f"{module}.{node.name}"
+
+
+def write_reference(target: Path) -> list[str]:
+    """Writes the pages, the front door first, and gives their places."""
+    folder = target / FOLDER
+    folder.mkdir(parents=True)
+    every = rooms()
+    listed = "\n".join(f"* [`{room}`]({room}.md)" for room in every)
+    entries = "\n\n".join(f"::: {module}" for module in FRONT_DOOR)
+    (folder / "index.md").write_text(_DOOR.format(rooms=listed, entries=entries))
+    for room, modules in every.items():
+        entries = "\n\n".join(f"::: {module}{_PACKAGE_ALONE if module == room else ''}" for module in modules)
+        (folder / f"{room}.md").write_text(f"# {room}\n\n{entries}\n")
+    return [f"{FOLDER}/index.md", *(f"{FOLDER}/{room}.md" for room in every)]
+
+
+_PACKAGE_ALONE = "\n    options:\n      show_submodules: false"  # its modules have entries of their own
