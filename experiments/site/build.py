@@ -78,7 +78,7 @@ def _build(settings: dict[str, Any]) -> None:
         build(config)
         config.plugins.on_shutdown()
     except MkDocsException as error:
-        raise InputError(f"the site cannot be built: {'; '.join(heard.told) or error}") from None
+        raise InputError(f"the site cannot be built: {'; '.join(dict.fromkeys(heard.told)) or error}") from None
     finally:
         logger.removeHandler(heard)
 

@@ -3,3 +3,6 @@
 document.querySelectorAll(".md-typeset pre > code, .md-typeset__scrollwrap, .md-typeset .arithmatex").forEach((each) => {
   each.tabIndex = 0;
 });
+
+// The search box has a name for those who hear the page.
+document.querySelectorAll(".md-search[role=dialog]").forEach((each) => each.setAttribute("aria-label", "Search"));
