@@ -75,6 +75,7 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "experiment NAME": "tests/cli/test_own_folder.py runs one",
     "report DIR": "with the README's blocks",
     "compare PROTOCOL": "tests/door/test_plan.py runs a smaller one",
+    "docs": "tests/site builds it",
     "bench": "two minutes; its parts have tests",
     "coverage": "ten minutes; tests/lab/test_coverage.py repeats the smaller cases",
 }

@@ -8,7 +8,12 @@ from local_dp.errors import InputError
 
 CHECKOUT = Path(__file__).parents[2]
 PACKED = Path(__file__).parent / "pages"  # where an installed package carries them
-TOP = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}  # at the top of the checkout, and as pages
+TOP = {  # at the top of the checkout, and on the site
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "CITATION.cff": "CITATION.cff",
+}
 DOCS = "docs"
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)]*)?\))")
 
