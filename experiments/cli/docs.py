@@ -18,7 +18,9 @@ class Docs:
 
     out: Path = option(Path("site"), "The folder for the site; an older one there is replaced", metavar="FOLDER")
     results: Path = option(Path("results"), "A folder of results, whose figures make the gallery", metavar="FOLDER")
-    gallery: bool = option(True, "With the figures of the experiments; where there are no results, all are run at quick scale first", name="--gallery/--no-gallery")
+    gallery: bool = option(
+        True, "With the figures of the experiments; where there are no results, all are run at quick scale first", name="--gallery/--no-gallery"
+    )
     open: bool = option(True, "Open it in the browser", name="--open/--no-open")
 
     def __call__(self) -> None:

@@ -43,4 +43,5 @@ def _experiment(results: Path, folder: Path) -> str:
 def _figure(drawing: Path, figure: dict[str, Any], target: Path) -> str:
     """A figure with its caption."""
     shutil.copyfile(drawing, target)
-    return f'<figure>\n<img src="{escape(target.name)}" alt="{escape(figure["alt"])}" loading="lazy">\n<figcaption>{escape(figure["title"])}</figcaption>\n</figure>'
+    image = f'<img src="{escape(target.name)}" alt="{escape(figure["alt"])}" loading="lazy">'
+    return f"<figure>\n{image}\n<figcaption>{escape(figure['title'])}</figcaption>\n</figure>"

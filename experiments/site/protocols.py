@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ def page(name: str) -> str:
 def _index() -> str:
     """The list of all protocols."""
     rows = [(f"[{name}]({name}.md)", PROTOCOLS[name].model(), literal(_claim(PROTOCOLS[name]))) for name in PROTOCOLS]
-    return f"# Protocols\n\nComplete local tasks. The model is read off the type of the algorithm: LNI asks in one round, LI in several.\n\n{_table(('name', 'model', 'claim'), rows)}\n"
+    told = "Complete local tasks. The model is read off the type of the algorithm: LNI asks in one round, LI in several."
+    return f"# Protocols\n\n{told}\n\n{_table(('name', 'model', 'claim'), rows)}\n"
 
 
 def _claim(kind: type[Protocol[Any]]) -> str:
@@ -81,6 +83,6 @@ def literal(text: str) -> str:
     return "".join(piece if piece.startswith("`") and piece.endswith("`") else re.sub(r"([\\*_<>\[\]#|])", r"\\\1", piece) for piece in pieces)
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A Markdown table."""
     return "\n".join(f"| {' | '.join(row)} |" for row in (heads, ("---",) * len(heads), *rows))

@@ -8,13 +8,13 @@ ROOT = Path(__file__).parents[2]
 FRONT_DOOR = tuple(f"experiments.door.{name}" for name in ("functions", "result", "tables", "asking"))
 PACKAGES = ("local_dp", "clients", "server", "experiments/tiers")
 FOLDER = "reference"
-_DOOR = f"""# Reference
+_DOOR = """# Reference
 
 `import local_dp as ldp` offers the functions below, `Result` and `__version__`. The rooms of the library and the roles:
 
-{{rooms}}
+{rooms}
 
-{{entries}}
+{entries}
 """
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -16,11 +15,11 @@ LONG = "local-dp experiment"  # some 20 s: the slow suite runs it
 
 
 @pytest.fixture
-def session(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def session(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A Python session of its own, as `python` starts one."""
     module = ModuleType("tutorial")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    yield module
+    return module
 
 
 def follow(text: str, folder: Path, session: ModuleType, long: bool) -> tuple[int, int]:
