@@ -4,13 +4,16 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import local_dp
+
 ROOT = Path(__file__).parents[2]
-FRONT_DOOR = tuple(f"experiments.door.{name}" for name in ("functions", "result", "tables", "asking"))
+DOOR = "experiments.door"
+_FIRST = ("functions", "plan", "result")  # of the front door's modules
 PACKAGES = ("local_dp", "clients", "server", "experiments/tiers")
 FOLDER = "reference"
 _DOOR = """# Reference
 
-`import local_dp as ldp` offers the functions below, `Result` and `__version__`. The rooms of the library and the roles:
+`import local_dp as ldp` offers {names}. They stand below; the rooms of the library and the roles have pages of their own:
 
 {rooms}
 
@@ -29,9 +32,15 @@ def rooms() -> dict[str, list[str]]:
     return found
 
 
+def front_door() -> list[str]:
+    """The modules of the front door, those of its functions first."""
+    files = [file.stem for file in sorted((ROOT / DOOR.replace(".", "/")).glob("*.py")) if file.stem != "__init__"]
+    return [f"{DOOR}.{name}" for name in sorted(files, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))]
+
+
 def public_names() -> Iterator[str]:
     """The dotted name of every public class and function that the reference owes its reader."""
-    for module in (*FRONT_DOOR, *(name for names in rooms().values() for name in names)):
+    for module in (*front_door(), *(name for names in rooms().values() for name in names)):
         place = ROOT.joinpath(*module.split("."))
         source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
         for node in ast.parse(source.read_text()).body:
@@ -45,8 +54,9 @@ def write_reference(target: Path) -> list[str]:
     folder.mkdir(parents=True)
     every = rooms()
     listed = "\n".join(f"* [`{room}`]({room}.md)" for room in every)
-    entries = "\n\n".join(f"::: {module}" for module in FRONT_DOOR)
-    (folder / "index.md").write_text(_DOOR.format(rooms=listed, entries=entries))
+    entries = "\n\n".join(f"::: {module}" for module in front_door())
+    names = ", ".join(f"`{name}`" for name in local_dp.__all__)
+    (folder / "index.md").write_text(_DOOR.format(names=names, rooms=listed, entries=entries))
     for room, modules in every.items():
         entries = "\n\n".join(f"::: {module}{_PACKAGE_ALONE if module == room else ''}" for module in modules)
         (folder / f"{room}.md").write_text(f"# {room}\n\n{entries}\n")
