@@ -316,7 +316,7 @@ FOREIGN = {"YourClass", "set_tcp_nodelay", "max_queued_messages", "mosquitto_pas
 
 def test_names_in_the_documents_are_names_in_the_code() -> None:
     """Every word in backticks that looks like a name of Python code, with an underscore or capitals inside, occurs in the source."""
-    source = "\n".join(path.read_text() for folder in (*PACKAGES, "tests") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
+    source = "\n".join(path.read_text() for folder in (*PACKAGES, "tests", "examples") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
     there = set(re.findall(r"\w+", source))
     for document in DOCUMENTS:
         for name in re.findall(r"`(?:[\w.]+: )?([a-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+|[A-Z]+_[A-Z_]+)(?:\([^`]*\))?`", document.read_text()):
