@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -24,9 +23,8 @@ from local_dp.masked.signs import MaskedCoset
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.command import local_dp
+from tests.support.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
 
-ROOT = Path(__file__).parents[1]
-DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 PACKAGES = ("local_dp", "clients", "server", "experiments")
 LIMITS = (ROOT / "docs" / "limits.md").read_text()
 
@@ -45,45 +43,6 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     "python -m pytest -q -m slow": "the long runs",
 }
 LONG = {".venv/bin/local-dp experiment all --quick --seed 1 --out results"}  # run as written by the slow suite, and at one experiment by the normal one
-
-
-@dataclass(frozen=True)
-class Typed:
-    """A command of a document, as it is typed, and the lines that are shown after it."""
-
-    command: str
-    shown: tuple[str, ...] = ()
-
-
-def blocks(document: Path, *languages: str) -> list[str]:
-    """The fenced blocks in these languages, in order."""
-    return [body for language, body in re.findall(r"^```(\w+)\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE) if language in languages]
-
-
-def typed(document: Path) -> Iterator[Typed]:
-    """Every command of a document's shell blocks; `&&` joins several, a prompt sets commands off from what they show, a backslash goes on."""
-    for block in blocks(document, "sh", "console"):
-        lines = block.replace("\\\n", " ").splitlines()
-        prompted = any(line.startswith("$ ") for line in lines)
-        for place, line in enumerate(lines):
-            if prompted and not line.startswith("$ "):
-                continue
-            after = lines[place + 1 :]
-            stop = next((there for there, later in enumerate(after) if later.startswith("$ ")), len(after))
-            shown = tuple(filter(None, after[:stop])) if prompted else ()
-            for command in line.removeprefix("$ ").split("#")[0].split(" && "):
-                if command.strip():
-                    yield Typed(re.sub(r"\s+", " ", command.strip()), shown)
-
-
-def perform(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A `local-dp` command of a document, in a folder of its own, with this interpreter."""
-    program, *arguments = shlex.split(command)
-    assert program in (".venv/bin/local-dp", "local-dp"), f"{command}: neither local-dp nor among the commands that are skipped"
-    surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.pop("PYTHONPATH", "")))), **environment}
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "experiments.cli", *arguments], cwd=folder, env=surroundings, capture_output=True, text=True, timeout=300, check=False
-    )
 
 
 def test_nothing_is_skipped_by_accident() -> None:
@@ -116,6 +75,7 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "experiment NAME": "tests/cli/test_own_folder.py runs one",
     "report DIR": "with the README's blocks",
     "compare PROTOCOL": "tests/door/test_plan.py runs a smaller one",
+    "docs": "tests/site builds it",
     "bench": "two minutes; its parts have tests",
     "coverage": "ten minutes; tests/lab/test_coverage.py repeats the smaller cases",
 }
@@ -280,8 +240,8 @@ def test_python_blocks_print_the_tables_above_them() -> None:
     """Every Python block runs by itself and prints the rows of the table right above it, all of them and no other; without a table, nothing."""
     ran, tables = dict.fromkeys((document.name for document in DOCUMENTS), 0), 0
     for document in DOCUMENTS:
-        if document.name == "plugins.md":
-            continue  # its blocks are parts of a package, checked above
+        if document.name == "plugins.md" or document in TUTORIALS:
+            continue  # parts of a package, checked above; parts of a session, checked in tests/site
         for before, block in re.findall(r"((?:^.*\n){0,30})^```python\n((?:(?!```).*\n)*)```", document.read_text(), re.MULTILINE):
             table = re.search(r"^\|[-|]+\|\n((?:\|.*\n)+)\n\Z", before, re.MULTILINE)
             assert printed_by(block, document) == (table[1] if table else ""), f"{document.name}: print again what stands above the block {block[:80]!r}"
@@ -356,7 +316,7 @@ FOREIGN = {"YourClass", "set_tcp_nodelay", "max_queued_messages", "mosquitto_pas
 
 def test_names_in_the_documents_are_names_in_the_code() -> None:
     """Every word in backticks that looks like a name of Python code, with an underscore or capitals inside, occurs in the source."""
-    source = "\n".join(path.read_text() for folder in (*PACKAGES, "tests") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
+    source = "\n".join(path.read_text() for folder in (*PACKAGES, "tests", "examples") for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
     there = set(re.findall(r"\w+", source))
     for document in DOCUMENTS:
         for name in re.findall(r"`(?:[\w.]+: )?([a-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w+|[A-Z]+_[A-Z_]+)(?:\([^`]*\))?`", document.read_text()):

@@ -3,8 +3,13 @@
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
+
+import yaml
+
+from experiments.site.documents import sources
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -17,6 +22,23 @@ def test_the_wheel_holds_four_packages(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp", "clients", "server", "experiments"}
     assert {"experiments/lab/report.html", "experiments/lab/report.css", "local_dp/py.typed"} <= set(names)
+    pages = {f"experiments/site/pages/{source.as_posix()}" for source in sources(ROOT)}
+    assert {"experiments/site/mkdocs.yml", "experiments/site/site.css", "experiments/site/iframe-worker.js"} | pages <= set(names)
+
+
+def test_the_citation_is_of_this_version() -> None:
+    """CITATION.cff names the version, the authors and the licence that the package has, and the paper, in the words of its format."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (cited["cff-version"], cited["type"]) == ("1.2.0", "software")
+    assert (cited["version"], cited["license"], cited["authors"]) == (project["version"], project["license"], project["authors"])
+    assert cited.keys() == {"cff-version", "message", "type", "title", "authors", "version", "license", "abstract", "keywords", "references"}
+    assert {(paper["title"], paper["year"], paper["type"]) for paper in cited["references"]} == {
+        ("What Can We Learn Privately?", 2008, "conference-paper"),
+        ("What Can We Learn Privately?", 2011, "article"),
+    }
+    assert all(len(paper["authors"]) == 5 for paper in cited["references"])
+    assert project["urls"]["Paper"].removeprefix("https://doi.org/") in {paper["doi"] for paper in cited["references"]}
 
 
 def test_ci_runs_the_readmes_test_command() -> None:
@@ -27,7 +49,7 @@ def test_ci_runs_the_readmes_test_command() -> None:
 
 def test_the_readmes_links_lead_somewhere() -> None:
     """Every file that the README and the documents link to exists."""
-    for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"), ROOT / "CONTRIBUTING.md"):
+    for document in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), ROOT / "CONTRIBUTING.md"):
         for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
             if "://" not in target:
                 assert (document.parent / target).exists(), f"{document.name} links to {target}"

@@ -62,7 +62,7 @@ def line(bits: int) -> Records:
 
 
 def naive_bayes_examples(prior: float, yes: Sequence[Sequence[float]], size: int = 1, seed: int = 0) -> Finite:
-    """Pr[y = 1] = prior and, given y, independent features with Pr[x_j = 1] = yes[0][j] for y = -1 and yes[1][j] for y = 1."""
+    """Pr[y = 1] = prior and, given y, independent features with `Pr[x_j = 1] = yes[0][j]` for y = -1 and `yes[1][j]` for y = 1."""
     records = cube(len(yes[0]))
     columns = {name: np.concatenate([values, values]) for name, values in records.columns.items()}
     y = np.repeat(np.array([-1, 1], dtype=np.int8), len(records))

@@ -32,7 +32,7 @@ class LocalSGD(Protocol[Halfspace]):
     Each round's clients are dealt out over the d coordinates of the gradient and report one bit. Privacy: epsilon-locally private.
     Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of margin gamma: the hinge loss of the averaged weights, and with it the
     error, is in expectation at most sqrt(1 / rounds + d^2 bound^2 C^2 / n) / gamma, C = (e^eps + 1) / (e^eps - 1): features +-1 / sqrt d need n about
-    d C^2 / (alpha gamma)^2.
+    d C^2 / (alpha gamma)^2. Cost: one bit a client, `rounds` rounds.
     The default number of clients is for an expected error of `alpha`, on examples at margin gamma of which barely more than alpha are of a rare kind.
     Source: Duchi, Jordan, Wainwright 2013; limits 9.
     """

@@ -32,7 +32,8 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
 
     `tolerances` holds one number, or one for each query, separated by ';'. Every query has fresh clients, their number from `bounds`; other numbers of
     clients are shared in the same proportion. Without a table, `queries` is empty and `t` independent columns q0, q1, ... have shares
-    1/(t+1), 2/(t+1), ... of yes. Privacy: every report is epsilon-locally private. Cost: one bit a client, one round.
+    1/(t+1), 2/(t+1), ... of yes. Privacy: every report is epsilon-locally private. Utility: of n clients, standard error at most C / sqrt n with
+    C = (e^eps + 1) / (e^eps - 1). Cost: one bit a client, one round.
     """
 
     name: ClassVar[str] = "sq"

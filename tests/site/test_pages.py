@@ -1,0 +1,105 @@
+"""The pages of the site before they become HTML: nothing is left out, links lead from page to page, protocols and figures are told whole."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from experiments.lab.runner import run_experiments
+from experiments.site.build import build_site, write_pages
+from experiments.site.documents import CHECKOUT, as_page, home, sources
+from experiments.site.gallery import names_in
+from experiments.site.protocols import literal, page
+from experiments.site.reference import public_names
+from local_dp.errors import InputError
+from local_dp.protocols.registry import PROTOCOLS
+from tests.support.command import local_dp
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the results of a small experiment."""
+    folder = tmp_path_factory.mktemp("results")
+    run_experiments(["tests.support.toy_experiment"], "quick", 1, folder, workers=1)
+    return folder
+
+
+def _places(navigation: Any) -> Iterator[str]:
+    """Every page of a navigation."""
+    for each in navigation:
+        value = next(iter(each.values())) if isinstance(each, dict) else each
+        if isinstance(value, str):
+            yield value
+        else:
+            yield from _places(value)
+
+
+def test_every_page_is_in_the_navigation(tmp_path: Path, results: Path) -> None:
+    """Every document, every protocol, the gallery and every room is a page, and every page stands in the navigation once."""
+    listed = sorted(_places(write_pages(tmp_path / "pages", results)))
+    assert listed == sorted(path.relative_to(tmp_path / "pages").as_posix() for path in (tmp_path / "pages").rglob("*.md"))
+    assert {f"protocols/{name}.md" for name in PROTOCOLS} | {"index.md", "gallery/index.md", "tutorials/survey.md"} < set(listed)
+    assert sum(path.suffix == ".md" for path in sources(home())) == sum("/" not in place or place.startswith("tutorials/") for place in listed)
+
+
+def test_the_documents_of_a_checkout_are_its_own() -> None:
+    """Without an installed package's copy the documents are those of the checkout."""
+    assert home() == CHECKOUT
+
+
+def test_links_lead_from_page_to_page() -> None:
+    """A link from the README, from a document or from a tutorial leads to the page of what it linked to; other addresses and anchors stay."""
+    assert as_page(Path("README.md"), "[a](docs/why.md) [b](CHANGELOG.md)") == "[a](why.md) [b](changelog.md)"
+    assert as_page(Path("docs/why.md"), "[a](../README.md) [b](limits.md#x) [c](#y)") == "[a](index.md) [b](limits.md#x) [c](#y)"
+    assert as_page(Path("docs/tutorials/survey.md"), "[a](../deployment.md) [b](separation.md)") == "[a](../deployment.md) [b](separation.md)"
+    assert as_page(Path("README.md"), "[a](https://example.org/docs/x)") == "[a](https://example.org/docs/x)"
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOLS))
+def test_a_protocols_page_tells_it_whole(name: str) -> None:
+    """Each parameter with its default, privacy, utility, cost, the number of clients at five epsilons, and the code it comes from."""
+    text = page(name)
+    for each in fields(PROTOCOLS[name]):
+        assert f"| `{each.name}` |" in text
+    for word in ("Privacy", "Utility", "Cost"):
+        assert word in text, f"the docstring of {name} says nothing of {word.lower()}"
+    assert f"| 1 | {PROTOCOLS[name]().clients(1.0):,} |" in text
+    assert len(re.findall(r"^\| [\d.]+ \| [\d,]+ \|$", text, re.MULTILINE)) == 5
+
+
+def test_a_docstring_stays_what_it_says() -> None:
+    """Signs that mean something in Markdown are escaped, except in backticks."""
+    assert literal("a*b_c <x> `d*e_f` [g](h)") == r"a\*b\_c \<x\> `d*e_f` \[g\](h)"
+
+
+def test_the_gallery_shows_every_figure(tmp_path: Path, results: Path) -> None:
+    """Under its claim each experiment has all of its figures, described in words; each is a file."""
+    write_pages(tmp_path / "pages", results)
+    text = (tmp_path / "pages" / "gallery" / "index.md").read_text()
+    drawn = [path for name in names_in(results) for path in (results / name).glob("*.svg")]
+    shown = re.findall(r'<img src="([^"]+)" alt="([^"]{20,})"', text)
+    assert len(shown) == len(drawn) > 0
+    assert all((tmp_path / "pages" / "gallery" / file).exists() for file, _ in shown)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    """A folder that holds something other than a site is refused, and so is a file; nothing in it is lost."""
+    (tmp_path / "thesis.tex").write_text("years of work")
+    for out in (tmp_path, tmp_path / "thesis.tex"):
+        with pytest.raises(InputError, match="would be lost"):
+            build_site(out, None)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    done = local_dp("docs", "--no-gallery", "--no-open", "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "would be lost" in done.stderr
+
+
+def test_the_reference_owes_many_names() -> None:
+    """Public names are found by reading the source: the front door's, the library's and the roles', none that is private."""
+    names = set(public_names())
+    assert {"experiments.door.functions.mean", "local_dp.interaction.Nonadaptive", "local_dp.errors.InputError", "server.coordinator.Coordinator"} < names
+    assert len(names) > 300
+    assert not any(part.startswith("_") for name in names for part in name.split("."))

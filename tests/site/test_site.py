@@ -1,0 +1,70 @@
+"""The site as HTML: it builds strictly, holds every public name, asks no other host for anything, and is fit for eyes and for screen readers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments.lab.runner import run_experiments
+from experiments.site.build import build_site
+from experiments.site.reference import public_names
+from local_dp.errors import InputError
+from tests.support.browser import browser, check_page, needs_chromium
+
+pytestmark = pytest.mark.slow
+PAGES = ("index", "tutorials/survey", "protocols/index", "protocols/mean", "gallery/index", "limits", "reference/index", "reference/local_dp.randomizers")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site with a small gallery, built in strict mode."""
+    folder = tmp_path_factory.mktemp("site")
+    run_experiments(["tests.support.toy_experiment"], "quick", 1, folder / "results", workers=1)
+    return build_site(folder / "out", folder / "results").parent
+
+
+def test_every_public_name_is_in_the_reference(site: Path) -> None:
+    """Every public class and function of the library, of the roles and of the front door has an entry of its own, in one place."""
+    anchors = [name for page in (site / "reference").glob("*.html") for name in re.findall(r'<h\d id="([\w.]+)"', page.read_text())]
+    assert set(public_names()) - set(anchors) == set()
+    assert len(anchors) == len(set(anchors))
+
+
+def test_no_other_host_is_asked(site: Path) -> None:
+    """No script, style sheet, picture or font of the site comes from another host."""
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 60
+    for page in pages:
+        for tag in re.findall(r"<(?:script|link|img|iframe|source)\b[^>]*>", page.read_text()):
+            assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", tag), f"{page.name}: {tag}"
+    for style in site.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(?:https?:)?//", style.read_text()), style.name
+
+
+@needs_chromium
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_fit_for_its_readers(site: Path, page: str) -> None:
+    """Wide and narrow, light and dark: no error, no sideways scroll, nothing serious for axe-core."""
+    check_page(site / f"{page}.html")
+
+
+@needs_chromium
+def test_the_search_works_without_a_server(site: Path) -> None:
+    """A page opened as a file finds what is looked for, in other pages too."""
+    with browser() as tab:
+        tab.appear(1200, "light")
+        tab.go((site / "index.html").as_uri())
+        tab.evaluate("document.querySelector('.md-search__input').focus()")
+        tab.call("Input.insertText", text="randomized response")
+        tab.wait("document.querySelectorAll('.md-search-result__link').length > 3")
+        assert tab.errors == []
+
+
+def test_a_broken_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document that links to nothing stops the build, with the link's name."""
+    monkeypatch.setattr("experiments.site.documents.TOP", {"README.md": "index.md"})
+    monkeypatch.setattr("experiments.site.build.home", lambda: tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "README.md").write_text("# Nothing\n\n[gone](docs/gone.md)\n")
+    with pytest.raises(InputError, match=r"gone\.md"):
+        build_site(tmp_path / "out", None)
