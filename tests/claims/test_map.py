@@ -1,5 +1,6 @@
 """The map: its verdict follows from its runs, and whatever breaks a run, a game or a proof takes the class off the map."""
 
+import re
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -58,6 +59,20 @@ def test_quick_run_places_every_class(measured: Measured) -> None:
     finding = EXPERIMENT.conclude(measured, "quick")
     assert finding.verdict == "shown", [check for check in finding.checks if not check.shown]
     assert _placed(finding) == [RULES, ["Masked parity"], ["Parity"]]
+
+
+def test_the_map_tells_bounds_from_measurements(measured: Measured) -> None:
+    """Beside a class stands what was measured and, apart from it, what is proven: every measured number is one of a run, and no proven one is."""
+    diagram = EXPERIMENT.conclude(measured, "quick").figures[0]
+    assert isinstance(diagram, Regions)
+    evidence = [line for region in diagram.regions for _, said in region.placed for line in said.splitlines()]
+    runs = {f"{found['n']:,}" for _, found in measured if "n" in found}
+    for line in evidence:
+        first = re.search(r"[\d,]*\d(?= at| people)", line)
+        assert first is not None, line
+        assert (first[0] in runs) == line.startswith(("measured", "computed exactly, runs agree")), line
+    assert [sum(line.startswith(kind) for line in evidence) for kind in ("measured:", "computed", "proven", "measured ")] == [4, 1, 5, 2]
+    assert evidence[-2] == "proven without a curator, each asked once: at least 2,633 at d = 8, 688,798 at d = 16"
 
 
 def test_the_easiest_region_does_not_look_the_dearest(measured: Measured) -> None:
