@@ -33,7 +33,7 @@ def page(name: str) -> str:
     parts = (
         f"# {name}",
         f"*{kind.model()}: {MODELS[kind.model()]}. {_randomizers(kind)}*",
-        *map(literal, (inspect.getdoc(kind) or "").split("\n\n")),
+        *map(_in_parts, (inspect.getdoc(kind) or "").split("\n\n")),
         "## Parameters",
         _table(("parameter", "default", "meaning"), [_parameter(each) for each in fields(kind)]),
         "## Clients",
@@ -81,6 +81,11 @@ def literal(text: str) -> str:
     """A docstring's text as Markdown: what is in backticks is code, and no other sign means anything."""
     pieces = re.split(r"(`[^`]*`)", text)
     return "".join(piece if piece.startswith("`") and piece.endswith("`") else re.sub(r"([\\*_<>\[\]#|])", r"\\\1", piece) for piece in pieces)
+
+
+def _in_parts(text: str) -> str:
+    """A docstring's paragraph as Markdown; privacy, utility and cost begin paragraphs of their own."""
+    return re.sub(r"(?:^|\s+)(Privacy|Utility|Cost)(?=[:,])", r"\n\n**\1**", literal(text)).strip()
 
 
 def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:

@@ -65,7 +65,7 @@ def test_a_protocols_page_tells_it_whole(name: str) -> None:
     for each in fields(PROTOCOLS[name]):
         assert f"| `{each.name}` |" in text
     for word in ("Privacy", "Utility", "Cost"):
-        assert word in text, f"the docstring of {name} says nothing of {word.lower()}"
+        assert re.search(rf"^\*\*{word}\*\*[:,] \S", text, re.MULTILINE), f"the docstring of {name} says nothing of {word.lower()}"
     assert f"| 1 | {PROTOCOLS[name]().clients(1.0):,} |" in text
     assert len(re.findall(r"^\| [\d.]+ \| [\d,]+ \|$", text, re.MULTILINE)) == 5
 

@@ -49,6 +49,15 @@ def test_a_page_is_fit_for_its_readers(site: Path, page: str) -> None:
 
 
 @needs_chromium
+def test_the_site_follows_the_system(site: Path) -> None:
+    """Who prefers dark pages sees dark ones, and who changes their mind sees them change."""
+    with browser() as tab:
+        for scheme, told in (("dark", "slate"), ("light", "default"), ("dark", "slate")):
+            tab.appear(1200, scheme)
+            tab.go((site / "index.html").as_uri(), f"document.body.dataset.mdColorScheme === '{told}'")
+
+
+@needs_chromium
 def test_the_search_works_without_a_server(site: Path) -> None:
     """A page opened as a file finds what is looked for, in other pages too."""
     with browser() as tab:
