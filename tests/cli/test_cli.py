@@ -220,7 +220,7 @@ def test_tls_with_a_private_authority(tmp_path: Path) -> None:
         assert (stranger.returncode, len(lines_of(stranger.stderr))) == (5, 1), stranger.stderr
         assert "certificate" in stranger.stderr
         missing = local_dp("run", "survey", "--clients", "50", "--broker", f"{url}?ca=nowhere.pem")
-        assert (missing.returncode, len(missing.stderr.strip().splitlines())) == (2, 1), missing.stderr
+        assert (missing.returncode, len(lines_of(missing.stderr))) == (2, 1), missing.stderr
 
 
 @needs_mosquitto

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
-import pandas
 import polars
 import pytest
 
@@ -35,6 +34,8 @@ class Stream:
 
 
 def _tables(folder: Path) -> dict[str, Any]:
+    import pandas
+
     frame = polars.DataFrame(PLAIN)
     frame.write_csv(folder / "people.csv")
     frame.write_parquet(folder / "people.parquet")

@@ -4,9 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -39,6 +36,10 @@ def compared(name: str, learner: str, given: bool, seed: int) -> tuple[float, fl
 
 def without_privacy(table: Records, features: tuple[str, ...], label: str) -> float:
     """Logistic regression's accuracy on the complete rows, standardised, in the same sense: on the rows it was fitted to."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     x = np.stack([table.numbers(name) for name in features]).T
     y, kept = evaluate(parse(label), table), ~np.isnan(x).any(axis=1)
     return float(make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(x[kept], y[kept]).score(x[kept], y[kept]))
@@ -74,6 +75,8 @@ def test_linear_regression_beside_least_squares() -> None:
     population = resampled(table, clients, 2)
     lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(2), 1.0))
     x, y = np.stack([table.numbers(name) for name in features]).T, table.numbers("target")
+    from sklearn.linear_model import LinearRegression
+
     least = float(((LinearRegression().fit(x, y).predict(x) - y) ** 2).mean())
     error = protocol.true_score(lesson, population) * (y.max() - y.min()) ** 2
     assert least * 0.99 <= error <= 1.1 * least

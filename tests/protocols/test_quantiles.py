@@ -25,12 +25,12 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.quantiles import REFERENCES, by_protocol, laws, located, rank_error, upper_error
 
-FAIR = pytest.importorskip("statsmodels.datasets").fair
-
 
 def fair() -> Records:
     """The columns of the table of extramarital affairs, floating point all of them."""
-    frame = FAIR.load_pandas().data
+    from statsmodels.datasets import fair as table
+
+    frame = table.load_pandas().data
     return Records({name: frame[name].to_numpy(dtype=np.float64) for name in ("age", "yrs_married", "affairs")})
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from sklearn.isotonic import IsotonicRegression
 
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, run
@@ -82,6 +81,8 @@ def test_odd_columns_still_have_a_range(values: np.ndarray) -> None:
 
 def test_the_nearest_ascending_sequence() -> None:
     """Pooling adjacent violators is scikit-learn's isotonic regression."""
+    from sklearn.isotonic import IsotonicRegression
+
     for seed in range(20):
         values = np.random.default_rng(seed).normal(size=50) + np.linspace(0, 2, 50)
         assert ascending(values) == pytest.approx(IsotonicRegression().fit_transform(np.arange(50), values))
