@@ -42,7 +42,7 @@ class Server(Asking):
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
         check_name(self.run)
         protocol, table = self.configured(kind, given)
-        chosen = self.how(tier="hosts", hosts=1, broker=self.broker).settings(protocol, table)
+        chosen = self.how(tier="hosts", hosts=1, broker=self.broker, notice=SCREEN.note).settings(protocol, table)
         algorithm = protocol.algorithm(self.epsilon, chosen.clients)
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
             outcome = asyncio.run(serve_run(algorithm, chosen, self.run, Address.parse(self.broker), self.joining, progress.show))

@@ -1,5 +1,6 @@
 """What each role of a run is told on the command line, as frozen dataclasses: each option stands once, in the bundle of those who need it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,7 +19,7 @@ ADDRESS = "URL"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Role:
+class Role(ABC):
     """What every role is told. Its class is given the protocol and the values of its parameters when it is called."""
 
     example: ClassVar[str]
@@ -29,9 +30,9 @@ class Role:
     seed: int | None = option(None, "Repeats a simulation; without it, one is drawn and shown", metavar="S")
     private: bool = option(False, "Operating-system entropy for every client's noise; takes no seed")
 
+    @abstractmethod
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
         """Plays the role, with these values of the protocol's parameters."""
-        raise NotImplementedError
 
     def values(self, given: Mapping[str, str]) -> dict[str, str]:
         """The parameters of the protocol."""

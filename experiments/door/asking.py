@@ -16,6 +16,7 @@ from experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.errors import InputError, unknown
 from local_dp.loss import nano_epsilon
 from local_dp.populations.base import Population
+from local_dp.populations.table import Resampled
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records
@@ -89,10 +90,13 @@ class How:
         return cls(**options)
 
     def settings(self, protocol: Protocol[Any], records: Records | None) -> Settings:
-        """The run. Raises InputError."""
+        """The run; says so where the clients are fewer than the accuracy asks for. Raises InputError."""
         nano_epsilon(self.epsilon)
         randomness = Randomness.choose(self.seed, self.private)
         population = self._population(protocol, records, randomness.seed)
+        few = protocol.notice(self.epsilon, population.size)
+        if few is not None:
+            (self.notice or warnings.warn)(few)
         return Settings(
             protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified
         )  # fmt: skip
@@ -101,7 +105,8 @@ class How:
         """The table's rows, or a made-up population of as many clients as were asked for."""
         if records is None:
             return protocol.synthetic(protocol.clients(self.epsilon) if self.clients is None else self.clients, seed)
-        return sample_rows(records, len(records) if self.clients is None else self.clients, seed, self.resample)
+        clients = len(records) if self.clients is None else self.clients
+        return Resampled(records, clients, seed) if self.resample else sample_rows(records, clients, seed)
 
 
 def ask(protocol: Protocol[Any], table: Table | None, how: How) -> Result:
@@ -112,9 +117,6 @@ def ask(protocol: Protocol[Any], table: Table | None, how: How) -> Result:
     records = None if table is None else records_of(table)
     told = protocol if records is None else protocol.for_table(Launch(records, how.private))
     settings = how.settings(told, records)
-    notice = told.notice(how.epsilon, settings.clients)
-    if notice is not None:
-        (how.notice or warnings.warn)(notice)
     progress = how.progress or _silence
     return _run(told, settings, progress) if how.watch is None else _watched(told, settings, progress, how.watch)
 

@@ -26,6 +26,7 @@ from local_dp.noise import KeyedNoise, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
+from local_dp.populations.table import Resampled
 from local_dp.protocols.base import BETA, Protocol
 from local_dp.protocols.planning import CURATOR, OPEN, Way, asked_of, estimators, law_of, ways
 from local_dp.records import Records
@@ -67,7 +68,7 @@ class Comparison:
 
     def population(self, clients: int, seed: int) -> Population:
         """Clients drawn afresh."""
-        return self.protocol.synthetic(clients, seed) if self.records is None else sample_rows(self.records, clients, seed, resample=True)
+        return self.protocol.synthetic(clients, seed) if self.records is None else Resampled(self.records, clients, seed)
 
     @cached_property
     def _people(self) -> Population:

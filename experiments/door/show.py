@@ -16,13 +16,27 @@ def summary(data: dict[str, Any], width: int) -> str:
     stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
     what = f"{data['protocol']} ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {number(data['epsilon'])}; {held(stamp)}"
     chosen = result.get("choice", {}).get("explanation", "")
-    lines = (_unverified(data), chosen, _independence(result), _error(result), _who_answered(data), _cost(data), result["explanation"])
+    lines = (
+        _unverified(data),
+        _read_from_the_table(data),
+        chosen,
+        _independence(result),
+        _error(result),
+        _who_answered(data),
+        _cost(data),
+        result["explanation"],
+    )
     return "\n".join((paragraph(what, width), "", _result_table(result, width), "", *(paragraph(line, width) for line in lines if line)))
 
 
 def _unverified(data: dict[str, Any]) -> str:
     """What is wrong with a randomizer that was used all the same."""
     return f"NOT PRIVATE AS STATED: {'; '.join(data['unverified'])}" if "unverified" in data else ""
+
+
+def _read_from_the_table(data: dict[str, Any]) -> str:
+    """That something public was not declared."""
+    return "the labels were read from the table, which publishes them" if data["parameters"].get("labels_from_data") else ""
 
 
 def _independence(result: dict[str, Any]) -> str:

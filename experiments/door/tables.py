@@ -142,16 +142,13 @@ def _column(series: "polars.Series") -> Column:
     return np.array(series.cast(polars.String).fill_null("").to_list(), dtype=np.str_)
 
 
-def sample_rows(records: Records, clients: int, seed: int, resample: bool = False) -> Rows:
+def sample_rows(records: Records, clients: int, seed: int) -> Rows:
     """A population of `clients` rows drawn without replacement, dealt to the clients in an order that depends on the seed alone.
 
-    All rows are dealt too: tables come sorted, and the cohorts of a protocol are ranges of clients, who must be exchangeable. `resample` draws with
-    replacement, and so any number.
+    All rows are dealt too: tables come sorted, and the cohorts of a protocol are ranges of clients, who must be exchangeable.
     """
     rows = len(records)
-    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sample", seed), "little")))
-    if resample:
-        return Rows(records.take(generator.integers(0, rows, clients)), sampled_from=records)
     if not 1 <= clients <= rows:
         raise InputError(f"clients is {clients}, but the table has {rows} rows; give a number from 1 to {rows}, or draw rows with replacement (resample)")
+    generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sample", seed), "little")))
     return Rows(records.take(generator.permutation(rows)[:clients]), sampled_from=records)

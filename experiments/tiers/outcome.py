@@ -10,7 +10,7 @@ from experiments.tiers.settings import Settings
 from experiments.tiers.version import installed_version
 from local_dp.oracles.local.base import Interaction, RoundSummary
 from local_dp.populations.base import Population
-from local_dp.populations.table import Rows
+from local_dp.populations.table import Resampled, Rows
 from local_dp.protocols.base import Protocol, plain
 from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
@@ -101,7 +101,7 @@ def _truth(protocol: Protocol[Any], population: Population) -> Any:
 
 def _table(population: Population) -> dict[str, Any] | None:
     """How large the table is that the clients were drawn from, and its digest."""
-    if not isinstance(population, Rows):
+    if not isinstance(population, Rows | Resampled):
         return None
     return {"rows": len(population.whole), "columns": list(population.whole.columns), "digest": table_digest(population.whole)}
 

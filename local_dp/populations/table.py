@@ -9,9 +9,16 @@ from local_dp.queries.base import Query
 from local_dp.records import Records
 
 
-def resampled(records: Records, clients: int, seed: int) -> Finite:
-    """As many clients as are wanted, each with a row of the table drawn with replacement: the distribution is the table itself."""
-    return Finite(records, [1.0] * len(records), clients, seed)
+class Resampled(Finite):
+    """As many clients as are wanted, each with a row of the table drawn with replacement: the distribution is the table itself. Memory does not grow with n."""
+
+    def __init__(self, records: Records, size: int, seed: int) -> None:
+        super().__init__(records, [1.0] * len(records), size, seed)
+
+    @property
+    def whole(self) -> Records:
+        """The table."""
+        return self.kinds
 
 
 class Rows(Population):

@@ -17,7 +17,6 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
-from local_dp.protocols.frequency import declared_labels
 from local_dp.protocols.independence import Independence, independence
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import Conditional, among, frequency_randomizer, largest_error
@@ -121,7 +120,7 @@ class Crosstab(Protocol[CrossTable]):
                 table.refuse_open(self.missing, Question(column), category)
         labels = []
         for place, column in enumerate(self.named):
-            own = declared_labels(table, column, _split(self.labels[place]) if self.labels else (), self.labels_from_data)
+            own = table.labels(column, _split(self.labels[place]) if self.labels else (), self.labels_from_data)
             table.refuse_missing(self.missing, column, category)
             table.refuse_other(self.other, column, own, "other=category (a label of its own), or list all labels")
             labels.append(SEPARATOR.join(own))
@@ -130,9 +129,8 @@ class Crosstab(Protocol[CrossTable]):
     def describe(self, result: CrossTable) -> Result:
         sides = [_shown(part) for part in self.query.categories]
         combined = [" / ".join(names) for names in product(*sides)]
-        stamp = {"labels_from_data": True} if self.labels_from_data else {}
         test = {} if result.test is None else {"independence": asdict(result.test)}
-        return {"columns": list(self.columns), "sides": sides, "labels": combined, **stamp, **describe_estimate(result.shares), **test}
+        return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.shares), **test}
 
     def truth(self, population: Population) -> Floats:
         """The shares in the distribution that the clients are drawn from, shape (combinations,)."""

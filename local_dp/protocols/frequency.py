@@ -7,11 +7,10 @@ import numpy as np
 
 from local_dp.checks import check_share
 from local_dp.domains import symbols
-from local_dp.errors import InputError
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import Result, describe_estimate, parameter
-from local_dp.protocols.policies import Launch, check_policy, labels_in
+from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import Shares
 from local_dp.queries.tables import Category
 from local_dp.records import Records
@@ -53,42 +52,17 @@ class Frequency(Shares):
         spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy != "refuse")
         return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
 
-    @property
-    def excluded(self) -> int:
-        return int(self.missing == "exclude")
-
-    @property
-    def _randomizer(self) -> str:
-        return self.randomizer
-
-    @property
-    def _tolerance(self) -> float:
-        return self.tolerance
-
     def synthetic(self, clients: int, seed: int) -> Population:
         labels = self.query.labels
         kinds = Records({self.column: np.array(labels) if self.labels else np.arange(len(labels))})
         return Finite(kinds, [1 / rank for rank in range(1, len(labels) + 1)], clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        labels = declared_labels(table, self.column, self.labels, self.labels_from_data)
+        labels = table.labels(self.column, self.labels, self.labels_from_data)
         table.refuse_missing(self.missing, self.column, "missing=category (a label of its own) or missing=exclude (shares among those present)")
         table.refuse_other(self.other, self.column, labels, "other=category (a label of its own), or list all labels")
         return replace(self, labels=labels)
 
     def describe(self, result: Estimate) -> Result:
         shown = [*self.query.labels, *(f"({name})" for name in self.query.spare)][: len(result.value)]
-        stamp = {"labels_from_data": True} if self.labels_from_data else {}
-        return {"column": self.column, "labels": shown, **stamp, **describe_estimate(result)}
-
-
-def declared_labels(table: Launch, column: str, labels: tuple[str, ...], from_data: bool) -> tuple[str, ...]:
-    """The public labels of a column: those listed, or in a simulation, when told to, those in the table. Raises InputError where there are none."""
-    table.records[column]  # raises with the columns there are
-    if labels:
-        return labels
-    if from_data and not table.private:
-        return labels_in(table.records, column)
-    if from_data:
-        raise InputError(f"a private run takes nothing public from the table: declare the labels of {column!r}, as in labels='first;second'")
-    raise InputError(f"the labels of {column!r} are public: list them, as in labels='first;second', or in a simulation let them be read: labels_from_data")
+        return {"column": self.column, "labels": shown, **describe_estimate(result)}

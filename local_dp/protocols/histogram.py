@@ -49,18 +49,6 @@ class Histogram(Shares):
         low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
         return Binned(self.column, low, high, self.bins, () if self.missing == "refuse" else ("missing",))
 
-    @property
-    def excluded(self) -> int:
-        return int(self.missing == "exclude")
-
-    @property
-    def _randomizer(self) -> str:
-        return self.randomizer
-
-    @property
-    def _tolerance(self) -> float:
-        return self.tolerance
-
     def synthetic(self, clients: int, seed: int) -> Population:
         """Normal around 0.4 of the range with standard deviation 0.15 of it, at the middles of 10 points an interval."""
         place = (np.arange(10 * self.bins) + 0.5) / (10 * self.bins)

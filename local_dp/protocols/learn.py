@@ -204,9 +204,9 @@ class Learn(Protocol[Lesson]):
         built = replace(self, features=self.features or numbers)
         encoding = built.encoding(dict.fromkeys(built.unknown, _YES_NO))
         encoding.encode(records.take(slice(0, 0)))  # raises with the columns there are
-        whole = all(records[name].dtype.kind in "biu" for name in encoding.columns)
-        lost = None if whole else ~encoding.present(records)
-        table.refuse(self.missing, lost, "a feature or the label has no value", "missing=exclude (they are left out), or other features")
+        if any(records[name].dtype.kind in "fU" for name in encoding.columns):  # whole numbers are never missing
+            choices = "missing=exclude (they are left out), or other features"
+            table.refuse(self.missing, lambda: ~encoding.present(records), "a feature or the label has no value", choices)
         return built
 
     def describe(self, result: Lesson) -> Result:

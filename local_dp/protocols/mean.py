@@ -16,7 +16,6 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
-from local_dp.protocols.frequency import declared_labels
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import Conditional, largest_error
 from local_dp.queries.cells import Grouped
@@ -122,12 +121,7 @@ class Mean(Protocol[Estimate]):
             raise InputError(f"the mean of {self.column!r} needs public bounds: add low=... and high=..., or let mean-found find them")
         table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
         table.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (the mean of the clipped numbers), or wider bounds")
-        if not self.by:
-            return self
-        labels = declared_labels(table, self.by, self.labels, self.labels_from_data)
-        table.refuse_missing(self.other, self.by, "other=exclude")
-        table.refuse_other(self.other, self.by, labels, "other=exclude, or list all groups")
-        return replace(self, labels=labels)
+        return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
 
     def describe(self, result: Estimate) -> Result:
         groups = {"by": self.by, "labels": list(self.labels)} if self.by else {}

@@ -4,6 +4,7 @@ In a simulation the launcher looks at the table before the run and refuses what 
 policy must be one under which every value has an answer, whatever the table holds, and a missing answer is a value like any other.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,40 +25,62 @@ class Launch:
     records: Records
     private: bool
 
-    def refuse(self, policy: str, lost: Bools | None, what: str, choices: str) -> None:
+    def refuse(self, policy: str, lost: Callable[[], Bools], what: str, choices: str) -> None:
         """Raises InputError where the policy is "refuse" and some record is of this kind, or may be and nobody may look.
 
-        `lost` says which records are; None, where the schema excludes it.
+        `lost` looks which records are; in a private run it is not called.
         """
-        if policy != "refuse" or lost is None:
+        if policy != "refuse":
             return
         if self.private:
             raise InputError(f"a private run does not look whether {what}: declare {choices}")
-        count = int(np.count_nonzero(lost))
+        count = int(np.count_nonzero(lost()))
         if count:
             raise InputError(f"in {count} of {len(self.records)} records {what}: choose {choices}")
 
     def refuse_missing(self, policy: str, column: str, choices: str) -> None:
         """For a column of the table."""
         values = self.records[column]
-        self.refuse(policy, absent(values) if values.dtype.kind in "fU" else None, f"{column!r} has no value", choices)
+        if values.dtype.kind in "fU":  # whole numbers are never missing
+            self.refuse(policy, lambda: absent(values), f"{column!r} has no value", choices)
 
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
         """For a yes/no question that missing values leave open. Raises InputError too for a column that there is not, or of the wrong type."""
         columns = [self.records[name] for name in sorted(columns_of(question.expression))]
         question(self.records.take(slice(0, 1)))
-        whole = all(values.dtype.kind in "biu" for values in columns)
-        self.refuse(policy, None if whole else question.answers(self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
+        if any(values.dtype.kind in "fU" for values in columns):
+            self.refuse(policy, lambda: question.answers(self.records).unknown, f"a missing value leaves {question.text!r} open", choices)
 
     def refuse_other(self, policy: str, column: str, labels: tuple[str, ...], choices: str) -> None:
         """For values of a column that are neither listed nor missing."""
-        unlisted = ~np.isin(labels_of(self.records, column), np.array(labels)) & ~absent(self.records[column])
+
+        def unlisted() -> Bools:
+            return ~np.isin(labels_of(self.records, column), np.array(labels)) & ~absent(self.records[column])
+
         self.refuse(policy, unlisted, f"{column!r} has a value that is not among the {len(labels)} labels", choices)
 
     def refuse_outside(self, policy: str, column: str, low: float, high: float, choices: str) -> None:
         """For numbers beyond the bounds."""
         numbers = self.records.numbers(column)
-        self.refuse(policy, (numbers < low) | (numbers > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices)
+        self.refuse(policy, lambda: (numbers < low) | (numbers > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices)
+
+    def labels(self, column: str, listed: tuple[str, ...], from_data: bool) -> tuple[str, ...]:
+        """The public labels of a column: those listed, or in a simulation, when told to, those in the table. Raises InputError where there are none."""
+        self.records[column]  # raises with the columns there are
+        if listed:
+            return listed
+        if from_data and not self.private:
+            return labels_in(self.records, column)
+        if from_data:
+            raise InputError(f"a private run takes nothing public from the table: declare the labels of {column!r}, as in labels='first;second'")
+        raise InputError(f"the labels of {column!r} are public: list them, as in labels='first;second', or in a simulation let them be read: labels_from_data")
+
+    def groups(self, column: str, listed: tuple[str, ...], from_data: bool, other: str) -> tuple[str, ...]:
+        """The public labels of a column whose groups are asked about; who is in none of them is refused, or left out (`other` exclude)."""
+        labels = self.labels(column, listed, from_data)
+        self.refuse_missing(other, column, "other=exclude")
+        self.refuse_other(other, column, labels, "other=exclude, or list all groups")
+        return labels
 
 
 def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:

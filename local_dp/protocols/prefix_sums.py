@@ -60,7 +60,9 @@ class PrefixSums(Protocol[Estimate]):
 
     def for_table(self, table: Launch) -> Self:
         values = table.records.whole(self.column)
-        table.refuse("refuse", (values < 0) | (values >= self.k), f"{self.column!r} is not among 0..{self.k - 1}", "another k, or quantiles with bounds")
+        table.refuse(
+            "refuse", lambda: (values < 0) | (values >= self.k), f"{self.column!r} is not among 0..{self.k - 1}", "another k, or quantiles with bounds"
+        )
         return self
 
     def describe(self, result: Estimate) -> Result:

@@ -10,7 +10,7 @@ from local_dp.bounds.prefixes import prefix_clients, prefix_gamma
 from local_dp.errors import InputError
 from local_dp.interaction import Play
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.edges import Cell
+from local_dp.queries.cells import Cell
 from local_dp.randomizers.prefix_signs import PrefixSigns, excess
 from local_dp.tallies import Tally
 

@@ -59,9 +59,15 @@ def largest_error(value: Floats, truth: Floats) -> float:
     return float(np.nanmax(away)) if np.any(~np.isnan(away)) else 0.0
 
 
-@dataclass(frozen=True)
 class Shares(Protocol[Estimate]):
-    """The share of each symbol of `query`; where `excluded` symbols at the end have no place, the shares among the others."""
+    """The share of each symbol of `query`; with `missing` exclude the last symbol has no place, and the shares are those among the others.
+
+    Its subclasses are dataclasses with these parameters.
+    """
+
+    missing: str
+    randomizer: str
+    tolerance: float
 
     @property
     @abstractmethod
@@ -71,28 +77,18 @@ class Shares(Protocol[Estimate]):
     @property
     def excluded(self) -> int:
         """How many symbols, the last ones, are left out of the whole."""
-        return 0
-
-    @property
-    def _randomizer(self) -> str:
-        """The randomizer's name, or "best"."""
-        return "best"
-
-    @property
-    @abstractmethod
-    def _tolerance(self) -> float:
-        """The error that the default number of clients is for."""
+        return int(self.missing == "exclude")
 
     def oracle(self, epsilon: float) -> Randomizer:
         """The randomizer of a client's symbol."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         k = self.query.domain.size
-        if self._randomizer == "best":
+        if self.randomizer == "best":
             return frequency_randomizer(epsilon, k)
-        return RANDOMIZERS.build(self._randomizer, {"epsilon": epsilon, "k": k})
+        return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(epsilon, self.query.domain.size, self._tolerance, BETA)
+        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA)
 
     def aim(self) -> Aim | None:
         return None if self.excluded else Aim.shares(self.query.domain.size)

@@ -17,7 +17,6 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import bernoulli
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
-from local_dp.protocols.frequency import declared_labels
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import Conditional, frequency_randomizer, largest_error
 from local_dp.queries.base import Query
@@ -110,12 +109,7 @@ class Survey(Protocol[Estimate]):
 
     def for_table(self, table: Launch) -> Self:
         table.refuse_open(self.missing, Question(self.question), "missing=exclude (the share among the others) or missing=no (it counts as no)")
-        if not self.by:
-            return self
-        labels = declared_labels(table, self.by, self.labels, self.labels_from_data)
-        table.refuse_missing(self.other, self.by, "other=exclude")
-        table.refuse_other(self.other, self.by, labels, "other=exclude, or list all groups")
-        return replace(self, labels=labels)
+        return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
 
     def describe(self, result: Estimate) -> Result:
         groups = {"by": self.by, "labels": list(self.labels)} if self.by else {}

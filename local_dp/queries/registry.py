@@ -22,7 +22,7 @@ QUERIES = Registry(
         "descent": "local_dp.queries.margins:Descent",
         "nearest-centre": "local_dp.queries.centres:NearestCentre",
         "centre-sum": "local_dp.queries.centres:CentreSum",
-        "cell": "local_dp.queries.edges:Cell",
+        "cell": "local_dp.queries.cells:Cell",
         "encoded": "local_dp.queries.encoded:Encoded",
         "verdict": "local_dp.learners.verdicts:Verdict",
         "parity-example": "local_dp.queries.parity:ParityExample",

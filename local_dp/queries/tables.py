@@ -56,9 +56,7 @@ class Question(Query):
         return np.where(answers.unknown, 2 if self.spare else -1, answers.yes).astype(np.int8)
 
     def __call__(self, records: Records) -> Ints:
-        answers = self.answers(records)
-        yes = answers.yes.view(np.uint8)
-        return yes + 2 * answers.unknown.view(np.uint8) if self.spare else yes
+        return np.maximum(self.found(records), 0)
 
 
 @dataclass(frozen=True)

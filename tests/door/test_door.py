@@ -153,7 +153,33 @@ def test_rows_are_drawn_with_replacement_when_told_to() -> None:
     """More clients than rows are refused with the choice; resampled, they answer."""
     with pytest.raises(InputError, match="resample"):
         ldp.survey(PLAIN, "smokes == 1", clients=5000)
-    assert ldp.survey(PLAIN, "smokes == 1", clients=5000, resample=True, seed=2).to_dict()["clients"]["answered"] == 5000
+    more = ldp.survey(PLAIN, "smokes == 1", clients=5000, resample=True, seed=2).to_dict()
+    assert (more["clients"]["answered"], more["table"]["rows"], round(more["result"]["truth"], 9)) == (5000, ROWS, 0.5)
+    assert more["table"] == ldp.survey(PLAIN, "smokes == 1", seed=2).to_dict()["table"]
+
+
+def test_labels_read_from_the_table_are_owned_up_to() -> None:
+    """Wherever labels or groups were read from the table, the block says so; where they were listed, it does not."""
+    for read, listed in (
+        (ldp.frequency(PLAIN, "city", labels_from_data=True, seed=1), ldp.frequency(PLAIN, "city", labels=["Oslo", "Rome"], seed=1)),
+        (
+            ldp.survey(PLAIN, "smokes == 1", by="city", labels_from_data=True, seed=1),
+            ldp.survey(PLAIN, "smokes == 1", by="city", labels=["Oslo", "Rome"], seed=1),
+        ),
+    ):
+        assert "read from the table" in repr(read)
+        assert "read from the table" not in repr(listed)
+        assert read.estimate == listed.estimate
+
+
+def test_a_server_and_a_run_say_when_the_clients_are_few() -> None:
+    """The notice is told before the run, to whoever asked to hear it; with enough clients there is none."""
+    told: list[str] = []
+    ldp.survey(PLAIN, "smokes == 1", seed=1, notice=told.append)
+    assert len(told) == 1
+    assert "600 clients, and survey asks for 1,799" in told[0]
+    ldp.survey(PLAIN, "smokes == 1", seed=1, clients=1799, resample=True, notice=told.append)
+    assert len(told) == 1
 
 
 def test_wrong_words_are_answered_with_the_right_ones() -> None:

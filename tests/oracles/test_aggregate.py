@@ -17,7 +17,7 @@ from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.populations.table import Rows
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.queries.edges import Cell
+from local_dp.queries.cells import Cell
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded, Question
 from local_dp.randomizers.binary_rr import BinaryRR

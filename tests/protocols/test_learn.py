@@ -16,7 +16,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
-from local_dp.populations.table import Rows, resampled
+from local_dp.populations.table import Resampled, Rows
 from local_dp.protocols.learn import Learn, Lesson
 from local_dp.protocols.policies import Launch
 from local_dp.queries.registry import QUERIES
@@ -49,7 +49,7 @@ def test_every_learner_runs_on_a_table(learner: str) -> None:
     """With many clients each is as good as on exact expectations, beats or equals the trivial hypothesis where it should, and says what it found in words."""
     protocol = asked_for(learner, cuts=3, parameters=("steps=30",) if learner in ("logistic-regression", "local-sgd") else ())
     clients = min(protocol.clients(1.0), 4_000_000 if learner == "linear-regression" else 10**9)
-    population = resampled(CLINIC, clients, 1)
+    population = Resampled(CLINIC, clients, 1)
     lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(1), 1.0))
     compared = protocol.compared(lesson, population)
     assert abs(compared["true_score"] - compared["score_on_exact_expectations"]) <= 0.03
@@ -67,7 +67,7 @@ def test_every_learner_runs_on_a_table(learner: str) -> None:
 def test_the_rule_is_in_the_tables_units() -> None:
     """The halfspace that is described has the side of the hypothesis on every record."""
     protocol = asked_for("logistic-regression", missing="exclude")
-    lesson = learnt(protocol, resampled(CLINIC, 20_000, 2), 2, 8.0)
+    lesson = learnt(protocol, Resampled(CLINIC, 20_000, 2), 2, 8.0)
     rule = protocol.describe(lesson)["hypothesis"]["rule"].removeprefix("ill: ").removesuffix(" > 0")
     terms = rule.replace("- ", "-").replace("+ ", "+").replace("age at visit", "age_at_visit").split()
     numbers = [float(term) for term in terms if term[-1].isdigit()]
@@ -104,7 +104,7 @@ def test_missing_rows_do_not_move_the_estimates() -> None:
     protocol = Learn(learner="stumps", label="ill", features=("age >= 50",), missing="exclude").for_table(Launch(table, False))
     lessons, clients = [], 20_000
     for seed in range(200):
-        population = resampled(table, clients, seed)
+        population = Resampled(table, clients, seed)
         lessons.append(run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0)))
     truth = protocol.compared(lessons[0], population)
     assert truth["true_baseline"] == pytest.approx(max(ILL[~holes].mean(), 1 - ILL[~holes].mean()))
@@ -122,7 +122,7 @@ def test_bounds_are_found_where_they_are_not_given() -> None:
         protocol = Learn(label="ill", features=("age at visit", "visits"), bounds=given, parameters=("steps=20",)).for_table(Launch(CLINIC, False))
         assert protocol.unknown == (() if given else ("age at visit", "visits"))
         clients = protocol.clients(1.0)
-        population = resampled(CLINIC, clients, 5)
+        population = Resampled(CLINIC, clients, 5)
         lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(5), 1.0))
         scores[given] = protocol.compared(lesson, population)["true_score"]
         low, high = lesson.encoding.lows[0], lesson.encoding.highs[0]
@@ -183,14 +183,14 @@ def test_too_few_clients_are_refused_before_the_run() -> None:
     """A learner that cannot do with fewer queries needs as many clients; one held-out client cannot judge."""
     for protocol, clients in ((asked_for("trees"), 10), (asked_for("logistic-regression"), 2), (asked_for("naive-bayes"), 5)):
         with pytest.raises(InputError, match="too few"):
-            learnt(protocol, resampled(CLINIC, clients, 1), 1)
+            learnt(protocol, Resampled(CLINIC, clients, 1), 1)
 
 
 class Rebuilding:
     """Rebuilds every query that is asked, and answers."""
 
     def __init__(self, clients: int) -> None:
-        self.oracle = AggregateOracle(resampled(CLINIC, clients, 1), np.random.default_rng(1), 1.0)
+        self.oracle = AggregateOracle(Resampled(CLINIC, clients, 1), np.random.default_rng(1), 1.0)
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         for asked in queries:

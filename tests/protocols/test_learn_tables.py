@@ -7,7 +7,7 @@ import pytest
 
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.table import resampled
+from local_dp.populations.table import Resampled
 from local_dp.protocols.learn import Learn
 from local_dp.protocols.policies import Launch
 from local_dp.queries.questions import evaluate, parse
@@ -28,7 +28,7 @@ def compared(name: str, learner: str, given: bool, seed: int) -> tuple[float, fl
     table = make()
     protocol = Learn(learner=learner, label=label, bounds=bounds(table) if given else (), missing="exclude").for_table(Launch(table, False))
     clients = protocol.clients(1.0)
-    population = resampled(table, clients, seed)
+    population = Resampled(table, clients, seed)
     lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0))
     told = protocol.compared(lesson, population)
     return told["true_score"], told["score_on_exact_expectations"], without_privacy(table, protocol.features, label), told["true_baseline"]
@@ -72,7 +72,7 @@ def test_linear_regression_beside_least_squares() -> None:
     """On four features of diabetes, with plenty of clients, the square error is within a tenth of that of least squares without privacy."""
     table, features, clients = diabetes(), ("bmi", "bp", "s3", "s5"), 20_000_000
     protocol = Learn(learner="linear-regression", label="target", features=features, bounds=bounds(table)).for_table(Launch(table, False))
-    population = resampled(table, clients, 2)
+    population = Resampled(table, clients, 2)
     lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(2), 1.0))
     x, y = np.stack([table.numbers(name) for name in features]).T, table.numbers("target")
     from sklearn.linear_model import LinearRegression

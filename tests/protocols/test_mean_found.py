@@ -11,7 +11,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
 from local_dp.protocols.mean_found import MeanFound, held, narrowed
 from local_dp.protocols.ranges import EDGES
-from local_dp.queries.edges import Cell
+from local_dp.queries.cells import Cell
 from local_dp.records import Records
 from local_dp.tallies import Estimate
 

@@ -10,7 +10,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort
-from local_dp.populations.table import resampled
+from local_dp.populations.table import Resampled
 from local_dp.protocols.ranges import EDGES, ROUNDS, Range, ascending, locate, range_clients
 from local_dp.records import Records
 
@@ -28,7 +28,7 @@ COLUMNS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
 
 def located(values: np.ndarray, clients: int, seed: int) -> Range:
     """The range of one column, by so many clients in all."""
-    population = resampled(Records({"v": values}), clients, seed)
+    population = Resampled(Records({"v": values}), clients, seed)
     oracle = AggregateOracle(population, np.random.default_rng(seed), 1.0)
     (found,) = run(Adaptive(lambda: locate(("v",), 1.0, Cohort(0, clients))), oracle)
     assert len(oracle.rounds) == ROUNDS
@@ -63,7 +63,7 @@ def test_far_fewer_clients_miss() -> None:
 def test_several_columns_have_clients_of_their_own() -> None:
     """Two columns are found side by side as well as one; too few clients for the cohorts are refused."""
     records = Records({"age": COLUMNS["age"](np.random.default_rng(1)), "income": COLUMNS["income"](np.random.default_rng(2))})
-    oracle = AggregateOracle(resampled(records, 2 * CLIENTS, 3), np.random.default_rng(3), 1.0)
+    oracle = AggregateOracle(Resampled(records, 2 * CLIENTS, 3), np.random.default_rng(3), 1.0)
     age, income = run(Adaptive(lambda: locate(("age", "income"), 1.0, Cohort(0, 2 * CLIENTS))), oracle)
     assert 15 < age.high - age.low < 100
     assert 10_000 < income.high < 300_000

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from local_dp.domains import levels
 from local_dp.errors import InputError, RefusedError
 from local_dp.queries.base import Query
-from local_dp.queries.edges import Cell
+from local_dp.queries.cells import Cell
 from local_dp.queries.encoded import Encoded, Encoding, encoded
 from local_dp.queries.examples import Product
 from local_dp.queries.margins import Descent
