@@ -11,3 +11,5 @@ Ints: TypeAlias = NDArray[np.integer[Any]]
 Counts: TypeAlias = NDArray[np.int64]
 Words: TypeAlias = NDArray[np.unsignedinteger[Any]]
 Column: TypeAlias = NDArray[Any]
+Naturals: TypeAlias = NDArray[Any]
+"""Whole numbers from 0 on, of any size: uint64 where they fit, Python's own otherwise (`multisets.naturals`)."""

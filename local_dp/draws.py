@@ -1,5 +1,6 @@
 """Exact random draws from uniform words: whole numbers, biased coins and two-sided geometric noise. No float touches a random choice."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -44,6 +45,15 @@ class Draws:
             drawn = int.from_bytes(words.astype("<u8").tobytes(), "little") & ((1 << bits) - 1)
             if drawn < limit:
                 return drawn
+
+    def among(self, shares: Sequence[int]) -> int:
+        """The number of one of the shares, each with probability exactly its part of their sum."""
+        drawn = self.below(sum(shares))
+        for number, share in enumerate(shares):
+            if drawn < share:
+                return number
+            drawn -= share
+        raise AssertionError("a draw below the sum of the shares falls into one of them")
 
     def coin(self, probability: Fraction) -> bool:
         """True with exactly this probability."""

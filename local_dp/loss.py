@@ -36,6 +36,13 @@ def split_epsilon(epsilon: float, parts: int) -> float:
 ATTO = 10**18
 
 
+def atto_delta(delta: float) -> int:
+    """delta as whole units of 1e-18, rounded down (towards privacy). Raises InputError unless 1e-18 <= delta < 1."""
+    if isinstance(delta, bool) or not isinstance(delta, int | float) or not 1 / ATTO <= delta < 1:  # also false for NaN
+        raise InputError(f"delta is {delta!r}; it must lie between 1e-18 and 1, 1 excluded")
+    return max(1, math.floor(Fraction(repr(float(delta))) * ATTO))
+
+
 def _check_whole(**parts: int) -> None:
     """A loss below 0 would be a refund."""
     for name, value in parts.items():

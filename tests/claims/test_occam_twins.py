@@ -8,7 +8,7 @@ import pytest
 from experiments.claims import occam
 from experiments.lab.claim import Measurement, Point
 from local_dp.bounds.curator import occam_examples_printed
-from local_dp.curator.choosing.exponential import ExponentialMechanism, _powers
+from local_dp.curator.choosing.exponential import ExponentialMechanism, decay_of
 from local_dp.curator.choosing.occam import Labelled
 from local_dp.draws import Draws
 
@@ -44,7 +44,7 @@ def test_a_choice_that_is_not_the_mechanisms_is_not_shown(choose: object, monkey
 def test_a_dropped_sensitivity_factor_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights e^(eps score) instead of e^(eps score / 2): the enumerated loss is above epsilon."""
     assert occam._check_privacy(measured(*PRIVACY)).shown
-    monkeypatch.setattr(ExponentialMechanism, "_weights", lambda mechanism, candidates: _powers(mechanism.decay**2, mechanism.reach(candidates)))
+    monkeypatch.setattr(ExponentialMechanism, "decay", property(lambda mechanism: decay_of(mechanism.loss.nano) ** 2))
     assert not occam._check_privacy(measured(*PRIVACY)).shown
 
 

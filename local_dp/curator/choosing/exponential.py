@@ -5,21 +5,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.choosing.groups import Groups, Single, powers, sum_by
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, nano_epsilon
 
 D = TypeVar("D")
+R = TypeVar("R")
 
 _RATIO_BITS = 40
-_GUARD_BITS = 128
+LISTED = 1 << 16  # candidates
 _FORGOTTEN = 45.0  # nats: candidates less than e^-45 / |H| times as likely as the best are not told apart
 
 
@@ -35,19 +37,36 @@ def log_probabilities(scores: Ints | Floats, epsilon: float, sensitivity: float 
     return shifted
 
 
+def decay_of(nano: int, sensitivity: int = 1) -> Fraction:
+    """a, just above e^(-eps / (2 sensitivity)): a multiple of 2^-40. Raises InputError where it would be 1."""
+    with localcontext() as context:
+        context.prec = 60
+        exact = (-Decimal(nano) / NANO / (2 * sensitivity)).exp()
+    numerator = math.floor(exact * (1 << _RATIO_BITS)) + 2  # one for rounding up, one that pays for the rounded weights
+    if numerator >= 1 << _RATIO_BITS:
+        raise InputError(f"epsilon {nano / NANO:g} over sensitivity {sensitivity} is too small to weigh; give a larger epsilon or a smaller sensitivity")
+    return Fraction(numerator, 1 << _RATIO_BITS)
+
+
+def reach_of(decay: Fraction, log_candidates: float) -> int:
+    """How far below the best a score may lie before it counts no lower: then all such candidates together are chosen with probability below e^-45."""
+    return math.ceil((log_candidates + _FORGOTTEN) / -math.log1p(float(decay - 1)))
+
+
 @dataclass(frozen=True)
 class ExponentialMechanism(Mechanism[D, int, Pure]):
     """Chooses candidate h with probability proportional to a^(best - score(h)), a = e^(-eps / (2 sensitivity)), for whole scores.
 
-    `score` gives a whole number for each of the candidates, shape (|H|,), higher is better; no neighbour moves one by more than `sensitivity`.
+    `score` gives a whole number for each candidate, higher is better: an array of shape (|H|,), or `Groups` of candidates of equal score where they are too
+    many to list (as many for all databases); no neighbour moves one by more than `sensitivity`.
     Privacy: epsilon. No float touches the choice: a is a multiple of 2^-40, the weights are whole numbers within 2^-96 of its powers, and a is rounded up by
     more than that costs, so the realised law (`law`) keeps to epsilon exactly. Scores more than `reach` below the best count as `reach` below it: score and
     best change by at most the sensitivity, so does the larger of score and best - reach, and privacy is as before.
-    Utility: the clamped ones have total probability below e^-45. Cost: O(|H| + reach), reach about (ln |H| + 45) 2 sensitivity / eps.
+    Utility: the clamped ones have total probability below e^-45. Cost: O(groups + reach), reach about (ln |H| + 45) 2 sensitivity / eps.
     Source: KLNRS 2008, Definition 3.5 and Theorem 3.6.
     """
 
-    score: Callable[[D], Ints]
+    score: Callable[[D], Ints | Groups[int]]
     epsilon: float
     sensitivity: int = 1
 
@@ -63,59 +82,43 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
     @cached_property
     def decay(self) -> Fraction:
         """a: how much less likely one point of score less makes a candidate."""
-        with localcontext() as context:
-            context.prec = 60
-            exact = (-Decimal(nano_epsilon(self.epsilon)) / NANO / (2 * self.sensitivity)).exp()
-        numerator = math.floor(exact * (1 << _RATIO_BITS)) + 2  # one for rounding up, one that pays for the rounded weights
-        if numerator >= 1 << _RATIO_BITS:
-            raise InputError(
-                f"epsilon {self.epsilon} over sensitivity {self.sensitivity} is too small to weigh; give a larger epsilon or a smaller sensitivity"
-            )
-        return Fraction(numerator, 1 << _RATIO_BITS)
+        return decay_of(nano_epsilon(self.epsilon), self.sensitivity)
 
     def reach(self, candidates: int) -> int:
         """How far below the best a score may lie before it counts no lower."""
-        return math.ceil((math.log(candidates) + _FORGOTTEN) / -math.log1p(float(self.decay - 1)))
+        return reach_of(self.decay, math.log(candidates))
 
     def release(self, database: D, draws: Draws) -> int:
         """The number of the chosen candidate. Raises InputError where the scores are not whole numbers, one for each of at least one candidate."""
-        gaps = self._gaps(database)
-        counts = np.bincount(gaps).tolist()
-        shares = [count * weight for count, weight in zip(counts, self._weights(len(gaps)), strict=False)]
-        drawn = draws.below(sum(shares))
-        for gap, share in enumerate(shares):
-            if drawn < share:
-                tied = np.flatnonzero(gaps == gap)
-                return int(tied[draws.below(len(tied))])
-            drawn -= share
-        raise AssertionError("a draw below the sum of the shares falls into one of them")
+        return self.choose(self._groups(database), draws)
+
+    def choose(self, groups: Groups[R], draws: Draws) -> R:
+        """The candidate chosen among these: what `release` does once the scores are known."""
+        gaps, weights = self._weighed(groups)
+        shares = [size * weight for size, weight in zip(sum_by(groups.sizes, gaps), weights, strict=True)]
+        return groups.pick(gaps == draws.among(shares), draws)
 
     def law(self, database: D) -> Law[int]:
-        gaps = self._gaps(database)
-        table = self._weights(len(gaps))
-        return {candidate: table[gap] for candidate, gap in enumerate(gaps.tolist())}
+        groups = self._groups(database)
+        if groups.total > LISTED:
+            raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
+        gaps, weights = self._weighed(groups)
+        places = [(group, place) for group, size in enumerate(groups.sizes.tolist()) for place in range(size)]
+        return {groups.member(group, place): weights[gaps[group]] for group, place in places}
 
-    def _weights(self, candidates: int) -> tuple[int, ...]:
-        return _powers(self.decay, self.reach(candidates))
-
-    def _gaps(self, database: D) -> Ints:
-        """How far each score lies below the best, at most `reach`."""
+    def _groups(self, database: D) -> Groups[int]:
         scores = self.score(database)
-        if scores.ndim != 1 or not len(scores) or scores.dtype.kind != "i":
-            raise InputError(f"the scores have shape {scores.shape} and type {scores.dtype}; give a signed whole number for each of at least one candidate")
-        best = int(scores.max())
-        floor = max(best - self.reach(len(scores)), int(np.iinfo(np.int64).min))
-        gaps: Ints = np.int64(best) - np.maximum(scores.astype(np.int64, copy=False), np.int64(floor))
-        return gaps
+        return scores if isinstance(scores, Groups) else Single(scores)
+
+    def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
+        """The rank of each group among the scores that occur, the best first, and the weight of each rank."""
+        reach = self.reach(groups.total)
+        gaps, ranks = np.unique(gaps_below(int(groups.scores.max()), groups.scores, reach), return_inverse=True)
+        return ranks, powers(self.decay, gaps, reach)
 
 
-@lru_cache(maxsize=8)
-def _powers(decay: Fraction, reach: int) -> tuple[int, ...]:
-    """decay^0 .. decay^reach as whole numbers, rounded down, the last still of more than 128 bits."""
-    numerator, shift = decay.numerator, (decay.denominator - 1).bit_length()
-    weight = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1)
-    powers = [weight]
-    for _ in range(reach):
-        weight = (weight * numerator) >> shift
-        powers.append(weight)
-    return tuple(powers)
+def gaps_below(best: int, scores: Ints, reach: int) -> Ints:
+    """How far each score lies below the best, at most `reach`."""
+    floor = max(best - reach, int(np.iinfo(np.int64).min))
+    gaps: Ints = np.int64(best) - np.maximum(scores.astype(np.int64, copy=False), np.int64(floor))
+    return gaps

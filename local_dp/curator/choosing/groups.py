@@ -1,0 +1,93 @@
+"""Candidates in groups of equal score: what a choice by score needs to know of a domain that is too large to list."""
+
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from local_dp.arrays import Bools, Ints, Naturals
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+
+R_co = TypeVar("R_co", covariant=True)
+_GUARD_BITS = 128
+_HALF = np.uint64(32)
+_LOW = np.uint64((1 << 32) - 1)
+
+
+class Groups(ABC, Generic[R_co]):
+    """Groups of candidates: `scores` a whole number for each group, `sizes` how many candidates it has."""
+
+    scores: Ints
+    sizes: Naturals
+
+    @abstractmethod
+    def member(self, group: int, place: int) -> R_co:
+        """Candidate number `place` of the group."""
+
+    @property
+    def total(self) -> int:
+        """How many candidates there are."""
+        return sum_by(self.sizes, np.zeros(len(self.sizes), dtype=np.int64))[0] if len(self.sizes) else 0
+
+    def pick(self, chosen: Bools, draws: Draws) -> R_co:
+        """A uniform one of the candidates in the groups that are `chosen`, at least one of them not empty."""
+        groups = np.flatnonzero(chosen)
+        upto = list(accumulate(map(int, self.sizes[groups].tolist())))
+        drawn = draws.below(upto[-1])
+        at = bisect_right(upto, drawn)
+        return self.member(int(groups[at]), drawn - (upto[at - 1] if at else 0))
+
+
+@dataclass(frozen=True)
+class Single(Groups[int]):
+    """Candidates 0..k-1, each a group of its own: `scores` of shape (k,)."""
+
+    scores: Ints
+
+    def __post_init__(self) -> None:
+        if self.scores.ndim != 1 or not len(self.scores) or self.scores.dtype.kind != "i":
+            raise InputError(
+                f"the scores have shape {self.scores.shape} and type {self.scores.dtype}; give a signed whole number for each of at least one candidate"
+            )
+        object.__setattr__(self, "sizes", np.ones(len(self.scores), dtype=np.uint64))
+
+    def member(self, group: int, place: int) -> int:
+        return group
+
+
+def sum_by(sizes: Naturals, groups: Ints) -> list[int]:
+    """The sum of `sizes` for each number 0..max of `groups`, exactly: a sum of 64-bit sizes may need more than 64 bits."""
+    sums = [0] * (int(groups.max()) + 1)
+    order = np.argsort(groups, kind="stable")
+    ordered = groups[order]
+    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    placed = sizes[order]
+    if placed.dtype == object:
+        parts = [int(part) for part in np.add.reduceat(placed, starts)]
+    else:
+        low, high = np.add.reduceat(placed & _LOW, starts), np.add.reduceat(placed >> _HALF, starts)
+        parts = [int(less) + (int(more) << 32) for less, more in zip(low, high, strict=True)]
+    for group, part in zip(ordered[starts].tolist(), parts, strict=True):
+        sums[group] = part
+    return sums
+
+
+def powers(decay: Fraction, gaps: Ints, reach: int) -> list[int]:
+    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale: within 2^-96 of it, the one at `reach` still of more than 128 bits.
+
+    Only the gaps that occur are computed: over 2^65536 candidates the reach is near 100,000 and a power has as many bits. `decay` is a multiple of 2^-40.
+    """
+    shift = (decay.denominator - 1).bit_length()
+    weight, at, found = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
+    for gap in gaps.tolist():
+        if gap > at:
+            weight = (weight * decay.numerator ** (gap - at)) >> shift * (gap - at)
+            at = gap
+        found.append(weight)
+    return found

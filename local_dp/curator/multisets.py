@@ -1,0 +1,95 @@
+"""Databases as the curator's algorithms need them: the distinct points of 0..2^bits - 1 in order, and how often each occurs.
+
+A record costs nothing beyond its distinct value, and the domain may be of any size: no algorithm on these ever walks through it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from local_dp.arrays import Counts, Ints, Naturals
+from local_dp.checks import check_whole
+from local_dp.errors import InputError
+
+MAX_BITS = 1 << 16
+WORD = 64
+
+
+def check_bits(bits: int) -> None:
+    """Raises InputError unless 1 <= bits <= 65,536."""
+    check_whole("bits", bits, 1, MAX_BITS)
+
+
+def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
+    """Points of 0..2^bits - 1 as an array: uint64 up to 64 bits, Python's whole numbers beyond. Raises InputError for anything else."""
+    check_bits(bits)
+    array = np.asarray(points)
+    if not array.size:
+        return np.zeros(0, dtype=np.uint64 if bits <= WORD else object)
+    if array.ndim != 1 or array.dtype.kind not in "iuO" or (array.dtype == object and not all(type(point) is int for point in array.tolist())):
+        array = np.array(points, dtype=object)  # sequences of large and small whole numbers may have become floats
+        if array.ndim != 1 or not all(isinstance(point, int | np.integer) and not isinstance(point, bool) for point in array.tolist()):
+            raise InputError("some point is not a whole number; give one whole number for each record")
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or high >> bits:
+        raise InputError(f"some point is {low if low < 0 else f'of {high.bit_length()} bits'}; the domain is 0..2^{bits} - 1")
+    return array.astype(np.uint64) if bits <= WORD else array.astype(object)
+
+
+@dataclass(frozen=True)
+class Multiset:
+    """m points: `values` ascending and distinct, shape (s,), with `counts` of 1 or more, shape (s,); m is public, records are replaced."""
+
+    bits: int
+    values: Naturals
+    counts: Counts
+
+    @classmethod
+    def of(cls, points: Sequence[int] | Ints | Naturals, bits: int) -> Self:
+        """From one point for each record, in any order. O(m log m)."""
+        values, counts = np.unique(naturals(points, bits), return_counts=True)
+        return cls(bits, values, counts.astype(np.int64))
+
+    @property
+    def size(self) -> int:
+        """m: how many records there are."""
+        return int(self.counts.sum())
+
+
+@dataclass(frozen=True)
+class LabelledMultiset:
+    """m labelled points: `values` ascending and distinct, shape (s,), and how many of each are labelled 0 and 1, both of shape (s,)."""
+
+    bits: int
+    values: Naturals
+    zeros: Counts
+    ones: Counts
+
+    @classmethod
+    def of(cls, points: Sequence[int] | Ints | Naturals, labels: Sequence[int] | Ints, bits: int) -> Self:
+        """From one point and one label of 0 or 1 for each record, in any order. O(m log m). Raises InputError for other labels."""
+        held, marks = naturals(points, bits), np.asarray(labels)
+        if marks.shape != held.shape or np.any((marks != 0) & (marks != 1)):
+            raise InputError(f"there are {len(held)} points and {len(marks)} labels; give one label of 0 or 1 for each point")
+        values, where = np.unique(held, return_inverse=True)
+        ones = np.bincount(where[marks == 1], minlength=len(values)).astype(np.int64)
+        return cls(bits, values, np.bincount(where, minlength=len(values)).astype(np.int64) - ones, ones)
+
+    @classmethod
+    def of_pairs(cls, pairs: Iterable[tuple[int, int]], bits: int) -> Self:
+        """From pairs (point, label)."""
+        held = list(pairs)
+        return cls.of([point for point, _ in held], np.array([label for _, label in held], dtype=np.int64), bits)
+
+    @property
+    def size(self) -> int:
+        """m: how many records there are."""
+        return int(self.zeros.sum()) + int(self.ones.sum())
+
+    def labelled(self, label: int) -> Multiset:
+        """The points that carry this label."""
+        counts = self.ones if label else self.zeros
+        kept = counts > 0
+        return Multiset(self.bits, self.values[kept], counts[kept])
