@@ -113,6 +113,11 @@ class Approximate:
 Loss: TypeAlias = Pure | Approximate
 
 
+def approximate(epsilon: float, delta: float) -> Approximate:
+    """The loss of epsilon (nats) and delta. Raises InputError unless 1e-9 <= epsilon <= 24 and 1e-18 <= delta < 1."""
+    return Approximate(nano_epsilon(epsilon), atto_delta(delta))
+
+
 _PRIVATE_SIDE = 1 - Fraction(1, 10**50)
 
 

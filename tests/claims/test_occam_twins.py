@@ -22,11 +22,11 @@ def measured(*points: Point) -> list[tuple[Point, Measurement]]:
 
 
 def best(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:
-    return int(np.argmax(mechanism.score(examples)))
+    return int(np.argmax(np.asarray(mechanism.score(examples))))
 
 
 def blind(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:
-    return draws.below(len(mechanism.score(examples)))
+    return draws.below(len(np.asarray(mechanism.score(examples))))
 
 
 def cautious(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draws: Draws) -> int:

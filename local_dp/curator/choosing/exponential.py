@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.groups import Groups, Single, powers, sum_by
+from local_dp.curator.choosing.groups import Groups, Listed, powers, sum_by
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, nano_epsilon
@@ -94,21 +94,23 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
         """The candidate chosen among these: what `release` does once the scores are known."""
-        gaps, weights = self._weighed(groups)
-        shares = [size * weight for size, weight in zip(sum_by(groups.sizes, gaps), weights, strict=True)]
-        return groups.pick(gaps == draws.among(shares), draws)
+        ranks, weights = self._weighed(groups)
+        shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
+        return groups.pick(ranks == draws.among(shares), draws)
 
     def law(self, database: D) -> Law[int]:
         groups = self._groups(database)
         if groups.total > LISTED:
             raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
-        gaps, weights = self._weighed(groups)
-        places = [(group, place) for group, size in enumerate(groups.sizes.tolist()) for place in range(size)]
-        return {groups.member(group, place): weights[gaps[group]] for group, place in places}
+        ranks, weights = self._weighed(groups)
+        return {candidate: weights[ranks[group]] for group, candidate in groups.members()}
 
     def _groups(self, database: D) -> Groups[int]:
         scores = self.score(database)
-        return scores if isinstance(scores, Groups) else Single(scores)
+        groups = scores if isinstance(scores, Groups) else Listed(scores, np.arange(len(scores)))
+        if not len(groups.scores):
+            raise InputError("there are no scores; give a signed whole number for each of at least one candidate")
+        return groups
 
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
         """The rank of each group among the scores that occur, the best first, and the weight of each rank."""

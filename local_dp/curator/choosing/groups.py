@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
@@ -33,7 +34,13 @@ class Groups(ABC, Generic[R_co]):
     @property
     def total(self) -> int:
         """How many candidates there are."""
-        return sum_by(self.sizes, np.zeros(len(self.sizes), dtype=np.int64))[0] if len(self.sizes) else 0
+        return sum_by(self.sizes, np.zeros(len(self.sizes), dtype=np.int64), 1)[0]
+
+    def members(self) -> Iterator[tuple[int, R_co]]:
+        """Every candidate, with the number of its group."""
+        for group, size in enumerate(self.sizes.tolist()):
+            for place in range(size):
+                yield group, self.member(group, place)
 
     def pick(self, chosen: Bools, draws: Draws) -> R_co:
         """A uniform one of the candidates in the groups that are `chosen`, at least one of them not empty."""
@@ -45,25 +52,26 @@ class Groups(ABC, Generic[R_co]):
 
 
 @dataclass(frozen=True)
-class Single(Groups[int]):
-    """Candidates 0..k-1, each a group of its own: `scores` of shape (k,)."""
+class Listed(Groups[int]):
+    """Candidates that are whole numbers, each a group of its own: `scores` and `names`, both of shape (k,)."""
 
     scores: Ints
+    names: Naturals
 
     def __post_init__(self) -> None:
-        if self.scores.ndim != 1 or not len(self.scores) or self.scores.dtype.kind != "i":
-            raise InputError(
-                f"the scores have shape {self.scores.shape} and type {self.scores.dtype}; give a signed whole number for each of at least one candidate"
-            )
+        if self.scores.shape != self.names.shape or self.scores.ndim != 1 or self.scores.dtype.kind != "i":
+            raise InputError(f"the scores have shape {self.scores.shape} and type {self.scores.dtype}; give a signed whole number for each candidate")
         object.__setattr__(self, "sizes", np.ones(len(self.scores), dtype=np.uint64))
 
     def member(self, group: int, place: int) -> int:
-        return group
+        return int(self.names[group])
 
 
-def sum_by(sizes: Naturals, groups: Ints) -> list[int]:
-    """The sum of `sizes` for each number 0..max of `groups`, exactly: a sum of 64-bit sizes may need more than 64 bits."""
-    sums = [0] * (int(groups.max()) + 1)
+def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
+    """The sum of `sizes` for each number 0..count - 1 of `groups`, exactly: a sum of 64-bit sizes may need more than 64 bits."""
+    sums = [0] * count
+    if not len(sizes):
+        return sums
     order = np.argsort(groups, kind="stable")
     ordered = groups[order]
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
