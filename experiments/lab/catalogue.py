@@ -17,6 +17,7 @@ NAMES = (
     "suite",
     "interaction",
     "planning",
+    "stability",
 )
 ALL = "all"
 
