@@ -38,6 +38,13 @@ def naturals(points: Sequence[int] | Ints | Naturals, bits: int) -> Naturals:
     return array.astype(np.uint64) if bits <= WORD else array.astype(object)
 
 
+def absent(values: Naturals, places: Iterable[int]) -> list[int]:
+    """The points at these places, from 0, among those that are none of the ascending distinct `values`. O(log s) each."""
+    whole = values.dtype == object
+    passed = values - np.arange(len(values), dtype=object if whole else np.uint64)  # how many absent points lie below each
+    return [place + int(np.searchsorted(passed, place if whole else np.uint64(place), side="right")) for place in places]
+
+
 @dataclass(frozen=True)
 class Multiset:
     """m points: `values` ascending and distinct, shape (s,), with `counts` of 1 or more, shape (s,); m is public, records are replaced."""

@@ -1,0 +1,77 @@
+"""Exact draws by inversion."""
+
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom, chisquare, dlaplace, poisson
+
+from local_dp.curator import inversion
+from local_dp.curator.inversion import binomial, discrete_laplaces, exp_minus
+from local_dp.draws import Draws
+from local_dp.noise import KeyedNoise
+
+
+def p_value(drawn: Counter[int], law: dict[int, float]) -> float:
+    """Chi-squared of the draws against the law, all other values together."""
+    total = sum(drawn.values())
+    counts = [drawn[value] for value in law]
+    expected = [total * share for share in law.values()]
+    return float(chisquare([*counts, total - sum(counts)], [*expected, total - sum(expected)]).pvalue)
+
+
+def laplace(epsilon: float, most: int) -> dict[int, float]:
+    return {value: float(dlaplace.pmf(value, epsilon)) for value in range(-most, most + 1)}
+
+
+def test_many_noises_have_their_law() -> None:
+    """100,000 draws fit (chi-squared, failure 1e-6); not a law of 4 % more epsilon."""
+    drawn = Counter(discrete_laplaces(Draws(KeyedNoise(1)), Fraction(1, 2), 100_000).tolist())
+    assert p_value(drawn, laplace(0.5, 12)) > 1e-6 > p_value(drawn, laplace(0.52, 12))
+
+
+def test_what_a_table_leaves_open_is_decided_by_more_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a table of two digits many draws are refined, and the law is the same; without the refinement it is not."""
+    monkeypatch.setattr(inversion, "_DIGITS", 2)
+    monkeypatch.setattr(inversion, "_table", inversion._table.__wrapped__)
+    refined = Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist())
+    assert p_value(refined, laplace(0.5, 8)) > 1e-6
+    monkeypatch.setattr(inversion, "_refined", lambda cumulative, held, draws: 0)
+    assert p_value(Counter(discrete_laplaces(Draws(KeyedNoise(2)), Fraction(1, 2), 4000).tolist()), laplace(0.5, 8)) < 1e-6
+
+
+def test_a_table_says_how_sure_it_is() -> None:
+    """Words below `low` have not reached a probability, those from `high` on have; what lies between is within twice the rounding."""
+    low, high = inversion._bounds([Decimal("0.25"), Decimal(1)], 25, 64)
+    assert low[0] < 1 << 62 < high[0]
+    assert high[0] - low[0] == 2
+    assert high[1] >= 1 << 64
+
+
+def test_small_epsilons_are_drawn_one_by_one() -> None:
+    """Where the table would be too long: a standard deviation of sqrt(2) / eps, within 6 standard errors of 200 draws."""
+    drawn = discrete_laplaces(Draws(KeyedNoise(3)), Fraction(1, 10**5), 200)
+    assert float(np.abs(drawn).mean()) == pytest.approx(1e5, rel=6 / 200**0.5)
+
+
+@pytest.mark.parametrize(("trials", "share"), [(5, Fraction(1, 2)), (300, Fraction(1, 100))])
+def test_successes_have_their_law(trials: int, share: Fraction) -> None:
+    """1,500 draws fit the binomial law (chi-squared, failure 1e-6); not that of a share three tenths higher."""
+    draws = Draws(KeyedNoise(4))
+    drawn = Counter(binomial(draws, trials, lambda: Decimal(share.numerator) / share.denominator) for _ in range(1500))
+
+    def law(chance: float) -> dict[int, float]:
+        return {value: float(binom.pmf(value, trials, chance)) for value in range(min(trials, 7))}
+
+    assert p_value(drawn, law(float(share))) > 1e-6 > p_value(drawn, law(1.3 * float(share)))
+
+
+def test_successes_among_more_than_atoms() -> None:
+    """Of 2^65536, each with probability 3 / 2^65536: Poisson of mean 3 (chi-squared over 100 draws, failure 1e-6)."""
+    draws, trials = Draws(KeyedNoise(5)), 1 << 65536
+    drawn = Counter(binomial(draws, trials, lambda: Decimal(3) / trials) for _ in range(100))
+    assert p_value(drawn, {value: float(poisson.pmf(value, 3)) for value in range(1, 6)}) > 1e-6
+    assert binomial(draws, 0, lambda: Decimal(1) / 3) == 0
+    assert float(exp_minus(Fraction(1, 2))) == pytest.approx(0.6065306597126334)
