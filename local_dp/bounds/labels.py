@@ -39,7 +39,7 @@ def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) ->
 
     Proof: some candidate errs on no example, so one that errs on more than alpha m / 2 is chosen with probability at most Pi(m) e^(-eps alpha m / 4) (Sauer);
     and some concept errs on at most alpha m / 2 of them and by more than alpha with at most 4 Pi(2m) e^(-alpha m / 16) (Vapnik's relative deviations).
-    2,152 for thresholds at alpha = beta = .1 and eps 1, where the printed size is 1.2e6; in the worst distribution that was tried 80 are enough.
+    1,910 for thresholds at alpha = beta = .1 and eps 1, where the printed size is 1.2e6; in the worst distribution that was tried 80 are enough.
     """
     _check(dimension, epsilon, alpha, beta)
 
