@@ -25,6 +25,17 @@ def stable_success(loss: Approximate, m: int, alpha: float) -> float:
     return law.mean(answered * (law.sizes > 0))
 
 
+def uniform_success(bits: int, loss: Approximate, m: int, alpha: float, beta: float) -> float:
+    """Pr[the point learner that tells a uniform point for no answer is within alpha], at least; `beta` is what a uniform point may spoil.
+
+    Of a target lighter than alpha by s = 1 / (beta 2^bits) at most beta 2^bits points are heavier than s: a uniform one is one of them with probability beta
+    at most. A heavier target must be named. So nothing need be halved (erratum E3) where 2^bits is well above 1 / (alpha beta), the condition as printed.
+    """
+    check_share("beta", beta)
+    spare = alpha - math.exp(-bits * math.log(2)) / beta
+    return min(1 - beta - loss.delta, stable_success(loss, m, spare)) if spare > 0 else 0.0
+
+
 def pure_success(bits: int, epsilon: float, m: int, alpha: float) -> float:
     """Pr[the exponential mechanism over all points names the target]: e^(eps K / 2) against 2^bits - 1, K ~ Bin(m, alpha)."""
     law = CountLaw.binomial(m, alpha)

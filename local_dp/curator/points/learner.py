@@ -27,7 +27,8 @@ class PointLearner(Mechanism[LabelledMultiset, int | None, Approximate]):
     The hypothesis x is 1 at x alone. `otherwise` "zero" is proper in the points with the all-zero function added, "uniform" in the points alone.
     Privacy: (eps, delta): a replaced example moves the multiplicity of (x, 1) by at most 1.
     Utility: within alpha of the target with 345 examples at alpha .1, 90 % and (1, 1e-6), 192 at delta 1e-3, whatever the domain
-    (`bounds.points.stable_success`). A uniform point errs where it is and at the target: it needs alpha / 2 for alpha (erratum E3) or a target that is heavy.
+    (`bounds.points.stable_success`). A uniform point errs where it is and at the target, by 2 alpha in the worst case (erratum E3); in a domain of many more
+    than 1 / (alpha beta) points, where it hardly ever is a heavy one, the same examples do (`uniform_success`).
     Cost: one pass. Source: Beimel, Nissim, Stemmer 2013, Lemma 3.2 and Remark 3.3, on stable choice repaired (E1).
     """
 
