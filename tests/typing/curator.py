@@ -8,7 +8,15 @@ from typing import assert_type
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.exponential import ExponentialMechanism
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
+from local_dp.curator.labels.concepts import Thresholds
+from local_dp.curator.labels.label_private import LabelPrivateLearner
+from local_dp.curator.multisets import Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
+from local_dp.curator.points.learner import PointLearner
+from local_dp.curator.points.proper import ProperPointLearner
+from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
+from local_dp.curator.sanitizers.k_points import KPointAnswers, KPointSanitizer
+from local_dp.curator.sanitizers.per_cell import PerCellHistogram
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
@@ -57,6 +65,15 @@ def a_mechanism_shows_its_loss(parity: ParityLearner, somewhat: Mechanism[Labell
     assert_type(OccamLearner(ParityClass(2), 1.0).choice, ExponentialMechanism[Labelled])
     assert_type(somewhat.loss + parity.loss, Approximate)
     return OccamLearner(ParityClass(2), 1.0)
+
+
+def reductions_carry_the_loss(pure: PerCellHistogram, thresholded: ThresholdedHistogram) -> tuple[Mechanism[Multiset, KPointAnswers, Pure], PointLearner]:
+    """Sums of k counts are as private as the counts; points cost a delta or a domain, and labels alone neither."""
+    assert_type(KPointSanitizer(2, pure).loss, Pure)
+    assert_type(KPointSanitizer(2, thresholded).loss, Approximate)
+    assert_type(ProperPointLearner(1.0).loss, Pure)
+    assert_type(LabelPrivateLearner(Thresholds(), 1.0).loss, Pure)
+    return KPointSanitizer(2, pure), PointLearner(1.0, 1e-6)
 
 
 def not_claimed(
