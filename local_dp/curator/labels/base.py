@@ -13,7 +13,7 @@ from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.labels.concepts import ConceptClass
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.draws import Draws
-from local_dp.loss import Pure
+from local_dp.loss import Pure, nano_epsilon
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -26,7 +26,7 @@ class DichotomyLearner(Mechanism[LabelledMultiset, R_co, Pure]):
     epsilon: float
 
     def __post_init__(self) -> None:
-        self.choice  # noqa: B018 (checks epsilon)
+        nano_epsilon(self.epsilon)
 
     @abstractmethod
     def listed_on(self, database: LabelledMultiset) -> Multiset:

@@ -13,7 +13,7 @@ from local_dp.curator.choosing.exponential import ExponentialMechanism
 from local_dp.curator.multisets import LabelledMultiset, check_bits
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Pure
+from local_dp.loss import Pure, nano_epsilon
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class BucketPointLearner(Mechanism[LabelledMultiset, int, Pure]):
     epsilon: float
 
     def __post_init__(self) -> None:
-        self.choice  # noqa: B018 (checks epsilon)
+        nano_epsilon(self.epsilon)
 
     @property
     def choice(self) -> ExponentialMechanism[LabelledMultiset]:

@@ -6,12 +6,13 @@ from typing import Literal
 import numpy as np
 
 from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.choosing.acceptance import best_acceptance
 from local_dp.curator.choosing.exponential import LISTED
 from local_dp.curator.choosing.stable import Lead, StableChoice
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate
+from local_dp.loss import Approximate, approximate
 
 
 def leading_point(examples: LabelledMultiset) -> Lead[int]:
@@ -37,7 +38,7 @@ class PointLearner(Mechanism[LabelledMultiset, int | None, Approximate]):
     otherwise: Literal["zero", "uniform"] = "zero"
 
     def __post_init__(self) -> None:
-        self.choice  # noqa: B018 (checks both)
+        best_acceptance(self.loss)
         if self.otherwise not in ("zero", "uniform"):
             raise InputError(f"otherwise is {self.otherwise!r}; give 'zero' or 'uniform'")
 
@@ -48,7 +49,7 @@ class PointLearner(Mechanism[LabelledMultiset, int | None, Approximate]):
 
     @property
     def loss(self) -> Approximate:
-        return self.choice.loss
+        return approximate(self.epsilon, self.delta)
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int | None:
         told = self.choice.release(database, draws)

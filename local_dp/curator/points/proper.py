@@ -10,7 +10,7 @@ from local_dp.curator.choosing.exponential import ExponentialMechanism
 from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.multisets import LabelledMultiset, Multiset, absent
 from local_dp.draws import Draws
-from local_dp.loss import Pure
+from local_dp.loss import Pure, nano_epsilon
 
 
 class AllPoints(Groups[int]):
@@ -39,7 +39,7 @@ class ProperPointLearner(Mechanism[LabelledMultiset, int, Pure]):
     epsilon: float
 
     def __post_init__(self) -> None:
-        self.choice  # noqa: B018 (checks epsilon)
+        nano_epsilon(self.epsilon)
 
     @property
     def choice(self) -> ExponentialMechanism[LabelledMultiset]:

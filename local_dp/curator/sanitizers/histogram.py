@@ -35,7 +35,7 @@ class ThresholdedHistogram(Mechanism[Multiset, NoisyCounts, Approximate]):
     delta: float
 
     def __post_init__(self) -> None:
-        self.loss  # noqa: B018 (checks both)
+        approximate(self.epsilon, self.delta)
 
     @property
     def loss(self) -> Approximate:

@@ -16,7 +16,7 @@ from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise
 
 
-@pytest.mark.parametrize(("k", "records"), [(1, 340), (2, 720), (4, 1480), pytest.param(8, 3120, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("k", "records"), [(1, 340), (2, 720), (4, 1480), (8, 3120)])
 def test_records_for_sets_of_points(k: int, records: int) -> None:
     """All sums of k counts within .1 m nine times of ten, in the worst database, at (1, 1e-6)."""
     noise = ThresholdedHistogram(1.0, 1e-6).noise

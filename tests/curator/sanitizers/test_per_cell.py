@@ -64,7 +64,6 @@ def test_records_for_point_counts(bits: int, records: int) -> None:
     assert least_multiple(lambda m: per_cell_success(bits, 1.0, m, 0.1), 0.1) == records
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("bits", "records"), [(16, 250), (64, 920), (256, 3580)])
 def test_records_for_the_counts_that_are_told(bits: int, records: int) -> None:
     """In the worst of all databases, what is not told included."""
