@@ -142,12 +142,13 @@ def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pyt
         check()
 
 
-def test_the_learning_pages_commands_run(tmp_path: Path) -> None:
+def test_the_learning_pages_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command of docs/learning.md ends well, in order and in one folder, and those that learn say how often they are right."""
+    monkeypatch.chdir(tmp_path)
     commands = list(typed(ROOT / "docs" / "learning.md"))
     assert len(commands) >= 3
     for each in commands:
-        done = perform(each.command, tmp_path)
+        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
         assert done.returncode == 0, f"{each.command}: {done.stderr}"
         assert "accuracy" in done.stdout or " learn " not in each.command
 
