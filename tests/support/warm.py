@@ -1,7 +1,7 @@
 """Helper processes that start at once, each forked from an interpreter that has imported what they import: for tests of many runs.
 
-A run starts `wait_for_it` in the place of `clients.helper`; it asks the warm interpreter for a fork and lives exactly as long. That runs start their real helper is
-tested elsewhere: by everything that does not use this.
+A run starts `wait_for_it` in the place of `clients.helper`; it asks the warm interpreter for a fork and lives exactly as long. That runs start their real
+helper is tested elsewhere: by everything that does not use this.
 """
 
 import json
