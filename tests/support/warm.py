@@ -19,7 +19,7 @@ from pathlib import Path
 
 @contextmanager
 def warm_helpers() -> Iterator[None]:
-    """Every fleet's helper is forked; the interpreter that forks ends with the block, and with the test process."""
+    """Every fleet's helper is forked; the interpreter that forks ends when its standard input closes: with the block, or with the test process."""
     import pytest
 
     from clients.fleet import LEAN
@@ -33,7 +33,6 @@ def warm_helpers() -> Iterator[None]:
             assert process.stdout.readline() == b"warm\n"
             patch.setattr("clients.fleet.python", lambda _, *arguments: [sys.executable, "-I", "-S", __file__, "fork", path, *arguments])
             yield
-            process.kill()
 
 
 def serve(path: str) -> None:
