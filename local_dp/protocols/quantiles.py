@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Literal, Self
 
@@ -102,7 +103,7 @@ class Quantiles(Protocol[Located]):
         low, high = self.bounds
         return self.whole and 0 <= math.floor(high) - math.ceil(low) < self.bins
 
-    @property
+    @cached_property
     def grid(self) -> Binned:
         """The intervals; the query of one round."""
         low, high = self.bounds

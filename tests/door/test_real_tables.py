@@ -21,9 +21,9 @@ LEAST = 93  # of them: at 95 % fewer come once in 8, but every row of a table an
 def table(name: str) -> Any:
     """One of the four tables, as the frame of pandas that its package gives; imported late, for that takes seconds."""
     if name == "fair":
-        import statsmodels.api
+        from statsmodels.datasets import fair  # not statsmodels.api, which imports everything
 
-        return statsmodels.api.datasets.fair.load_pandas().data
+        return fair.load_pandas().data
     if name == "cars":
         from vega_datasets import data
 

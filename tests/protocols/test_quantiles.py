@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from local_dp.tallies import Tally
 from tests.support.quantiles import REFERENCES, by_protocol, laws, located, rank_error, upper_error
 
 
+@cache
 def fair() -> Records:
     """The columns of the table of extramarital affairs, floating point all of them."""
     from statsmodels.datasets import fair as table
