@@ -50,7 +50,7 @@ class Scene:
             "stamp": "private: operating-system entropy" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
             "budget": settings.epsilon,
             "phase": "starting",
-            "status": "The clients are being started.",
+            "status": "Waiting for the clients.",
             "present": 0,
             "clients": settings.clients,
             "rounds": [],
