@@ -59,6 +59,7 @@ class Typesetting(Extension):
     """Both, as MkDocs asks for it."""
 
     def extendMarkdown(self, md: Markdown) -> None:
+        md.ESCAPED_CHARS.append("$")
         md.inlinePatterns.register(Formula(_FORMULA, md), "formula", _AFTER_CODE)
         md.treeprocessors.register(Prose(md), "prose", _LAST)
 

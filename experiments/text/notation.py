@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-_GREEK = {"epsilon": "ε", "eps": "ε", "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lambda": "λ", "tau": "τ"}
+_GREEK = {"epsilon": "ε", "eps": "ε", "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lambda": "λ", "mu": "μ", "pi": "π", "rho": "ρ", "tau": "τ"}
 _LETTERS = re.compile(rf"(?<![\w.`-])({'|'.join(_GREEK)})(?!\w)")  # a word, not a part of a name or of an option
 _RULES = tuple(
     (re.compile(pattern), sign)
@@ -15,7 +15,9 @@ _RULES = tuple(
         (r"(?<![\w'])([εαβγδλτ]) (?:= )?(?=\d)", "\\1\xa0=\xa0"),  # "epsilon 1" says that it is 1
         (r"(?<=\d) ?%", "\xa0%"),
         (r"(?<=\w) \* (?=\w)", " · "),
-        (r"sqrt\((\w+)\)", r"√\1"),
+        (r"\bsqrt(?:\((\w+)\)| (\w+))", r"√\1\2"),
+        (r"\bsqrt(?=\()", "√"),
+        (r"\blog2\b", "log₂"),
         (r"\b1e([+-])0*(?=\d)", r"10^\1"),
         (r"(?<=\d)e([+-])0*(?=\d)", r" · 10^\1"),
         (r"\^\+", "^"),
