@@ -14,7 +14,7 @@ DOCUMENTS = [home() / path for path in sources(home()) if path.suffix == ".md"]
 
 def _shown(text: str) -> str:
     """Markdown as the site shows it."""
-    return markdown(text, extensions=["tables", "fenced_code", "experiments.site.typesetting"])
+    return str(markdown(text, extensions=["tables", "fenced_code", "experiments.site.typesetting"]))
 
 
 @pytest.mark.parametrize(
