@@ -23,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_public_name_is_in_the_reference(site: Path) -> None:
-    """Every public class and function of the library, of the roles and of the front door has an entry of its own, in one place."""
+    """Every public class, function, constant and member in the library, the roles and the front door has an entry of its own, in one place."""
     anchors = [name for page in (site / "reference").glob("*.html") for name in re.findall(r'<h\d id="([\w.]+)"', page.read_text())]
     assert set(public_names()) - set(anchors) == set()
     assert len(anchors) == len(set(anchors))
