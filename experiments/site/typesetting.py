@@ -16,6 +16,7 @@ from experiments.text.notation import marked
 
 _FORMULA = r"(?<![\\$\w])(\$\$?)(?![\s$])([^$]+?)(?<![\s\\])\1(?![\w$])"
 _AFTER_CODE = 185  # above the escapes (180), below backticks (190)
+_LONG = 20  # signs: more may be wider than a telephone
 _LAST = -1  # below what makes anchors of headings, whose names stay
 _VERBATIM = {"code", "pre", "kbd", "script", "style", "math", "svg"}
 
@@ -26,7 +27,8 @@ class Formula(InlineProcessor):
     def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
         alone = m[1] == "$$"
         drawn = convert(" ".join(m[2].split()), display="block" if alone else "inline")
-        return self.md.htmlStash.store(f'<span class="formula">{drawn}</span>' if alone else drawn), m.start(0), m.end(0)
+        kind = "alone" if alone else "long" if len("".join(etree.fromstring(drawn).itertext())) > _LONG else "short"
+        return self.md.htmlStash.store(f'<span class="formula {kind}">{drawn}</span>'), m.start(0), m.end(0)
 
 
 class Prose(Treeprocessor):
