@@ -7,7 +7,7 @@ import pytest
 from experiments.lab.runner import run_experiments
 from experiments.site import reference
 from experiments.site.build import build_site
-from tests.support.browser import browser, faults_in, needs_chromium
+from tests.support.browser import browser, faults, needs_chromium
 
 ROOMS = ("local_dp.loss", "server")
 PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quantiles", "reference/server")
@@ -22,5 +22,5 @@ def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch:
     run_experiments(["tests.support.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
     site = build_site(tmp_path / "out", tmp_path / "results", strict=False).parent
     with browser() as tab:
-        found = {page: wrong for page in PAGES if (wrong := faults_in(tab, site / f"{page}.html"))}
+        found = {page: wrong for page in PAGES if (wrong := faults(tab, site / f"{page}.html"))}
     assert found == {}

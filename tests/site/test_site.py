@@ -9,7 +9,7 @@ from experiments.lab.runner import run_experiments
 from experiments.site.build import build_site
 from experiments.site.reference import public_names
 from local_dp.errors import InputError
-from tests.support.browser import browser, faults_in, needs_chromium
+from tests.support.browser import browser, faults, needs_chromium
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +44,7 @@ def test_no_other_host_is_asked(site: Path) -> None:
 def test_every_page_is_fit_for_its_readers(site: Path) -> None:
     """Wide and narrow, light and dark: no page has an error, scrolls sideways or has anything serious for axe-core."""
     with browser() as tab:
-        found = {page.relative_to(site).as_posix(): wrong for page in sorted(site.rglob("*.html")) if (wrong := faults_in(tab, page))}
+        found = {page.relative_to(site).as_posix(): wrong for page in sorted(site.rglob("*.html")) if (wrong := faults(tab, page))}
     assert found == {}
 
 
