@@ -53,7 +53,7 @@ class Quantiles(Protocol[Located]):
 
     Numbers outside are not moved: a quantile among them is reported as below low or above high. Privacy: every client answers once, epsilon-locally
     private. Utility: rank error z C sqrt(v / n) in one round of prefix sums, v of order (ln bins)^2 / pi^2 for all quantiles together, or z C sqrt(Q / n) in
-    a search over several rounds, clients shared out among Q quantiles, each times a constant below 1 (`bounds.quantiles`); `rounds` best takes the smaller,
+    a search over several rounds, clients shared out among Q quantiles, each times a constant near 1 (`bounds.quantiles`); `rounds` best takes the smaller,
     whatever n. The interval assumes nothing about the law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
     """
 
