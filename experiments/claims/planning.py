@@ -65,7 +65,9 @@ class Planning(Experiment):
         known = [(name, found) for name, found in counts if "n" in found]
         off = {name: found["planned"] / _nearest(found, scale) - 1 for name, found in known}
         worst = max(off, key=lambda name: abs(off[name]), default="")
-        statement = f"Every plan is within {WITHIN:.0%} of the measured count{'' if scale == 'full' else ', or of its interval where a few runs leave that wide'}"
+        statement = (
+            f"Every plan is within {WITHIN:.0%} of the measured count{'' if scale == 'full' else ', or of its interval where a few runs leave that wide'}"
+        )
         agrees = Check(statement, bool(off) and abs(off[worst]) <= WITHIN, f"the furthest: {worst}, {off[worst]:+.1%}" if off else "nothing was measured")
         sure = [name for name, found in known if max(found["planned"] / found["low"] - 1, 1 - found["planned"] / found["high"]) > WITHIN]
         evidence = f"not of: {'; '.join(sure)}" if sure else f"{len(known)} counts"

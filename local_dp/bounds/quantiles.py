@@ -7,7 +7,7 @@ from local_dp.bounds.response import check_tolerance, response_gain
 from local_dp.errors import InputError
 
 ONE_ROUND = 0.9  # rank errors in units of the standard error of the prefix sums, the largest measured (docs/quantiles.md)
-# The law of the place that a search ends at, fitted: its steps depend on one another, and no closed form is known. `python -m tests.support.search_law` measures it.
+# The law of the place that a search ends at, fitted, for its steps depend on one another (docs/quantiles.md): `python -m tests.support.search_law` measures it.
 POOLED = 3.2  # within how many standard errors 95 % of the places lie where cells are so heavy that the same few thresholds are asked again and again
 APART = 1.0  # how many more where cells are so fine that no threshold is asked twice
 MERGED = 1.35  # how fast the one becomes the other, with the mass of a cell in standard errors
@@ -26,19 +26,19 @@ def search_reach(beta: float, coarseness: float = 0.0) -> float:
 
     A(c) = POOLED + APART / (1 + MERGED c), c the coarseness: the mass of the quantile's cell in these standard errors. Largest at 0, on the finest grids.
     """
-    return (POOLED + APART / (1 + MERGED * coarseness)) * (0.05 / beta) ** TAIL
+    return (POOLED + APART / (1 + MERGED * coarseness)) * math.pow(0.05 / beta, TAIL)
 
 
 def search_failure(reach: float, coarseness: float = 0.0) -> float:
     """The probability that the place lies further than that: the inverse of `search_reach`."""
-    return min(1.0, 0.05 * (search_reach(0.05, coarseness) / reach) ** (1 / TAIL))
+    return min(1.0, 0.05 * math.pow(search_reach(0.05, coarseness) / reach, 1 / TAIL))
 
 
 def search_error(epsilon: float, quantiles: int, clients: int, beta: float) -> float:
     """The rank error that all quantiles keep in a search, each with n / Q clients, on any grid: `search_reach` times C sqrt(Q / 4n).
 
-    The quantiles have clients of their own, so their errors are independent. No sequentially interactive protocol has less than a normal error of C sqrt(Q / 4n),
-    which asks everybody at the quantile itself (Duchi, Jordan, Wainwright 2013).
+    The quantiles have clients of their own, so their errors are independent. No sequentially interactive protocol has less than a normal error of
+    C sqrt(Q / 4n), which asks everybody at the quantile itself (Duchi, Jordan, Wainwright 2013).
     """
     _check(quantiles)
     each = -math.expm1(math.log1p(-beta) / quantiles)

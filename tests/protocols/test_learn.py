@@ -196,7 +196,6 @@ def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
         protocol.algorithm(1.0, 120)
 
 
-
 class Rebuilding:
     """Rebuilds every query that is asked, and answers."""
 
