@@ -61,13 +61,11 @@ class Planning(Experiment):
         return {"planned": planned, "any": plan_of(protocol, epsilon).clients(tolerance), "randomizer": way.name, "accuracy": tolerance, **found}
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        counts = [(f"{point['task']}, epsilon {point['epsilon']:g}", found) for point, found in measurements]
+        counts = [(_name(point), found) for point, found in measurements]
         known = [(name, found) for name, found in counts if "n" in found]
-        off = {name: found["planned"] / _nearest(found, scale) - 1 for name, found in known}
+        off = {_name(point): found["planned"] / _held_to(point, found) - 1 for point, found in measurements if "n" in found}
         worst = max(off, key=lambda name: abs(off[name]), default="")
-        statement = (
-            f"Every plan is within {WITHIN:.0%} of the measured count{'' if scale == 'full' else ', or of its interval where a few runs leave that wide'}"
-        )
+        statement = f"Every plan is within {WITHIN:.0%} of the measured count, or of its interval where fewer than {TRIALS['quick']:,} runs leave that wide"
         agrees = Check(statement, bool(off) and abs(off[worst]) <= WITHIN, f"the furthest: {worst}, {off[worst]:+.1%}" if off else "nothing was measured")
         sure = [name for name, found in known if max(found["planned"] / found["low"] - 1, 1 - found["planned"] / found["high"]) > WITHIN]
         evidence = f"not of: {'; '.join(sure)}" if sure else f"{len(known)} counts"
@@ -77,9 +75,14 @@ class Planning(Experiment):
         return Finding([reached_check(counts), agrees, certain], [_table(measurements)], [_figure(measurements)], [NOTE])
 
 
-def _nearest(found: Measurement, scale: Scale) -> float:
-    """What the plan is held to: the count, at quick scale the nearest place of its interval."""
-    nearest: float = found["n"] if scale == "full" else min(max(found["planned"], found["low"]), found["high"])
+def _name(point: Point) -> str:
+    return f"{point['task']}, epsilon {point['epsilon']:g}"
+
+
+def _held_to(point: Point, found: Measurement) -> float:
+    """What the plan is held to: the measured count; where few runs leave its interval wide, the nearest place of that."""
+    few = point["trials"] < TRIALS["quick"]
+    nearest: float = min(max(found["planned"], found["low"]), found["high"]) if few else found["n"]
     return nearest
 
 
