@@ -1,5 +1,15 @@
 """What holds for every test."""
 
 import os
+import sys
+
+import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported: two workers with two threads each would wait for one another
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiled modules are kept where pytest keeps its cache: or every interpreter that a test starts compiles the same files again."""
+    if config.pluginmanager.has_plugin("cacheprovider"):  # which the mutation run turns off: its twins must not be mistaken for one another
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        sys.dont_write_bytecode = False

@@ -24,6 +24,7 @@ from local_dp.oracles.statistical.asked import StatisticalQuery
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.command import local_dp
 from tests.support.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
+from tests.support.plugins import plugged_in, plugin_site
 
 PACKAGES = ("local_dp", "clients", "server", "experiments")
 LIMITS = (ROOT / "docs" / "limits.md").read_text()
@@ -111,19 +112,16 @@ def test_the_long_commands_run(command: str, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the example package of docs/plugins.md, installed."""
-    target = tmp_path_factory.mktemp("site")
-    packages = (ROOT / "examples" / "coin", ROOT / "tests" / "support" / "plugin_package")
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), *map(str, packages)]
-    subprocess.run(install, check=True)
-    return target
+    return plugin_site(tmp_path_factory)
 
 
-def test_the_plugin_commands_show_what_is_printed(plugins: Path, tmp_path: Path) -> None:
+def test_the_plugin_commands_show_what_is_printed(plugins: Path) -> None:
     """Every command of docs/plugins.md says, line by line, what the page shows under it; refusals end with exit code 4."""
     commands = list(typed(ROOT / "docs" / "plugins.md"))
     assert len(commands) >= 4
     for each in commands:
-        done = perform(each.command, tmp_path, PYTHONPATH=str(plugins))
+        with plugged_in(plugins):
+            done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
         assert done.returncode == (4 if "refused" in " ".join(each.shown) else 0), done.stderr
         for line in each.shown:
             assert line in done.stdout + done.stderr, f"{each.command} does not say {line!r}"
@@ -142,12 +140,13 @@ def test_the_plugin_pages_python_is_the_packages(plugins: Path, monkeypatch: pyt
         check()
 
 
-def test_the_learning_pages_commands_run(tmp_path: Path) -> None:
+def test_the_learning_pages_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every command of docs/learning.md ends well, in order and in one folder, and those that learn say how often they are right."""
+    monkeypatch.chdir(tmp_path)
     commands = list(typed(ROOT / "docs" / "learning.md"))
     assert len(commands) >= 3
     for each in commands:
-        done = perform(each.command, tmp_path)
+        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
         assert done.returncode == 0, f"{each.command}: {done.stderr}"
         assert "accuracy" in done.stdout or " learn " not in each.command
 

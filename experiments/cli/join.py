@@ -13,9 +13,10 @@ from experiments.cli.options import Asking, Role, allowed_names
 from experiments.cli.output import RunProgress, show
 from experiments.cli.protocols import RoleOfProtocols
 from experiments.cli.screen import SCREEN
+from experiments.door.asking import play
 from experiments.text.numbers import number
-from experiments.tiers.execute import serve_run
-from experiments.tiers.outcome import as_data
+from experiments.tiers.execute import OnProgress, serve_run
+from experiments.tiers.outcome import Outcome
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.errors import InputError
 from local_dp.populations.base import Population
@@ -42,11 +43,16 @@ class Server(Asking):
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
         check_name(self.run)
         protocol, table = self.configured(kind, given)
-        chosen = self.how(tier="hosts", hosts=1, broker=self.broker, notice=SCREEN.note).settings(protocol, table)
-        algorithm = protocol.algorithm(self.epsilon, chosen.clients)
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
-            outcome = asyncio.run(serve_run(algorithm, chosen, self.run, Address.parse(self.broker), self.joining, progress.show))
-        show(as_data(chosen, outcome, truth_known=table is not None), self.as_json)  # otherwise the clients' records are their own
+            how = self.how(progress.show, tier="hosts", hosts=1, broker=self.broker)
+            settings = how.settings(protocol, table)
+            algorithm, address = protocol.algorithm(self.epsilon, settings.clients), Address.parse(self.broker)
+
+            def serve(shown: OnProgress) -> Outcome:
+                return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown))
+
+            result = play(settings, how, serve, truth_known=table is not None)  # otherwise the clients' records are their own
+        show(result.to_dict(), self.as_json)
 
 
 @dataclass(frozen=True, kw_only=True)

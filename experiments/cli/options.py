@@ -1,5 +1,7 @@
 """What each role of a run is told on the command line, as frozen dataclasses: each option stands once, in the bundle of those who need it."""
 
+import os
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -9,6 +11,7 @@ from typing import Any, ClassVar
 from experiments.cli.fields import option
 from experiments.cli.screen import SCREEN
 from experiments.door.asking import How
+from experiments.tiers.execute import OnProgress
 from experiments.tiers.settings import Randomness
 from local_dp.errors import InputError
 from local_dp.protocols.base import Protocol
@@ -88,13 +91,22 @@ class Asking(Role):
     deadline: float = option(30.0, "The longest that a round may take", metavar="T", unit="seconds")
     quorum: float = option(0.9, "The least share of those asked that must have answered by then", metavar="SHARE")
     as_json: bool = option(False, "Print the outcome as JSON, alone on standard output; local-dp schema describes it", name="--json")
-
+    watch: bool = option(False, "Show the run as it happens on a page of this machine; needs local-dp[watch]")
     resample: bool = option(False, "Draw the clients' rows with replacement, and so any number of them")
 
-    def how(self, **own: Any) -> How:
+    def how(self, progress: OnProgress, **own: Any) -> How:
         """How the run is to be; `own` is what one role alone is told."""
         shared = {name: getattr(self, name) for name in ("epsilon", "clients", "resample", "seed", "private", "deadline", "quorum")}
-        return How(**shared, **own)
+        return How(**shared, **own, progress=progress, notice=SCREEN.note, watch=look if self.watch else None)
+
+
+def look(url: str) -> bool:
+    """Says where the page of a run is; in a terminal under a desktop, opens it. Whether somebody looks."""
+    import webbrowser
+
+    SCREEN.note(f"watch at {url}")
+    desktop = sys.platform == "darwin" or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))  # else it would open inside the terminal
+    return sys.stderr.isatty() and desktop and webbrowser.open(url)
 
 
 def allowed_names(allow: str | None) -> tuple[str, ...] | None:

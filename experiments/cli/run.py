@@ -1,7 +1,5 @@
 """`local-dp run`: a whole run from one command."""
 
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +30,6 @@ class Run(Asking):
     broker: str = option(EMBEDDED, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]", metavar="URL")
     allow: str | None = option(None, "The clients' own list of randomizers, separated by commas", metavar="NAMES")
     unverified: bool = option(False, "In memory, use a randomizer whose loss is not what it says; the result says so")
-    watch: bool = option(False, "Show the run as it happens on a page of this machine; needs local-dp[watch]")
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
@@ -48,17 +45,7 @@ class Run(Asking):
 
     def _how(self, progress: RunProgress) -> How:
         own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified")}
-        told = {"progress": progress.show, "notice": SCREEN.note, "watch": look if self.watch else None}
-        return self.how(**own, **told, allow=allowed_names(self.allow))
-
-
-def look(url: str) -> bool:
-    """Says where the page of a run is; in a terminal under a desktop, opens it. Whether somebody looks."""
-    import webbrowser
-
-    SCREEN.note(f"watch at {url}")
-    desktop = sys.platform == "darwin" or any(name in os.environ for name in ("DISPLAY", "WAYLAND_DISPLAY"))  # else it would open inside the terminal
-    return sys.stderr.isatty() and desktop and webbrowser.open(url)
+        return self.how(progress.show, **own, allow=allowed_names(self.allow))
 
 
 def check_plot(plot: Path, kind: type[Protocol[Any]]) -> None:

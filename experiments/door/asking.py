@@ -117,17 +117,17 @@ def ask(protocol: Protocol[Any], table: Table | None, how: How) -> Result:
     records = None if table is None else records_of(table)
     told = protocol if records is None else protocol.for_table(Launch(records, how.private))
     settings = how.settings(told, records)
+    return play(settings, how, lambda progress: _outside_loop(settings, progress))
+
+
+def play(settings: Settings, how: How, run: Callable[[OnProgress], Outcome], truth_known: bool = True) -> Result:
+    """The result of a run, which is shown on a page while it goes on if `how.watch` is there to be told of it.
+
+    `truth_known` is whether the clients hold what the settings say they hold.
+    """
     progress = how.progress or _silence
-    return _run(told, settings, progress) if how.watch is None else _watched(told, settings, progress, how.watch)
-
-
-def _run(protocol: Protocol[Any], settings: Settings, progress: OnProgress) -> Result:
-    outcome = _outside_loop(settings, progress)
-    return Result(protocol, outcome.result, as_data(settings, outcome))
-
-
-def _watched(protocol: Protocol[Any], settings: Settings, progress: OnProgress, announce: Announce) -> Result:
-    """The same, while a page shows it."""
+    if how.watch is None:
+        return _result(settings, run(progress), truth_known)
     from experiments.watch.events import Scene
     from experiments.watch.server import watched
 
@@ -137,10 +137,14 @@ def _watched(protocol: Protocol[Any], settings: Settings, progress: OnProgress, 
         scene.show(now)
         progress(now)
 
-    with watched(scene, announce):
-        result = _run(protocol, settings, both)
+    with watched(scene, how.watch):
+        result = _result(settings, run(both), truth_known)
         scene.finish(result.data)
     return result
+
+
+def _result(settings: Settings, outcome: Outcome, truth_known: bool) -> Result:
+    return Result(settings.protocol, outcome.result, as_data(settings, outcome, truth_known))
 
 
 def _outside_loop(settings: Settings, progress: OnProgress) -> Outcome:

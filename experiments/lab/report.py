@@ -19,7 +19,7 @@ from experiments.lab.catalogue import NAMES
 from experiments.lab.figures import COLOURS, INK, MUTED, PAPER, RULE
 from experiments.lab.results import Results, read_results
 from experiments.lab.store import write_text
-from experiments.text.notation import EXPONENT, typeset
+from experiments.text.notation import marked, typeset
 from local_dp.errors import InputError
 
 PAGE = "report.html"
@@ -36,8 +36,8 @@ class _Numbers:
 
 
 def prose(text: str) -> str:
-    """Text as markup: everything escaped, in the notation of mathematics, exponents such as 2^d and 2^(-d/2) raised."""
-    return EXPONENT.sub(lambda found: f"<sup>{(found[1] or found[2]).replace('-', '−')}</sup>", escape(typeset(text)))
+    """Text as markup: everything escaped, in the notation of mathematics, exponents such as 2^d and 2^(-d/2) raised, indices such as z_beta lowered."""
+    return "".join(f"<{mark}>{escape(part)}</{mark}>" if mark else escape(part) for mark, part in marked(text))
 
 
 def badge(verdict: str) -> str:

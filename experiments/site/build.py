@@ -29,6 +29,7 @@ def build_site(out: Path, results: Path | None, strict: bool = True) -> Path:
         pages = Path(folder) / "pages"
         navigation = write_pages(pages, results)
         _build({"docs_dir": str(pages), "site_dir": str(out.resolve()), "nav": navigation, "strict": strict})
+    (out / "404.html").unlink(missing_ok=True)  # a server's page, which finds nothing from a folder
     return out / "index.html"
 
 

@@ -44,4 +44,4 @@ def _figure(drawing: Path, figure: dict[str, Any], target: Path) -> str:
     """A figure with its caption."""
     shutil.copyfile(drawing, target)
     image = f'<img src="{escape(target.name)}" alt="{escape(figure["alt"])}" loading="lazy">'
-    return f"<figure>\n{image}\n<figcaption>{escape(figure['title'])}</figcaption>\n</figure>"
+    return f'<figure>\n<div class="drawing">{image}</div>\n<figcaption>{escape(figure["title"])}</figcaption>\n</figure>'

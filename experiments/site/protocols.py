@@ -80,7 +80,12 @@ def _parameter(each: "Field[Any]") -> tuple[str, str, str]:
 def literal(text: str) -> str:
     """A docstring's text as Markdown: what is in backticks is code, and no other sign means anything."""
     pieces = re.split(r"(`[^`]*`)", text)
-    return "".join(piece if piece.startswith("`") and piece.endswith("`") else re.sub(r"([\\*_<>\[\]#|])", r"\\\1", piece) for piece in pieces)
+    return "".join(piece if piece.startswith("`") and piece.endswith("`") else _escaped(piece) for piece in pieces)
+
+
+def _escaped(text: str) -> str:
+    """Signs of Markdown with a backslash; < where it would open a tag."""
+    return re.sub(r"<(?=[\w/!?])", "&lt;", re.sub(r"([\\*_>\[\]#|$])", r"\\\1", text))
 
 
 def _in_parts(text: str) -> str:

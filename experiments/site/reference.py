@@ -39,13 +39,29 @@ def front_door() -> list[str]:
 
 
 def public_names() -> Iterator[str]:
-    """The dotted name of every public class and function that the reference owes its reader."""
+    """The dotted name of every public class, function and constant, and of every public member of a class: what the reference owes its reader."""
     for module in (*front_door(), *(name for names in rooms().values() for name in names)):
         place = ROOT.joinpath(*module.split("."))
         source = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-        for node in ast.parse(source.read_text()).body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-                yield f"{module}.{node.name}"
+        for node, name in _public(ast.parse(source.read_text()).body):
+            yield f"{module}.{name}"
+            for _, member in _public(node.body if isinstance(node, ast.ClassDef) else []):
+                yield f"{module}.{name}.{member}"
+
+
+def _public(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, str]]:
+    """What a module or a class defines, by names without an underscore at their beginning."""
+    for node in body:
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+                names = [node.name]
+            case ast.Assign(targets=targets):
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                names = [name]
+            case _:
+                names = []
+        yield from ((node, name) for name in names if not name.startswith("_"))
 
 
 def write_reference(target: Path) -> list[str]:
@@ -58,9 +74,15 @@ def write_reference(target: Path) -> list[str]:
     names = ", ".join(f"`{name}`" for name in local_dp.__all__)
     (folder / "index.md").write_text(_DOOR.format(names=names, rooms=listed, entries=entries))
     for room, modules in every.items():
-        entries = "\n\n".join(f"::: {module}{_PACKAGE_ALONE if module == room else ''}" for module in modules)
+        told = [module for module in modules if module != room or _says_something(room)]
+        entries = "\n\n".join(f"::: {module}{_PACKAGE_ALONE if module == room else ''}" for module in told)
         (folder / f"{room}.md").write_text(f"# {room}\n\n{entries}\n")
     return [f"{FOLDER}/index.md", *(f"{FOLDER}/{room}.md" for room in every)]
+
+
+def _says_something(package: str) -> bool:
+    """Whether there is anything in a package's own file."""
+    return bool((ROOT.joinpath(*package.split(".")) / "__init__.py").read_text().strip())
 
 
 _PACKAGE_ALONE = "\n    options:\n      show_submodules: false"  # its modules have entries of their own

@@ -1,6 +1,6 @@
 // What scrolls sideways can be reached with the keyboard.
 "use strict";
-document.querySelectorAll(".md-typeset pre > code, .md-typeset__scrollwrap, .md-typeset .arithmatex").forEach((each) => {
+document.querySelectorAll(".md-typeset pre > code, .md-typeset__scrollwrap, .md-typeset .formula.alone, .md-typeset .formula.long, .md-typeset .drawing").forEach((each) => {
   each.tabIndex = 0;
 });
 

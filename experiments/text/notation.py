@@ -1,8 +1,9 @@
 """Notation as a book prints it: what code and command line spell out, epsilon and +-, in the signs of mathematics."""
 
 import re
+from collections.abc import Iterator
 
-_GREEK = {"epsilon": "ε", "eps": "ε", "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lambda": "λ", "tau": "τ"}
+_GREEK = {"epsilon": "ε", "eps": "ε", "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lambda": "λ", "mu": "μ", "pi": "π", "rho": "ρ", "tau": "τ"}
 _LETTERS = re.compile(rf"(?<![\w.`-])({'|'.join(_GREEK)})(?!\w)")  # a word, not a part of a name or of an option
 _RULES = tuple(
     (re.compile(pattern), sign)
@@ -14,7 +15,9 @@ _RULES = tuple(
         (r"(?<![\w'])([εαβγδλτ]) (?:= )?(?=\d)", "\\1\xa0=\xa0"),  # "epsilon 1" says that it is 1
         (r"(?<=\d) ?%", "\xa0%"),
         (r"(?<=\w) \* (?=\w)", " · "),
-        (r"sqrt\((\w+)\)", r"√\1"),
+        (r"\bsqrt(?:\((\w+)\)| (\w+))", r"√\1\2"),
+        (r"\bsqrt(?=\()", "√"),
+        (r"\blog2\b", "log₂"),
         (r"\b1e([+-])0*(?=\d)", r"10^\1"),
         (r"(?<=\d)e([+-])0*(?=\d)", r" · 10^\1"),
         (r"\^\+", "^"),
@@ -22,7 +25,10 @@ _RULES = tuple(
         (r"(?<=[εαβγδλτ])-(?=\d)|(?<![\w.)\]-])-(?=\d|\w\b(?!-))", "−"),
     )
 )
-EXPONENT = re.compile(r"\^(?:([-−]?\w+(?:\.\d+)?)|\(([^()\n]+)\))")
+_RAISED = r"\^(?:([-−]?[^\W_]+(?:\.\d+)?)|\(([^()\n]+)\))"
+_LOWERED = r"(?<=\b[A-Za-zα-ω])_(?:(\w+)(?!\w)|\{([^{}\n]+)\})"  # of one letter: with more it is a name in code
+EXPONENT = re.compile(_RAISED)
+_MARK = re.compile(f"{_RAISED}|{_LOWERED}")
 
 
 def typeset(text: str) -> str:
@@ -34,3 +40,14 @@ def typeset(text: str) -> str:
     for pattern, sign in _RULES:
         text = pattern.sub(sign, text)
     return text
+
+
+def marked(text: str) -> Iterator[tuple[str, str]]:
+    """The parts of a text, typeset, each with how it stands: "" in the line, "sup" as an exponent, "sub" as an index."""
+    place, text = 0, typeset(text)
+    for found in _MARK.finditer(text):
+        raised, lowered = found[1] or found[2], found[3] or found[4]
+        yield "", text[place : found.start()]
+        yield ("sup", raised.replace("-", "−")) if raised else ("sub", _GREEK.get(lowered, typeset(lowered)))
+        place = found.end()
+    yield "", text[place:]

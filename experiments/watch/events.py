@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from experiments.text.notation import marked, typeset
 from experiments.text.numbers import number
 from experiments.tiers.outcome import STAMP, Shown, estimates
 from experiments.tiers.settings import Settings
@@ -45,12 +46,12 @@ class Scene:
         settings, protocol = self.settings, self.settings.protocol
         self.state = {
             "protocol": protocol.name,
-            "what": " ".join((protocol.__doc__ or "").split("\n\n")[0].split()).replace("`", ""),
-            "facts": f"{protocol.model()}, tier {settings.tier}, {settings.clients:,} clients, epsilon {number(settings.epsilon)}",
+            "what": list(marked(" ".join((protocol.__doc__ or "").split("\n\n")[0].split()).replace("`", ""))),
+            "facts": f"{protocol.model()}, tier {settings.tier}, {settings.clients:,} clients, {typeset(f'epsilon {number(settings.epsilon)}')}",
             "stamp": "private: operating-system entropy" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
             "budget": settings.epsilon,
             "phase": "starting",
-            "status": "The clients are being started.",
+            "status": "Waiting for the clients.",
             "present": 0,
             "clients": settings.clients,
             "rounds": [],
@@ -175,7 +176,7 @@ def _name(query: Query) -> str:
 def _row(label: str, value: float | None, error: float | None, interval: tuple[float | None, float | None], truth: Any) -> State:
     low, high = interval
     ends = ("open" if end is None else number(end, error) for end in interval)
-    text = f"{number(value, error)} ({' to '.join(ends)})"
+    text = typeset(f"{number(value, error)} ({' to '.join(ends)})")
     return {"label": label, "value": _finite(value), "low": _finite(low), "high": _finite(high), "text": text, "truth": _finite(truth)}
 
 

@@ -6,9 +6,12 @@ from local_dp.bounds.normal import normal_quantile
 from local_dp.bounds.response import check_tolerance, response_gain
 from local_dp.errors import InputError
 
-ONE_ROUND = 0.8  # rank errors in units of the standard error of the prefix sums, measured (docs/quantiles.md)
-SEARCH = 1.9  # rank errors in units of one threshold question's standard error, measured where it is largest, on a flat law (docs/quantiles.md)
-SEARCH_BELL = 1.8  # the same on the bell curve that a run without a table makes up
+ONE_ROUND = 0.9  # rank errors in units of the standard error of the prefix sums, the largest measured (docs/quantiles.md)
+# The law of the place that a search ends at, fitted, for its steps depend on one another (docs/quantiles.md): `python -m tests.support.search_law` measures it.
+POOLED = 3.2  # within how many standard errors 95 % of the places lie where cells are so heavy that the same few thresholds are asked again and again
+APART = 1.0  # how many more where cells are so fine that no threshold is asked twice
+MERGED = 1.35  # how fast the one becomes the other, with the mass of a cell in standard errors
+TAIL = 0.3  # the reach grows with beta^-TAIL: heavier than normal, for early rounds mislead
 GROWTH = 1.4  # how much larger each round of a search is than the one before
 SPARE_ROUNDS = 3  # rounds beyond those that would halve the symbols to one
 
@@ -18,17 +21,33 @@ def one_round_error(epsilon: float, v: float, quantiles: int, clients: int, beta
     return ONE_ROUND * _z(quantiles, beta) * response_gain(epsilon) * math.sqrt(v / clients)
 
 
-def search_error(epsilon: float, quantiles: int, clients: int, beta: float, factor: float = SEARCH) -> float:
-    """The rank error that all quantiles keep in a search, each with n / Q clients: `factor` z_{beta/2Q} C sqrt(Q / 4n).
+def search_reach(beta: float, coarseness: float = 0.0) -> float:
+    """Within how many standard errors of one threshold question the place found by a search lies, except with probability beta: A(c) (0.05 / beta)^TAIL.
 
-    No sequentially interactive protocol does better than factor 1, which asks everybody at the quantile itself (Duchi, Jordan, Wainwright 2013).
+    A(c) = POOLED + APART / (1 + MERGED c), c the coarseness: the mass of the quantile's cell in these standard errors. Largest at 0, on the finest grids.
     """
-    return factor * _z(quantiles, beta) * response_gain(epsilon) * math.sqrt(quantiles / (4 * clients))
+    return (POOLED + APART / (1 + MERGED * coarseness)) * math.pow(0.05 / beta, TAIL)
 
 
-def prefers_search(v: float, quantiles: int) -> bool:
-    """Whether the search has the smaller rank error: SEARCH^2 Q / 4 < ONE_ROUND^2 v, whatever epsilon and the number of clients."""
-    return SEARCH**2 * quantiles / 4 < ONE_ROUND**2 * v
+def search_failure(reach: float, coarseness: float = 0.0) -> float:
+    """The probability that the place lies further than that: the inverse of `search_reach`."""
+    return min(1.0, 0.05 * math.pow(search_reach(0.05, coarseness) / reach, 1 / TAIL))
+
+
+def search_error(epsilon: float, quantiles: int, clients: int, beta: float) -> float:
+    """The rank error that all quantiles keep in a search, each with n / Q clients, on any grid: `search_reach` times C sqrt(Q / 4n).
+
+    The quantiles have clients of their own, so their errors are independent. No sequentially interactive protocol has less than a normal error of
+    C sqrt(Q / 4n), which asks everybody at the quantile itself (Duchi, Jordan, Wainwright 2013).
+    """
+    _check(quantiles)
+    each = -math.expm1(math.log1p(-beta) / quantiles)
+    return search_reach(each) * response_gain(epsilon) * math.sqrt(quantiles / (4 * clients))
+
+
+def prefers_search(v: float, quantiles: int, beta: float) -> bool:
+    """Whether the search has the smaller rank error; so it has then, whatever epsilon and the number of clients."""
+    return search_error(1.0, quantiles, 1, beta) < one_round_error(1.0, v, quantiles, 1, beta)
 
 
 def quantile_clients(epsilon: float, v: float, quantiles: int, tolerance: float, beta: float) -> int:
@@ -50,6 +69,10 @@ def search_rounds(symbols: int, clients: float, least: int) -> int:
 
 
 def _z(quantiles: int, beta: float) -> float:
+    _check(quantiles)
+    return normal_quantile(beta / (2 * quantiles))
+
+
+def _check(quantiles: int) -> None:
     if quantiles < 1:
         raise InputError("there is no quantile to estimate; give at least one")
-    return normal_quantile(beta / (2 * quantiles))

@@ -72,9 +72,9 @@ class MarginDescent(Learner[Halfspace]):
 
     def affordable(self, epsilon: float, clients: int) -> Self:
         """With fewer clients, so many steps that the weights keep their `spread`, one at least."""
-        fewer = self.steps * math.sqrt(clients / self.clients(epsilon, 0.5))
         if clients < self.d:
-            return super().affordable(epsilon, clients)
+            raise InputError(f"{self.name} asks {self.d} queries a step, each of its own clients; {clients} are too few")
+        fewer = self.steps * math.sqrt(clients / self.clients(epsilon, 0.5))
         return replace(self, steps=max(1, min(self.steps, clients // self.d, math.floor(fewer))))
 
     def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:

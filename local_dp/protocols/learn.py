@@ -170,6 +170,9 @@ class Learn(Protocol[Lesson]):
         nano_epsilon(epsilon)
         first = clients - math.ceil(self.held_out * clients)  # of those who judge
         found = self._finders(epsilon, first)
+        if found >= first:
+            needed = f"{found} find the bounds of {len(self.unknown)} columns, {clients - first} judge"
+            raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
         taught = first - found - 1 if self.missing == "exclude" else first - found
         learner = self.built.affordable(epsilon, taught)
         cohort = (first - found) // (learner.queries + (self.missing == "exclude"))

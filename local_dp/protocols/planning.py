@@ -15,15 +15,15 @@ from local_dp.arrays import Floats
 from local_dp.bounds.curator import noisy_means_failure
 from local_dp.bounds.frequencies import unfavourable_laws
 from local_dp.bounds.largest import Errors, widest_reach
-from local_dp.bounds.quantiles import SEARCH, SEARCH_BELL, one_round_error, search_error
+from local_dp.bounds.quantiles import one_round_error, search_error, search_failure
 from local_dp.bounds.reports import Aim, Reports
+from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError, LocalDPError, RefusedError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
-from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.randomizers.evidence import exact_ratio
@@ -68,19 +68,49 @@ class Direct(Way):
 
 
 @dataclass(frozen=True)
-class Curated(Way):
+class Failing(Way):
+    """A way of which it is known how probably it fails."""
+
+    def clients(self, accuracy: float) -> int:
+        return least_clients(lambda n: self.failure(n, accuracy) <= BETA)
+
+    def accuracy(self, clients: int) -> float:
+        return _crossing(lambda accuracy: self.failure(clients, accuracy) <= BETA)
+
+    @abstractmethod
+    def failure(self, n: int, accuracy: float) -> float:
+        """The probability that the largest error is beyond the accuracy."""
+
+
+@dataclass(frozen=True)
+class Searched(Failing):
+    """A search for quantiles among cells whose ends have the ranks `ends`: for each share, the standard error of one of its questions, times sqrt n."""
+
+    ends: Floats
+    errors: dict[float, float]
+
+    def failure(self, n: int, accuracy: float) -> float:
+        return 1 - math.prod(1 - self._missed(share, error / math.sqrt(n), accuracy) for share, error in self.errors.items())
+
+    def _missed(self, share: float, error: float, accuracy: float) -> float:
+        """A cell that is found has no error where it holds the quantile: so the place may be as far off as the last cells that are near enough reach."""
+        ends, slack = self.ends, 1e-12
+        own, last = (int(np.searchsorted(ends[:-1], share + further, side="right")) for further in (-slack, accuracy + slack))
+        first = int(np.searchsorted(ends[1:], share - accuracy - slack))
+        above = ends[last] - share if last < len(ends) - 1 else math.inf
+        below = share - ends[first] if first else math.inf
+        coarseness = (ends[own] - ends[own - 1]) / error
+        return float(sum(search_failure(away / error, coarseness) for away in (above, below))) / 2
+
+
+@dataclass(frozen=True)
+class Curated(Failing):
     """Means over all records, released with Laplace noise of scale `noise` / n: for the least favourable of `variances`, those of one record."""
 
     variances: tuple[Floats, ...]
     noise: float
 
-    def clients(self, accuracy: float) -> int:
-        return least_clients(lambda n: self._failure(n, accuracy) <= BETA)
-
-    def accuracy(self, clients: int) -> float:
-        return _crossing(lambda accuracy: self._failure(clients, accuracy) <= BETA)
-
-    def _failure(self, n: int, accuracy: float) -> float:
+    def failure(self, n: int, accuracy: float) -> float:
         return max(noisy_means_failure(n, variance, self.noise, accuracy) for variance in self.variances)
 
 
@@ -203,15 +233,24 @@ def _local(reports: Reports, law: Floats | None, asked: LocalQuery) -> Direct:
 
 def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | None) -> list[Way]:
     """Rank errors: of both local ways, of the exponential mechanism (whose rank error is Laplace of scale 2 Q / eps) and of the sample's own quantiles."""
-    count, searches = len(protocol.shares), protocol.searches()
-    factor = SEARCH_BELL if isinstance(population, Finite) else SEARCH  # of a table's law nothing is known
-    one = Direct("one round of prefix signs", "local", 1, not searches, one_round_error(epsilon, protocol.excess, count, 1, BETA))
-    several = Direct("a search over several rounds", "local", 1, searches, search_error(epsilon, count, 1, BETA, factor))
+    count, taken = len(protocol.shares), protocol.searches()
+    one = Direct("one round of prefix signs", "local", 1, not taken, one_round_error(epsilon, protocol.excess, count, 1, BETA))
+    several = _search(protocol, epsilon, population)
     shares = np.sort(protocol.shares)
     covariance = np.minimum.outer(shares, shares) - np.outer(shares, shares)  # of a distribution function at its own quantiles
     sampled = Errors.of_covariance(covariance)
-    local = sorted((way for way in (one, several) if math.isfinite(way.reach)), key=lambda way: way.reach)
+    local = sorted([several, *([one] if math.isfinite(one.reach) else [])], key=lambda way: way.clients(protocol.tolerance))
     return [*local, Curated(CURATOR, "curator", None, False, (sampled.variance,), 2 * count / epsilon), Direct(OPEN, "open", None, False, sampled.reach(BETA))]
+
+
+def _search(protocol: Quantiles, epsilon: float, population: Population | None) -> Way:
+    """The search; of any population, as on the finest grid and at the median, where everything is hardest."""
+    what: tuple[str, Model, int, bool] = ("a search over several rounds", "local", 1, protocol.searches())
+    if population is None:
+        return Direct(*what, search_error(epsilon, len(protocol.shares), 1, BETA))
+    gain, (ends, present) = response_gain(epsilon), protocol.ranks(population)
+    errors = {share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present for share in protocol.shares}
+    return Searched(*what, ends, errors)
 
 
 def _sampled(aim: Aim, law: Floats | None) -> list[Errors]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Literal, Self
 
@@ -52,7 +53,7 @@ class Quantiles(Protocol[Located]):
 
     Numbers outside are not moved: a quantile among them is reported as below low or above high. Privacy: every client answers once, epsilon-locally
     private. Utility: rank error z C sqrt(v / n) in one round of prefix sums, v of order (ln bins)^2 / pi^2 for all quantiles together, or z C sqrt(Q / n) in
-    a search over several rounds, clients shared out among Q quantiles, each times a constant below 1 (`bounds.quantiles`); `rounds` best takes the smaller,
+    a search over several rounds, clients shared out among Q quantiles, each times a constant near 1 (`bounds.quantiles`); `rounds` best takes the smaller,
     whatever n. The interval assumes nothing about the law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
     """
 
@@ -102,7 +103,7 @@ class Quantiles(Protocol[Located]):
         low, high = self.bounds
         return self.whole and 0 <= math.floor(high) - math.ceil(low) < self.bins
 
-    @property
+    @cached_property
     def grid(self) -> Binned:
         """The intervals; the query of one round."""
         low, high = self.bounds
@@ -125,7 +126,7 @@ class Quantiles(Protocol[Located]):
     def searches(self, clients: float = math.inf) -> bool:
         """Whether the search over several rounds is taken."""
         enough = clients >= LEAST * len(self.shares)
-        better = math.isinf(self.excess) or (enough and prefers_search(self.excess, len(self.shares)))
+        better = math.isinf(self.excess) or (enough and prefers_search(self.excess, len(self.shares), BETA))
         return self.rounds == "several" or (self.rounds == "best" and better)
 
     def clients(self, epsilon: float) -> int:
@@ -245,10 +246,15 @@ class Quantiles(Protocol[Located]):
         heights = np.cumsum(weights[order])
         return np.array([numbers[order][np.searchsorted(heights, share * heights[-1] * (1 - 1e-12))] for share in self.shares])
 
+    def ranks(self, population: Population) -> tuple[Floats, float]:
+        """The ranks of the ends of the symbols among those present, 0 to 1, shape (symbols + 1,), and the share of those present."""
+        heights = np.cumsum(population.law(self.grid)[: self.symbols])
+        present = float(heights[-1])
+        return np.concatenate([[0.0], heights / present]), present
+
     def rank_errors(self, result: Located, population: Population) -> Floats:
         """How far each share lies outside the ranks, among those present, of the symbol that was found, shape (Q,)."""
-        heights = np.cumsum(population.law(self.grid)[: self.symbols])
-        heights = np.concatenate([[0.0], heights / heights[-1]])
+        heights = self.ranks(population)[0]
         symbol, share = np.array(result.symbol), np.array(self.shares)
         errors: Floats = np.maximum(0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12))
         return errors

@@ -186,6 +186,16 @@ def test_too_few_clients_are_refused_before_the_run() -> None:
             learnt(protocol, Resampled(CLINIC, clients, 1), 1)
 
 
+def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
+    """Of 30 columns with bounds to be found by three rounds each, 100 clients leave nobody to learn from: refused with what to do."""
+    table = Records({f"x{place}": AGE for place in range(30)} | {"ill": ILL})
+    protocol = Learn(label="ill").for_table(Launch(table, False))
+    with pytest.raises(InputError, match=r"100 clients are too few to learn: 90 find the bounds of 30 columns, 20 judge.* give bounds, name fewer features"):
+        protocol.algorithm(1.0, 100)
+    with pytest.raises(InputError, match="31 queries a step, each of its own clients; 6 are too few"):
+        protocol.algorithm(1.0, 120)
+
+
 class Rebuilding:
     """Rebuilds every query that is asked, and answers."""
 

@@ -1,6 +1,7 @@
 """Plans: what a protocol's question costs by each way of answering it."""
 
 import math
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from typing import Any
 
@@ -8,23 +9,27 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from local_dp.bounds.quantiles import search_failure
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
+from local_dp.populations.table import Resampled
 from local_dp.protocols import planning
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.crosstab import Crosstab
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.mean import Mean
-from local_dp.protocols.planning import CURATOR, OPEN, Curated, Way, estimators, plan_of, ways
+from local_dp.protocols.planning import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
 from local_dp.protocols.prefix_sums import PrefixSums
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.records import Records
 from local_dp.registry import Registry
 
+SEARCH = "a search over several rounds"
 MEANS: list[Protocol[Any]] = [Survey(), Frequency(), Frequency(k=2), Mean(), Histogram(), Crosstab(k=2)]
 
 
@@ -103,7 +108,7 @@ def _kept(n: int, epsilon: float) -> float:
 
 def test_quantiles_are_planned_for_both_ways() -> None:
     """The way taken is the cheaper one and the run's; nobody's clients are below the sample's own 1.96 sqrt(q (1 - q) / n), to which the curator adds."""
-    for at, taken in ((("0.5",), "a search over several rounds"), (tuple(str(place / 20) for place in range(1, 20)), "one round of prefix signs")):
+    for at, taken in ((("0.5",), SEARCH), (tuple(str(place / 20) for place in range(1, 20)), "one round of prefix signs")):
         protocol = Quantiles(at=at, bins=200)
         one, two, curator, nobody = ways(protocol, 1.0)
         assert one.chosen
@@ -112,6 +117,39 @@ def test_quantiles_are_planned_for_both_ways() -> None:
         assert nobody.clients(0.02) < curator.clients(0.02) < one.clients(0.02)
     assert ways(Quantiles(), 1.0)[-1].clients(0.02) == 2401
     assert len(ways(Quantiles(bins=4000), 1.0)) == 3  # too fine for one round
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("at", [("0.5",), ("0.49", "0.5", "0.51")])
+def test_on_a_fine_grid_a_search_is_planned_as_of_any_population(epsilon: float, at: tuple[str, ...]) -> None:
+    """Where no cell forgives anything, the law of the clients does not matter; of the made-up population on 1,024 bins a third fewer are planned."""
+    protocol = Quantiles(at=at)
+    known, of_any = ({way.name: way for way in ways(protocol, epsilon, people)}[SEARCH] for people in (protocol.synthetic(1, 0), None))
+    assert isinstance(known, Searched)
+    fine = replace(known, ends=np.linspace(0, 1, 1_000_001)).clients(0.02)
+    assert fine == pytest.approx(of_any.clients(0.02), rel=0.01)
+    assert 0.6 * fine < known.clients(0.02) < 0.75 * fine
+
+
+def test_cells_forgive_what_they_hold() -> None:
+    """A median among 20 equal cells, tolerance 0.02: with so many clients that cells are heavy, it is missed where the place is 0.05 off, either way."""
+    ends = np.linspace(0, 1, 21)
+    way = Searched("", "local", 1, True, ends, {0.525: 0.5})
+    n = way.clients(0.02)
+    off = 0.025 + 0.05 * np.array([0, 1])  # of the own cell alone; with one more on either side
+    assert way.failure(n, 0.02) == pytest.approx(search_failure(off[0] / (0.5 / math.sqrt(n)), 0.05 / (0.5 / math.sqrt(n))))
+    assert way.failure(n, 0.03) == pytest.approx(search_failure(off[1] / (0.5 / math.sqrt(n)), 0.05 / (0.5 / math.sqrt(n))))
+    assert way.failure(n, 0.47) < way.failure(n, 0.03) / 100
+    assert Searched("", "local", 1, True, ends, {0.525: 0.5}).failure(1, 0.48) == 0.0  # every cell is near enough
+
+
+def test_missing_numbers_take_more_clients_of_a_search() -> None:
+    """Where half of the numbers are missing, a search takes four times the clients; so many as there are for those present at twice the error."""
+    numbers = np.arange(4096) / 4096
+    half = Records({"x": np.concatenate([numbers, np.full(4096, np.nan)])})
+    protocol = Quantiles(column="x", low=0.0, high=1.0, missing="exclude")
+    plans = [plan_of(protocol, 1.0, Resampled(records, 1, 0)).clients(0.02) for records in (half, Records({"x": numbers}))]
+    assert plans[0] == pytest.approx(4 * plans[1], rel=1e-3)
 
 
 class Leaky(BinaryRR):

@@ -2,53 +2,31 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from local_dp.protocols.registry import PROTOCOLS
-from local_dp.queries.registry import QUERIES
-from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.command import in_a_process, local_dp
-
-ROOT = Path(__file__).parents[2]
-PACKAGES = (ROOT / "examples" / "coin", ROOT / "tests" / "support" / "plugin_package")
+from tests.support.plugins import plugged_in, plugin_site
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The example package, built and installed into a folder of its own."""
-    target = tmp_path_factory.mktemp("site")
-    install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(target), *map(str, PACKAGES)]
-    done = subprocess.run(install, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return str(target)
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example packages, built and installed into a folder of their own."""
+    return plugin_site(tmp_path_factory)
 
 
 @pytest.fixture
-def installed(site: str) -> Iterator[None]:
-    """The package is on this process's path, and so on that of the helper processes of its runs; afterwards it never was."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(site)
-        _forget()
+def installed(site: Path) -> Iterator[None]:
+    """As if they were installed for this test."""
+    with plugged_in(site):
         yield
-    _forget()
 
 
-def _forget() -> None:
-    for registry in (RANDOMIZERS, QUERIES, PROTOCOLS):
-        for found in ("_points", "_loaded"):
-            vars(registry).pop(found, None)
-    for module in ("coin_rr", "coin_survey", "leaky_rr", "frequency_oracles"):
-        sys.modules.pop(module, None)
-
-
-def test_it_is_found_through_its_entry_point(site: str) -> None:
+def test_it_is_found_through_its_entry_point(site: Path) -> None:
     """Randomizer, query and protocol of the package are listed and described alike once it is installed, and not before."""
-    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), site]))
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(site)]))
     for kind, name in (("randomizers", "coin-rr"), ("queries", "multiple"), ("protocols", "coin-multiples")):
         assert name not in local_dp(kind).stdout
         assert name in in_a_process(kind, PYTHONPATH=path).stdout

@@ -14,6 +14,7 @@ from experiments.text.notation import typeset
         ("(1 + tau')/(1 - tau') times 2^-1", "(1 + τ′)/(1 − τ′) times 2^−1"),
         ("n >= 8, p <= 0.5, 90% and 95 %", "n ≥ 8, p ≤ 0.5, 90\xa0% and 95\xa0%"),
         ("from -1 to [-1, 1], 2 * d, 1.5e-05, 1e+20, 1/sqrt(n)", "from −1 to [−1, 1], 2 · d, 1.5 · 10^−5, 10^20, 1/√n"),
+        ("C / (2 sqrt n), z sqrt(v / n), log2(k) + pi^2", "C / (2 √n), z √(v / n), log₂(k) + π^2"),
         ("local-dp run --epsilon 1 --quick", "local-dp run --epsilon 1 --quick"),
         ("epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1", "epsilon_spent, max_tau, `epsilon`, non-interactive 1-2, theorem-5.1"),
         ("", ""),

@@ -1,12 +1,20 @@
 """The look at a page that other tests take sees what is wrong with it."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.browser import faults, needs_chromium
+from tests.support.browser import Tab, browser, faults, needs_chromium
 
 GOOD = '<!DOCTYPE html><html lang="en"><title>a page</title><main><h1>A page</h1>{}</main></html>'
+
+
+@pytest.fixture(scope="module")
+def tab() -> Iterator[Tab]:
+    """One browser for all pages."""
+    with browser() as tab:
+        yield tab
 
 
 @needs_chromium
@@ -23,10 +31,10 @@ GOOD = '<!DOCTYPE html><html lang="en"><title>a page</title><main><h1>A page</h1
         ("<input>", "critical: label"),
     ],
 )
-def test_faults_are_found(part: str, found: str, tmp_path: Path) -> None:
+def test_faults_are_found(part: str, found: str, tab: Tab, tmp_path: Path) -> None:
     """A console error, a resource that is missing, a page too wide for a telephone, pale text in either scheme and a field without a label are each named."""
     page = tmp_path / "page.html"
     page.write_text(GOOD.format(part))
-    wrong = faults(page)
+    wrong = faults(tab, page)
     assert all(found in each for each in wrong[:1]) if found else not wrong, wrong
     assert bool(wrong) == bool(found)

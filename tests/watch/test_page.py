@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from experiments.cli.run import look
+from experiments.cli.options import look
 from experiments.door.asking import How, ask
 from experiments.tiers.execute import execute
 from experiments.tiers.outcome import as_data
@@ -95,7 +95,7 @@ def test_a_run_is_followed_to_its_end(tier: Tier) -> None:
         def open_it(url: str) -> bool:
             urls.append(url)
             tab.go(url, "state !== null")
-            assert tab.evaluate("document.getElementById('status').textContent") == "The clients are being started."
+            assert tab.evaluate("document.getElementById('status').textContent") == "Waiting for the clients."
             return True
 
         result = ask(Survey(), None, How(clients=300, seed=7, tier=tier, watch=open_it))

@@ -1,0 +1,64 @@
+"""Every command says something within a second: what an interpreter computes before the first sign on the screen, and the pause before a line is drawn."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from experiments.cli.commands import COMMANDS
+from experiments.cli.screen import SCREEN
+from experiments.lab.runner import run_experiments
+from tests.support.terminal import Terminal
+
+SECOND = 1.0
+AWAY = ("--broker", "mqtt://127.0.0.1:1", "--run", "nowhere")  # nobody listens there
+TYPED: dict[str, list[tuple[str, ...]]] = {
+    "run": [("survey", "--seed", "1"), ("masked-parity", "--tier", "processes", "--clients", "300"), ("mean", "--tier", "population", "--clients", "1e8")],
+    "plan": [("quantiles", "--clients", "1e5")],
+    "compare": [("survey", "--out", "compared")],
+    "protocols": [()],
+    "randomizers": [()],
+    "queries": [()],
+    "describe": [("masked-parity",)],
+    "server": [("survey", *AWAY, "--clients", "10")],
+    "host": [("survey", *AWAY, "--clients", "10")],
+    "client": [("survey", *AWAY, "--index", "0")],
+    "experiment": [("parity",)],
+    "report": [("results",)],
+    "dimension": [("signed-conjunctions",)],
+    "certify": [("certificate.json",)],
+    "coverage": [("survey",)],
+    "bench": [()],
+    "export": [("fair", "fair.csv")],
+    "docs": [("--no-gallery", "--no-open")],
+    "schema": [()],
+}
+EVERY = [(name, arguments) for name, many in TYPED.items() for arguments in many]
+
+
+def test_every_command_is_timed() -> None:
+    """Each command of the program is among those below."""
+    assert TYPED.keys() == COMMANDS.keys()
+
+
+def first_words(*arguments: str) -> float:
+    """The processor time of a command in a terminal until something is drawn there, in seconds; then it is interrupted."""
+    terminal = Terminal(*arguments)
+    terminal.wait_for(r"\S")
+    try:
+        used = terminal.process.cpu_times()
+    except psutil.NoSuchProcess:
+        pytest.fail(f"local-dp {' '.join(arguments)} had ended before it could be timed")
+    terminal.interrupt()
+    terminal.end()
+    return float(used.user + used.system)
+
+
+@pytest.mark.parametrize(("name", "arguments"), EVERY, ids=[" ".join((name, *arguments[:1])) for name, arguments in EVERY])
+def test_a_command_says_something_within_a_second(name: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a terminal, in one of three turns: in no more than a second less the pause."""
+    monkeypatch.chdir(tmp_path)
+    if name == "report":
+        run_experiments(["tests.support.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
+    turns = (first_words(name, *arguments) for _ in range(3))
+    assert any(used + SCREEN.delay <= SECOND for used in turns)

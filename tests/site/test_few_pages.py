@@ -1,0 +1,26 @@
+"""A small site of each kind of page, in a browser: what `test_site` sees of all of them, when there is time."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.lab.runner import run_experiments
+from experiments.site import reference
+from experiments.site.build import build_site
+from tests.support.browser import browser, faults, needs_chromium
+
+ROOMS = ("local_dp.loss", "server")
+PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quantiles", "reference/server")
+
+
+@needs_chromium
+def test_a_page_of_each_kind_is_fit_for_its_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wide and narrow, light and dark: no error, no sideways scroll, nothing serious for axe-core."""
+    kept = {name: modules for name, modules in reference.rooms().items() if name in ROOMS}
+    monkeypatch.setattr(reference, "rooms", lambda: kept)
+    monkeypatch.setattr(reference, "front_door", list)
+    run_experiments(["tests.support.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
+    site = build_site(tmp_path / "out", tmp_path / "results", strict=False).parent
+    with browser() as tab:
+        found = {page: wrong for page in PAGES if (wrong := faults(tab, site / f"{page}.html"))}
+    assert found == {}
