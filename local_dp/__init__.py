@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from experiments.door import curate
     from experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
     from experiments.door.plan import Plan, plan
     from experiments.door.result import Result
@@ -31,6 +32,7 @@ _HOMES = {
     "experiments.door.result": ("Result",),
     "local_dp.errors": ("InputError",),
 }
+_ROOMS = {"curate": "experiments.door.curate"}  # names that hold several
 _DOOR = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # the names of the door, and the version
     "InputError",
@@ -38,6 +40,7 @@ __all__ = [  # the names of the door, and the version
     "Result",
     "__version__",
     "crosstab",
+    "curate",
     "frequency",
     "histogram",
     "learn",
@@ -55,6 +58,8 @@ def __getattr__(name: str) -> Any:
     """A name of the front door, imported when it is asked for (PEP 562)."""
     if name == "__version__":
         return import_module("importlib.metadata").version("local-dp")
+    if name in _ROOMS:
+        return import_module(_ROOMS[name])
     if name not in _DOOR:
         raise AttributeError(f"module 'local_dp' has no attribute {name!r}")
     return getattr(import_module(_DOOR[name]), name)

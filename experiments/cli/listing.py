@@ -7,6 +7,7 @@ from typing import Any
 from experiments.cli.fields import argument
 from experiments.cli.screen import SCREEN
 from experiments.text.layout import held, paragraph, screen_width
+from local_dp.curator.catalogue import mechanisms, privacy_in
 from local_dp.errors import InputError, unknown
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
@@ -35,6 +36,14 @@ class Queries:
 
     def __call__(self) -> None:
         SCREEN.tell("\n".join(_entry(name, QUERIES[name]) for name in QUERIES))
+
+
+@dataclass(frozen=True)
+class Mechanisms:
+    """Lists the trusted curator's mechanisms, and which privacy each has: pure or approximate, and against which neighbours."""
+
+    def __call__(self) -> None:
+        SCREEN.tell("\n".join(_entry(f"{kind.__name__} ({privacy_in(kind)}, neighbours: {kind.neighbours})", kind) for kind in mechanisms()))
 
 
 @dataclass(frozen=True)

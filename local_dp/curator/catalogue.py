@@ -1,0 +1,29 @@
+"""All mechanisms, and which privacy each has: read off the class, not declared."""
+
+from importlib import import_module
+from pkgutil import walk_packages
+from typing import Any, get_args, get_type_hints
+
+from local_dp import curator
+from local_dp.curator.base import Mechanism
+from local_dp.loss import Approximate, Pure
+
+
+def mechanisms() -> list[type[Mechanism[Any, Any, Any]]]:
+    """Every mechanism that can be made, by the name of its class: whatever the rooms of the curator define."""
+    for module in walk_packages(curator.__path__, f"{curator.__name__}."):
+        import_module(module.name)
+    return sorted((kind for kind in _below(Mechanism) if not kind.__abstractmethods__ and kind.__module__.startswith(curator.__name__)), key=lambda kind: kind.__name__)
+
+
+def _below(kind: type[Any]) -> set[type[Any]]:
+    return {each for child in kind.__subclasses__() for each in (child, *_below(child))}
+
+
+def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
+    """Pure or approximate, by the type of its loss; "that of its parts" where it depends on what it is made of."""
+    loss = get_type_hints(kind.loss.fget)["return"]
+    if loss in (Pure, Approximate):
+        return "pure" if loss is Pure else "approximate"
+    kinds = get_args(loss)
+    return "that of its parts" if not kinds else " or ".join("pure" if each is Pure else "approximate" for each in kinds)
