@@ -99,7 +99,10 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
         return groups.pick(ranks == draws.among(shares), draws)
 
     def law(self, database: D) -> Law[int]:
-        groups = self._groups(database)
+        return self.law_among(self._groups(database))
+
+    def law_among(self, groups: Groups[R]) -> Law[R]:
+        """The law of `choose`. Raises InputError above 65,536 candidates."""
         if groups.total > LISTED:
             raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
         ranks, weights = self._weighed(groups)

@@ -1,0 +1,147 @@
+"""All thresholds, and so all quantiles, from a tree of medians: pure, with one choice among a domain's thresholds in each node."""
+
+import math
+from abc import abstractmethod
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from local_dp.checks import check_whole
+from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.choosing.groups import Groups
+from local_dp.curator.choosing.runs import Runs
+from local_dp.curator.multisets import WORD, Multiset
+from local_dp.curator.sanitizers.spread import Spread
+from local_dp.curator.sanitizers.steps import Steps
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import NANO, Loss, Pure, nano_epsilon
+
+L_co = TypeVar("L_co", bound=Loss, covariant=True)
+MAX_LEVELS, MAX_LOW = 16, 20
+
+
+class Node(NamedTuple):
+    """The finer points from `low` to `high` - 1, whose records have the numbers `first`..`last` - 1."""
+
+    low: int
+    high: int
+    first: int
+    last: int
+
+    def split(self, held: Spread, cut: int) -> tuple["Node", "Node"]:
+        """The points below the cut, and the others."""
+        middle = held.rank(cut)
+        return Node(self.low, cut, self.first, middle), Node(cut, self.high, middle, self.last)
+
+
+@dataclass(frozen=True)
+class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
+    """2^levels - 1 cuts, each near the median of the records between its ancestors; a cut has an eps / `levels` of its own in every record's path.
+
+    The share below the cut number v is v / 2^levels, between two cuts it is half-way; 1 / 2^(levels + 1) is thus the error without noise. Values that
+    occur often are spread over 2^`low` finer points (`Spread`). Cost: O(s) for s distinct values, and 2^levels choices.
+    """
+
+    epsilon: float
+    levels: int
+    low: int = 10
+
+    def __post_init__(self) -> None:
+        check_whole("levels", self.levels, 1, MAX_LEVELS)
+        check_whole("low", self.low, 0, MAX_LOW)
+        if nano_epsilon(self.epsilon) < 4 * self.levels:
+            raise InputError(f"epsilon is {self.epsilon} for {self.levels} levels; give a larger epsilon or fewer levels")
+
+    @abstractmethod
+    def cut(self, held: Spread, node: Node, draws: Draws) -> int:
+        """Where the node is split."""
+
+    @abstractmethod
+    def cut_law(self, held: Spread, node: Node) -> Law[int]:
+        """The law of `cut`."""
+
+    def release(self, database: Multiset, draws: Draws) -> Steps:
+        held = Spread(database, self.low)
+        nodes, cuts = [_root(held)], list[int]()
+        for _ in range(self.levels):
+            found = [self.cut(held, node, draws) for node in nodes]
+            nodes = [part for node, cut in zip(nodes, found, strict=True) for part in node.split(held, cut)]
+            cuts = [node.high for node in nodes]
+        return self._steps(database.bits, tuple(cuts[:-1]))
+
+    def law(self, database: Multiset) -> Law[Steps]:
+        held = Spread(database, self.low)
+        return {self._steps(database.bits, cuts): weight for cuts, weight in self._law(held, _root(held), self.levels).items()}
+
+    def _law(self, held: Spread, node: Node, levels: int) -> Law[tuple[int, ...]]:
+        """The law of the cuts in a node, in order: those of both parts are drawn apart, once the cut between them is drawn."""
+        if not levels:
+            return {(): 1}
+        found: dict[tuple[int, ...], int] = {}
+        laws = {cut: [self._law(held, part, levels - 1) for part in node.split(held, cut)] for cut in self.cut_law(held, node)}
+        totals = {cut: math.prod(sum(law.values()) for law in parts) for cut, parts in laws.items()}
+        common = math.lcm(*totals.values())
+        for cut, weight in self.cut_law(held, node).items():
+            left, right = laws[cut]
+            for before, less in left.items():
+                for after, more in right.items():
+                    found[(*before, cut, *after)] = weight * (common // totals[cut]) * less * more
+        return found
+
+    def _steps(self, bits: int, cuts: tuple[int, ...]) -> Steps:
+        """The answers that go with ascending cuts: half-way between two, and at a cut that is a threshold of the domain what the cut stands for."""
+        near = {threshold for cut in cuts for threshold in (cut >> self.low, (cut >> self.low) + 1)}
+
+        def share(threshold: int) -> float:
+            fine = threshold << self.low
+            return (bisect_left(cuts, fine) + bisect_right(cuts, fine) + 1) / 2 / (1 << self.levels)
+
+        return Steps.of(bits, ((threshold, share(threshold)) for threshold in sorted({1, *near}) if 0 < threshold < 1 << bits))
+
+
+def _root(held: Spread) -> Node:
+    return Node(0, 1 << held.bits, 0, held.points.size)
+
+
+@dataclass(frozen=True)
+class Medians(TreeOfMedians[Pure]):
+    """Each cut t of a node of m records has weight e^(-eps |#(below t) - m / 2| / (2 levels)), over all thresholds of the node's range.
+
+    Privacy: epsilon, pure. At each level a replaced record moves the scores of one node by up to 1, or those of two by up to 1/2; ranges are public by then.
+    An added or removed record costs half of it: the databases may be of different sizes. Utility: a cut of a domain of 2^bits is off by about
+    (2 levels / eps) (bits + low) ln 2 records, less where the records lie far apart.
+    Source: quantile trees, as in Kaplan, Schnapp, Stemmer 2022, with the exponential mechanism of Smith 2011 in each node.
+    """
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(self._level * self.levels)
+
+    def cut(self, held: Spread, node: Node, draws: Draws) -> int:
+        return node.low + self._choice.choose(self._scores(held, node), draws)
+
+    def cut_law(self, held: Spread, node: Node) -> Law[int]:
+        return {node.low + cut: weight for cut, weight in self._choice.law_among(self._scores(held, node)).items()}
+
+    @property
+    def _level(self) -> int:
+        """The loss of a level, in nano-nats."""
+        return nano_epsilon(self.epsilon) // self.levels
+
+    @property
+    def _choice(self) -> ExponentialMechanism[Groups[int]]:
+        """Scores are in half-records: whole numbers."""
+        return ExponentialMechanism(lambda groups: groups, self._level / NANO, sensitivity=2)
+
+    def _scores(self, held: Spread, node: Node) -> Runs:
+        """Cuts from the node's low end to its high end; records so far from the median that their scores are all clamped are left out of the runs."""
+        middle = (node.first + node.last) // 2
+        near = self._choice.reach(node.high - node.low + 1) // 2 + 2 * held.cell(middle) + 2
+        points, below = held.between(max(node.first, middle - near), min(node.last, middle + near))
+        upto = np.append(below, min(node.last, middle + near)) if len(below) else np.array([node.first])
+        offsets = points - points.dtype.type(node.low) if held.bits <= WORD else points - node.low
+        return Runs(offsets, -np.abs(2 * upto - node.first - node.last), node.high - node.low)

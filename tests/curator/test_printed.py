@@ -1,0 +1,116 @@
+"""The choosing mechanism as printed, and the number of records that its privacy hangs on."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from local_dp.curator.choosing.groups import Listed
+from local_dp.curator.choosing.printed import Goals, PrintedChoice
+from local_dp.curator.laws import hockey_stick
+from local_dp.curator.multisets import Multiset
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import exp_epsilon
+from local_dp.noise import KeyedNoise
+
+WASTED = 3  # a point that is no candidate: large databases of low scores
+
+
+def frequent(points: Multiset) -> Listed:
+    """The points 0, 1 and 2 that occur, by how often."""
+    kept = points.values < WASTED
+    return Listed(points.counts[kept], points.values[kept])
+
+
+@dataclass(frozen=True)
+class Unchecked(PrintedChoice[Multiset, int]):
+    """A wrong twin: it answers at every number of records."""
+
+    @property
+    def least(self) -> int:
+        return 0
+
+
+def counted(counts: tuple[int, ...], m: int) -> Multiset:
+    """So many records of each of the points 0, 1 and 2, and of the wasted one to make m."""
+    every = np.array([*counts, m - sum(counts)])
+    return Multiset(2, np.flatnonzero(every).astype(np.uint64), every[every > 0])
+
+
+SMALL = Unchecked(frequent, 1.0, 1e-3, Goals(1.0, 0.3))
+
+
+def worst(m: int) -> float:
+    """The largest hockey stick over all counts of two candidates whose sum is at most m, wasted records making up the rest, and all replacements."""
+    growth = exp_epsilon(SMALL.loss.nano)
+    near = [*range(4), *range(m // 2 - 4, m // 2 + 6), *range(m - 3, m + 1)]  # the test's threshold, and the ends
+    pairs = [(a, b) for a in near for b in (0, 1, 2, 5) if a + b <= m]
+    laws = {(a, b): SMALL.law(counted((a, b, 0), m)) for x, y in pairs for a, b in _moved(x, y, m)}
+    return max(float(hockey_stick(laws[pair], laws[other], growth)) for pair in pairs for other in _moved(*pair, m))
+
+
+def _moved(a: int, b: int, m: int) -> list[tuple[int, int]]:
+    """The counts after a replacement, and before it."""
+    steps = [(0, 0), (1, 0), (0, 1), (-1, 0), (0, -1), (1, -1), (-1, 1)]
+    return [(a + x, b + y) for x, y in steps if min(a + x, b + y) >= 0 and a + b + x + y <= m]
+
+
+@pytest.mark.parametrize(
+    ("counts", "golden"),
+    [
+        ((30, 25, 1), {0: 0.767735886503, 1: 0.219960014205, 2: 0.00054522636399, None: 0.011758872928}),
+        ((6, 5, 1), {0: 0.0255166173921, 1: 0.0198723616063, 2: 0.00731063328249, None: 0.947300387719}),
+    ],
+)
+def test_golden_law(counts: tuple[int, ...], golden: dict[int | None, float]) -> None:
+    """60 records, alpha 1/2, epsilon 1: to nine digits (its base is a fraction of 40 bits)."""
+    law = Unchecked(frequent, 1.0, 1e-3, Goals(0.5, 0.3)).law(counted(counts, 60))
+    assert {outcome: weight / sum(law.values()) for outcome, weight in law.items()} == pytest.approx(golden, rel=1e-9)
+
+
+def test_its_size_is_a_condition_of_privacy() -> None:
+    """From the 175 records it asks for 2.0e-10 where delta is 1e-3; at a quarter of them 3.0e-3, which is not private."""
+    assert PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3)).least == 175
+    assert worst(175) == pytest.approx(2.0e-10, rel=0.05)
+    assert worst(43) == pytest.approx(3.0e-3, rel=0.02)
+
+
+def test_fewer_records_are_refused() -> None:
+    """With the number that would do, whatever they hold; release and law alike."""
+    choice = PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3))
+    for refused in (lambda: choice.law(counted((9, 9, 9), 174)), lambda: choice.release(counted((9, 9, 9), 174), Draws(KeyedNoise(0)))):
+        with pytest.raises(InputError, match="174 records.*private only from 175"):
+            refused()
+    assert PrintedChoice(frequent, 1.0, 1e-6, Goals(0.1, 0.1)).least == 3391
+
+
+def test_the_code_draws_from_its_law() -> None:
+    """3,000 draws at 175 records fit (chi-squared, failure 1e-6); not the law of one record less."""
+    choice, points = PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3)), counted((88, 84, 0), 175)
+
+    def p_value(best: int) -> float:
+        law, draws = choice.law(counted((best, 84, 0), 175)), Draws(KeyedNoise(7))
+        drawn = Counter(choice.release(points, draws) for _ in range(3000))
+        return float(chisquare([drawn[outcome] for outcome in law], [3000 * weight / sum(law.values()) for weight in law.values()]).pvalue)
+
+    assert p_value(88) > 1e-6 > p_value(87)
+
+
+def test_nothing_to_choose_is_no_answer() -> None:
+    """Erratum E14: whatever the noise."""
+    choice = PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3))
+    assert choice.law(counted((0, 0, 0), 200)) == {None: 1}
+    assert choice.release(counted((0, 0, 0), 200), Draws(KeyedNoise(0))) is None
+
+
+def test_bad_input_gets_a_line() -> None:
+    for alpha, beta, said in ((0.0, 0.1, "alpha is 0"), (1.5, 0.1, "alpha is 1.5"), (0.1, 1.0, "beta is 1")):
+        with pytest.raises(InputError, match=said):
+            Goals(alpha, beta)
+    with pytest.raises(InputError, match="delta is 0"):
+        PrintedChoice(frequent, 1.0, 0.0, Goals(0.1, 0.1))
+    with pytest.raises(InputError, match="half"):
+        PrintedChoice(frequent, 1e-9, 1e-6, Goals(0.1, 0.1))
