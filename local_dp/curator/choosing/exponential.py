@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import TypeVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints
+from local_dp.arrays import Floats, Ints, Naturals
 from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.choosing.groups import Groups, Listed, powers, sum_by
 from local_dp.draws import Draws
@@ -100,6 +101,12 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
 
     def law(self, database: D) -> Law[int]:
         return self.law_among(self._groups(database))
+
+    def share(self, groups: Groups[R], counts: Naturals) -> Fraction:
+        """The probability that the candidate chosen is one of `counts[g]` of each group g."""
+        ranks, weights = self._weighed(groups)
+        chosen, every = (sum_by(sizes, ranks, len(weights)) for sizes in (counts, groups.sizes))
+        return Fraction(sum(map(mul, chosen, weights)), sum(map(mul, every, weights)))
 
     def law_among(self, groups: Groups[R]) -> Law[R]:
         """The law of `choose`. Raises InputError above 65,536 candidates."""

@@ -67,6 +67,22 @@ class Listed(Groups[int]):
         return int(self.names[group])
 
 
+@dataclass(frozen=True)
+class Joined(Groups[R_co]):
+    """The groups of one after those of another."""
+
+    one: Groups[R_co]
+    other: Groups[R_co]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", np.concatenate([self.one.scores, self.other.scores]))
+        object.__setattr__(self, "sizes", np.concatenate([self.one.sizes, self.other.sizes]))
+
+    def member(self, group: int, place: int) -> R_co:
+        before = len(self.one.scores)
+        return self.one.member(group, place) if group < before else self.other.member(group - before, place)
+
+
 def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
     """The sum of `sizes` for each number 0..count - 1 of `groups`, exactly: a sum of 64-bit sizes may need more than 64 bits."""
     sums = [0] * count

@@ -1,15 +1,16 @@
 """The sparse exponential mechanism: a choice among the candidates that occur in the data, at a price that does not depend on how many there could be."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import TypeVar
 
 import numpy as np
 
-from local_dp.arrays import Ints
+from local_dp.arrays import Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.choosing.exponential import LISTED, decay_of, gaps_below, reach_of
@@ -61,12 +62,23 @@ class SparseExponential(Mechanism[D, R | None, Approximate]):
         drawn = draws.among([none, *shares])
         return groups.pick(ranks == drawn - 1, draws) if drawn else None
 
+    def share(self, groups: Groups[R], counts: Naturals) -> tuple[Fraction, Fraction]:
+        """The probability that the candidate chosen is one of `counts[g]` of each group g; and that of no answer."""
+        ranks, weights, none = self._weighed(groups)
+        chosen, every = (sum(map(mul, sum_by(sizes, ranks, len(weights)), weights)) for sizes in (counts, groups.sizes))
+        return Fraction(chosen, every + none), Fraction(none, every + none)
+
     def law(self, database: D) -> Law[R | None]:
-        groups = self.candidates(database)
+        return dict(self.weights(self.candidates(database)))
+
+    def weights(self, groups: Groups[R]) -> Iterator[tuple[R | None, int]]:
+        """Each candidate, and None, with its whole weight. Raises InputError where they are too many."""
         if groups.total > LISTED:
             raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
         ranks, weights, none = self._weighed(groups)
-        return {None: none, **{candidate: weights[ranks[group]] for group, candidate in groups.members()}}
+        yield None, none
+        for group, candidate in groups.members():
+            yield candidate, weights[ranks[group]]
 
     @cached_property
     def decay(self) -> Fraction:

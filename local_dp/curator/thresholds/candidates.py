@@ -1,0 +1,61 @@
+"""Thresholds that occur in the data: the middles of the dyadic intervals that hold a record, and the two constants; in groups of equal score."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Counts, Ints, Naturals
+from local_dp.curator.choosing.groups import Groups
+from local_dp.curator.multisets import Multiset
+from local_dp.curator.thresholds.trie import Trie, middle, ones_between
+
+
+@dataclass(frozen=True)
+class Middles(Groups[int]):
+    """Groups of thresholds, of the same score and with the same number `gap` of distinct points below them; all arrays of shape (k,).
+
+    First the constants 0 and 2^bits, then the middle of each fork, then for each chain the middles to the right of its points, then those to the left.
+    """
+
+    bits: int
+    values: Naturals
+    trie: Trie
+    gap: Ints
+    sizes: Naturals
+    scores: Counts
+
+    def member(self, group: int, place: int) -> int:
+        forks, chains = len(self.trie.heights), len(self.trie.first)
+        if group < 2:
+            return group << self.bits
+        if group < 2 + forks:
+            fork = group - 2
+            return middle(int(self.values[fork]), int(self.trie.heights[fork]))
+        left, chain = divmod(group - 2 - forks, chains)
+        value, heights = int(self.values[self.trie.first[chain]]), range(int(self.trie.above[chain]) + 1, int(self.trie.below[chain]))
+        return middle(value, [height for height in heights if (value >> (height - 1)) & 1 == left][place])
+
+    def within(self, low: int, high: int) -> Naturals:
+        """How many thresholds of each group lie in low..high."""
+        starts = [0, *(int(value) + 1 for value in self.values.tolist())]  # the thresholds of gap g are starts[g]..starts[g + 1] - 1
+        ends = [*(start - 1 for start in starts[1:]), 1 << self.bits]
+        whole = np.array([low <= start and end <= high for start, end in zip(starts, ends, strict=True)])
+        cut = np.array([start <= high and low <= end for start, end in zip(starts, ends, strict=True)]) & ~whole
+        inside: Naturals = np.where(whole[self.gap], self.sizes, 0).astype(np.uint64)
+        for group in np.flatnonzero(cut[self.gap]).tolist():
+            inside[group] = sum(low <= self.member(group, place) <= high for place in range(int(self.sizes[group])))
+        return inside
+
+
+def middles(points: Multiset, by_gap: Counts) -> Middles:
+    """The candidates of some points, of score min(points in the interval, `by_gap`[distinct points below]); the constants' support is no limit. O(s log s)."""
+    trie, count = Trie.of(points.values, points.bits), len(points.values)
+    before = np.concatenate([[0], np.cumsum(points.counts)])
+    forks, chains = (before[final + 1] - before[first] for first, final in ((trie.left, trie.right), (trie.first, trie.final)))
+    left = ones_between(points.values[trie.first], trie.above, trie.below - 1)
+    gap = np.concatenate([[0, count], np.arange(1, len(forks) + 1), trie.final + 1, trie.first])
+    sizes = np.concatenate([np.ones(2 + len(forks), dtype=np.int64), trie.below - 1 - trie.above - left, left])
+    scores = by_gap[gap]
+    np.minimum(scores[2:], np.concatenate([forks, chains, chains]), out=scores[2:])
+    scores[sizes == 0] = scores[0]  # of nobody: the best score is that of a candidate
+    return Middles(points.bits, points.values, trie, gap, sizes.astype(np.uint64), scores)
