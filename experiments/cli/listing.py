@@ -40,7 +40,7 @@ class Queries:
 
 @dataclass(frozen=True)
 class Mechanisms:
-    """Lists the trusted curator's mechanisms, and which privacy each has: pure or approximate, and against which neighbours."""
+    """Lists the trusted curator's mechanisms, and which privacy each has: pure or approximate."""
 
     def __call__(self) -> None:
         SCREEN.tell("\n".join(_entry(f"{kind.__name__} ({privacy_in(kind)}, neighbours: {kind.neighbours})", kind) for kind in mechanisms()))

@@ -100,10 +100,16 @@ class Coded:
     value: Callable[[int], Any]
 
 
+def _plain(point: int) -> float | int:
+    """The number of a point, whole where it is."""
+    value = value_of(point)
+    return int(value) if value.is_integer() else value
+
+
 def _coded(records: Records, column: str) -> Coded:
     values = records[column]
     if values.dtype.kind != "U":
-        return Coded(points_of(_numbers(records, column)), value_of)
+        return Coded(points_of(_numbers(records, column)), _plain)
     texts, places = np.unique(values, return_inverse=True)
     return Coded(places.astype(np.uint64), lambda place: str(texts[place]) or MISSING)
 
@@ -172,7 +178,7 @@ class Quantiles(Task[Multiset, Steps]):
     def told(self, result: Steps, records: Records) -> dict[str, Any]:
         return {
             "columns": ["share at most", self.column],
-            "rows": [[share, value_of(result.quantile(share) - 1)] for share in self.shares],
+            "rows": [[share, _plain(result.quantile(share) - 1)] for share in self.shares],
             "explanation": "No bounds were declared, and none were read from the data.",
             "drawn": {"axis": self.column, "rows": "share of the records at most"},
         }
@@ -198,8 +204,8 @@ class Threshold(Task[LabelledMultiset, int]):
         return LabelledMultiset.of(points_of(_numbers(records, self.column)), _labels(records, self.label), BITS)
 
     def told(self, result: int, records: Records) -> dict[str, Any]:
-        found = value_of(result)
-        return {"columns": [f"{self.column} from", "label"], "rows": [[found, 1]], "explanation": f"Say 1 where {self.column} is {found:g} or more, else 0."}
+        found = _plain(result)
+        return {"columns": [f"{self.column} from", "label"], "rows": [[found, 1]], "explanation": f"Say 1 where {self.column} is {found} or more, else 0."}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         held = self.database(records)
@@ -253,8 +259,12 @@ class Rectangles(Task[LabelledPoints, Rectangle]):
         return LabelledPoints(BITS, points, _labels(records, self.label))
 
     def told(self, result: Rectangle, records: Records) -> dict[str, Any]:
-        rows = [[column, value_of(low), value_of(high)] for column, (low, high) in zip(self.columns, result, strict=False)]
-        said = "Say 1 where every column lies between its bounds, else 0." if rows else "There is no answer: say 0 everywhere; use more records or a larger epsilon."
+        rows = [[column, _plain(low), _plain(high)] for column, (low, high) in zip(self.columns, result, strict=False)]
+        said = (
+            "Say 1 where every column lies between its bounds, else 0."
+            if rows
+            else "There is no answer: say 0 everywhere; use more records or a larger epsilon."
+        )
         return {"columns": ["column", "from", "to"], "rows": rows, "explanation": said}
 
     def truth(self, result: Rectangle, records: Records) -> dict[str, Any]:

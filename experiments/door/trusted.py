@@ -118,12 +118,11 @@ def release(task: Task[D, R], records: Records, trust: Trust) -> Release:
     oracle = TrustedOracle(database, Account(mechanism.loss, mechanism.neighbours), Draws(chance.noise()))
     (result,) = oracle.answer((mechanism,))
     spent = oracle.account.spent
-    data: dict[str, Any] = {
-        "task": task.name, "model": "curator", "mechanism": type(mechanism).__name__, "privacy": privacy_of(spent), "epsilon": spent.epsilon, "delta": spent.delta,
-        "neighbours": mechanism.neighbours, "n": len(records), "private": trust.private, "stamp": None if trust.private else "simulation: not private",
-        "seed": None if trust.private else chance.seed, "result": task.told(result, records), "truth": None if trust.private else task.truth(result, records),
-        "wall_s": None if trust.private else time.perf_counter() - began, "version": installed_version(),
-    }  # fmt: skip
+    stamp = {"private": True, "stamp": None, "seed": None} if trust.private else {"private": False, "stamp": "simulation: not private", "seed": chance.seed}
+    known = {} if trust.private else {"truth": task.truth(result, records), "wall_s": time.perf_counter() - began}
+    price = {"privacy": privacy_of(spent), "epsilon": spent.epsilon, "delta": spent.delta, "neighbours": mechanism.neighbours}
+    asked = {"task": task.name, "model": "curator", "mechanism": type(mechanism).__name__, "n": len(records), "version": installed_version()}
+    data = {**asked, **price, **stamp, "result": task.told(result, records), "truth": None, "wall_s": None, **known}
     return Release(data)
 
 
@@ -139,7 +138,11 @@ def shown(data: dict[str, Any], width: int) -> str:
     result = data["result"]
     rows = [[_cell(cell) for cell in row] for row in result["rows"][:SHOWN]]
     more = [f"and {len(result['rows']) - SHOWN:,} more rows; --json has all"] if len(result["rows"]) > SHOWN else []
-    told = [] if data["truth"] is None else ["truth: " + ", ".join(held(f"{name.replace('_', ' ')} {_cell(value)}") for name, value in data["truth"].items() if name != DRAWN)]
+    told = (
+        []
+        if data["truth"] is None
+        else ["truth: " + ", ".join(held(f"{name.replace('_', ' ')} {_cell(value)}") for name, value in data["truth"].items() if name != DRAWN)]
+    )
     parts = [table(result["columns"], rows, width)] if rows else []
     lines = [paragraph(line, width) for line in (*more, result["explanation"], *told)]
     return "\n\n".join((paragraph(head, width), *parts, "\n".join(lines)))

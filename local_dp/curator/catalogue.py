@@ -13,7 +13,9 @@ def mechanisms() -> list[type[Mechanism[Any, Any, Any]]]:
     """Every mechanism that can be made, by the name of its class: whatever the rooms of the curator define."""
     for module in walk_packages(curator.__path__, f"{curator.__name__}."):
         import_module(module.name)
-    return sorted((kind for kind in _below(Mechanism) if not kind.__abstractmethods__ and kind.__module__.startswith(curator.__name__)), key=lambda kind: kind.__name__)
+    return sorted(
+        (kind for kind in _below(Mechanism) if not kind.__abstractmethods__ and kind.__module__.startswith(curator.__name__)), key=lambda kind: kind.__name__
+    )
 
 
 def _below(kind: type[Any]) -> set[type[Any]]:
@@ -22,7 +24,8 @@ def _below(kind: type[Any]) -> set[type[Any]]:
 
 def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
     """Pure or approximate, by the type of its loss; "that of its parts" where it depends on what it is made of."""
-    loss = get_type_hints(kind.loss.fget)["return"]
+    declared = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
+    loss = get_type_hints(declared.fget)["return"]
     if loss in (Pure, Approximate):
         return "pure" if loss is Pure else "approximate"
     kinds = get_args(loss)
