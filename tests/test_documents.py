@@ -151,6 +151,17 @@ def test_the_learning_pages_commands_run(tmp_path: Path, monkeypatch: pytest.Mon
         assert "accuracy" in done.stdout or " learn " not in each.command
 
 
+def test_the_curators_page_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command of docs/curator.md ends well, in order and in one folder; each question to the curator says what it cost."""
+    monkeypatch.chdir(tmp_path)
+    commands = list(typed(ROOT / "docs" / "curator.md"))
+    assert sum(" curate " in each.command for each in commands) == 5
+    for each in commands:
+        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
+        assert done.returncode == 0, f"{each.command}: {done.stderr}"
+        assert "epsilon 1 and delta 1e-06" in " ".join(done.stdout.split()) or " curate " not in each.command
+
+
 def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
     """Each of its commands runs to its end and says where the page was."""
     commands = [each.command for each in typed(ROOT / "docs" / "watching.md")]
