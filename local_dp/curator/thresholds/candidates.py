@@ -1,5 +1,6 @@
 """Thresholds that occur in the data: the middles of the dyadic intervals that hold a record, and the two constants; in groups of equal score."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,3 +60,20 @@ def middles(points: Multiset, by_gap: Counts) -> Middles:
     np.minimum(scores[2:], np.concatenate([forks, chains, chains]), out=scores[2:])
     scores[sizes == 0] = scores[0]  # of nobody: the best score is that of a candidate
     return Middles(points.bits, points.values, trie, gap, sizes.astype(np.uint64), scores)
+
+
+def spare(epsilon: float, delta: float) -> float:
+    """1 + (2 / eps) ln(1 / delta): the score at which one candidate weighs as much as its share of no answer."""
+    return 1 - 2 / epsilon * math.log(delta)
+
+
+def surely_within(bits: int, epsilon: float, delta: float, beta: float) -> float:
+    """r = 2 + (2 / eps) ln(1 / delta) + (4 / eps) ln(d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) / beta), d = `bits`.
+
+    With scores min(s, r + `spare` - off), off = 0 somewhere and growing by 1 or more from gap to gap, the sparse exponential mechanism of growth d chooses a
+    candidate with off <= r except with probability beta. Proof: with c = (r + spare) / 2 the lowest interval around the gap with s >= c has its middle less
+    than c off, so the best score is (r + spare - 1) / 2 or more. Those with off > r have score `spare` at most, at most 2 d of them in a gap: together they and
+    no answer weigh at most d (1 + 2 / d + 4 / (1 - e^(-eps / 2))) e^(eps spare / 2).
+    """
+    worse = 1 + 2 / bits - 4 / math.expm1(-epsilon / 2)
+    return 1 + spare(epsilon, delta) + 4 / epsilon * math.log(bits * worse / beta)

@@ -10,10 +10,12 @@ from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.choosing.groups import Groups, Joined, Listed
 from local_dp.curator.choosing.sparse import SparseExponential
 from local_dp.curator.multisets import Multiset, check_bits
-from local_dp.curator.thresholds.candidates import middles
+from local_dp.curator.thresholds.candidates import middles, spare, surely_within
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate
+
+_FAILURE = 0.1
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,10 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
     """A number with about `rank` points below it, with weight e^(eps min(s, H - off) / 2); None, no answer, where there are too few points.
 
     Candidates: the middle t of each dyadic interval that holds s >= 1 points, off = |points below t - rank|; each point x that occurs s times, off the distance
-    of `rank` from the interval [points below x, points up to x], so that a point of many records is found; and 0 and 2^bits. H = rank + 1 + (2 / eps) ln(1 /
-    delta), rounded down.
+    of `rank` from the interval [points below x, points up to x], so that a point of many records is found; and 0 and 2^bits. H = r + `spare`, where r is
+    the smaller of `rank` and `surely_within`.
     Privacy: (eps, delta), also if the number of points changes by 1: a point is in `bits` + 1 candidates and moves a score by 1 at most.
-    Utility: as `dyadic_records`, with `rank` for alpha m: the lowest interval around the point of that rank with s >= c is off by less than c.
-    Cost: O(m log m).
+    Utility: off by r at most nine times of ten, if `rank` is no less than `surely_within`. Cost: O(m log m).
     """
 
     bits: int
@@ -52,7 +53,8 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
         if points.bits != self.bits:
             raise InputError(f"the points are of {points.bits} bits, the query of {self.bits}")
         below = np.concatenate([[0], np.cumsum(points.counts)])
-        height = math.floor(self.rank + 1 - 2 / self.epsilon * math.log(self.delta))
+        within = min(self.rank, surely_within(self.bits + 1, self.epsilon, self.delta, _FAILURE))
+        height = math.floor(within + spare(self.epsilon, self.delta))
         off = np.maximum(0, np.maximum(below[:-1] - self.rank, self.rank - below[1:]))
         return Joined(middles(points, height - np.abs(below - self.rank)), Listed(np.minimum(points.counts, height - off), points.values))
 

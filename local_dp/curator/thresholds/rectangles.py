@@ -45,8 +45,8 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
     """The rectangle whose sides lie at rank .6 alpha m / (2 n) of the positive examples from each end of each axis; empty where some query has no answer.
 
     Privacy: 2 n rank queries of eps / (2 n) and delta / (2 n): a replaced example changes the positive ones by at most one left and one new.
-    Utility: every side loses about .6 alpha / (2 n) of the points and takes nothing outside, on every distribution: a side is at or inside the target's wherever
-    its rank is 1 or more. Records grow as n^2 log(bits) / (alpha eps). Cost: O(n m log m). Source: instead of Beimel, Nissim, Stemmer 2013, Theorem 3.22.
+    Utility: every side loses about .6 alpha / (2 n) of the points, on every distribution, and takes nothing from outside: of rank 1 or more it lies within the
+    target's. Records grow as n^2 log(bits) / (alpha eps). Cost: O(n m log m). Source: instead of Beimel, Nissim, Stemmer 2013, Theorem 3.22.
     """
 
     bits: int
