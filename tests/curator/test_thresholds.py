@@ -100,6 +100,19 @@ def test_records_for_rec_concave(bits: int, delta: float, n: int) -> None:
         assert mean - 2 * error > 0.9, name
 
 
+def test_words_and_whole_numbers_are_treated_alike() -> None:
+    """64 bits fit a machine word and 65 do not: the chance of the same thresholds on the same points is the same to a millionth; a release is of both."""
+    generator, learner = np.random.default_rng(9), tuned(0.1, 1.0, 1e-6)
+    law = hard_thresholds(64, 0.1, random_target(64, generator))["staircase"]
+    sample = law.sample(1490, generator)
+    wide = LabelledMultiset(64, sample.values.astype(object), sample.zeros, sample.ones)
+    low, high = law.good(0.1)
+    assert learner.chance(sample, low, high) == learner.chance(wide, low, high) > 0.9
+    assert learner.release(sample, Draws(KeyedNoise(3))) == learner.release(wide, Draws(KeyedNoise(3)))
+    ends = np.array([0, 0, (1 << 64) - 1, (1 << 64) - 1] * 200, dtype=np.uint64)
+    assert 0 < learner.release(LabelledMultiset.of(ends, ends.astype(bool).astype(np.int64), 64), Draws(KeyedNoise(0))) < 1 << 64
+
+
 def test_hard_distributions_are_what_they_say() -> None:
     """The good thresholds by definition, on eight bits: the needle alone, and all of a plateau; with flipped labels alpha counts in excess."""
     for flipped in (0.0, 0.2):

@@ -18,6 +18,11 @@ from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.k_points import KPointAnswers, KPointSanitizer
 from local_dp.curator.sanitizers.per_cell import PerCellHistogram
 from local_dp.curator.sums import NoisySum
+from local_dp.curator.thresholds.base import ThresholdLearner
+from local_dp.curator.thresholds.dyadic import DyadicThresholds
+from local_dp.curator.thresholds.learner import LearnThresholds
+from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.rectangles import RankRectangles
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.loss import Approximate, Loss, Pure
@@ -74,6 +79,18 @@ def reductions_carry_the_loss(pure: PerCellHistogram, thresholded: ThresholdedHi
     assert_type(ProperPointLearner(1.0).loss, Pure)
     assert_type(LabelPrivateLearner(Thresholds(), 1.0).loss, Pure)
     return KPointSanitizer(2, pure), PointLearner(1.0, 1e-6)
+
+
+def learners_of_thresholds(
+    sparse: DyadicThresholds, searched: LearnThresholds, rectangles: RankRectangles
+) -> tuple[ThresholdLearner[Pure], ThresholdLearner[Approximate]]:
+    """The pure one by its type, those that pay with a delta by theirs."""
+    assert_type(PureThresholds(1.0).loss, Pure)
+    assert_type(sparse.loss, Approximate)
+    assert_type(searched.loss, Approximate)
+    assert_type(rectangles.loss + PureThresholds(1.0).loss, Approximate)
+    unpaid: ThresholdLearner[Pure] = sparse  # type: ignore[assignment]
+    return PureThresholds(1.0) or unpaid, searched
 
 
 def not_claimed(
