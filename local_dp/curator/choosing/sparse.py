@@ -1,7 +1,7 @@
 """The sparse exponential mechanism: a choice among the candidates that occur in the data, at a price that does not depend on how many there could be."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -69,16 +69,17 @@ class SparseExponential(Mechanism[D, R | None, Approximate]):
         return Fraction(chosen, every + none), Fraction(none, every + none)
 
     def law(self, database: D) -> Law[R | None]:
-        return dict(self.weights(self.candidates(database)))
+        return self.law_among(self.candidates(database))
 
-    def weights(self, groups: Groups[R]) -> Iterator[tuple[R | None, int]]:
-        """Each candidate, and None, with its whole weight. Raises InputError where they are too many."""
+    def law_among(self, groups: Groups[R]) -> Law[R | None]:
+        """The law of `choose`; a candidate may be in several groups. Raises InputError above 65,536 candidates."""
         if groups.total > LISTED:
             raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
         ranks, weights, none = self._weighed(groups)
-        yield None, none
+        found: dict[R | None, int] = {None: none}
         for group, candidate in groups.members():
-            yield candidate, weights[ranks[group]]
+            found[candidate] = found.get(candidate, 0) + weights[ranks[group]]
+        return found
 
     @cached_property
     def decay(self) -> Fraction:

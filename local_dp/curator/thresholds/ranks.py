@@ -62,10 +62,7 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
         return self.choice.choose(self.candidates(database), draws)
 
     def law(self, database: Multiset) -> Law[int | None]:
-        groups, found = self.candidates(database), dict[int | None, int]()
-        for candidate, weight in self.choice.weights(groups):
-            found[candidate] = found.get(candidate, 0) + weight
-        return found
+        return self.choice.law(database)
 
 
 @dataclass(frozen=True)
