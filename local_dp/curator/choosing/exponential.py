@@ -23,6 +23,7 @@ R = TypeVar("R")
 
 _RATIO_BITS = 40
 LISTED = 1 << 16  # candidates
+_COUNTED = 1 << 20  # gaps
 _FORGOTTEN = 45.0  # nats: candidates less than e^-45 / |H| times as likely as the best are not told apart
 
 
@@ -125,7 +126,7 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
         """The rank of each group among the scores that occur, the best first, and the weight of each rank."""
         reach = self.reach(groups.total)
-        gaps, ranks = np.unique(gaps_below(int(groups.scores.max()), groups.scores, reach), return_inverse=True)
+        gaps, ranks = ranked(gaps_below(int(groups.scores.max()), groups.scores, reach), reach)
         return ranks, powers(self.decay, gaps, reach)
 
 
@@ -134,3 +135,12 @@ def gaps_below(best: int, scores: Ints, reach: int) -> Ints:
     floor = max(best - reach, int(np.iinfo(np.int64).min))
     gaps: Ints = np.int64(best) - np.maximum(scores.astype(np.int64, copy=False), np.int64(floor))
     return gaps
+
+
+def ranked(gaps: Ints, reach: int) -> tuple[Ints, Ints]:
+    """The gaps of 0..reach that occur, ascending, and the rank of each one among them."""
+    if reach > _COUNTED:
+        return np.unique(gaps, return_inverse=True)
+    occurs = np.bincount(gaps, minlength=1) > 0  # counting is several times as fast as sorting
+    ranks: Ints = (np.cumsum(occurs, dtype=np.int32) - 1)[gaps]
+    return np.flatnonzero(occurs), ranks

@@ -13,7 +13,7 @@ import numpy as np
 from local_dp.arrays import Ints, Naturals
 from local_dp.checks import check_whole
 from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import LISTED, decay_of, gaps_below, reach_of
+from local_dp.curator.choosing.exponential import LISTED, decay_of, gaps_below, ranked, reach_of
 from local_dp.curator.choosing.groups import Groups, powers, sum_by
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -99,6 +99,6 @@ class SparseExponential(Mechanism[D, R | None, Approximate]):
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int], int]:
         """The rank of each group among the scores that occur, the best first; the weight of each rank; the weight of None."""
         scores = np.append(groups.scores.astype(np.int64, copy=False), 1)  # the last stands for None: in multiples of a candidate of score 1
-        gaps, ranks = np.unique(gaps_below(int(scores.max()), scores, self.reach), return_inverse=True)
+        gaps, ranks = ranked(gaps_below(int(scores.max()), scores, self.reach), self.reach)
         weights = powers(self.decay, gaps, self.reach)
         return ranks[:-1], weights, math.ceil(weights[ranks[-1]] * self._odds)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 import numpy as np
 
@@ -9,11 +10,33 @@ from local_dp.arrays import Ints
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.base import Mechanism
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.thresholds.rectangles import LabelledPoints, Rectangle
 from local_dp.draws import Draws
 from local_dp.loss import NANO, Approximate, Loss, Pure, nano_epsilon
 
 _PARTS = 12
+L_co = TypeVar("L_co", bound=Loss, covariant=True)
+
+
+@dataclass(frozen=True)
+class QuantilePartition(Mechanism[Multiset, tuple[int, ...], L_co]):
+    """The cuts that a sanitizer of thresholds puts at the shares 1 / `parts`, 2 / `parts`, ...: what the text plugs in. Privacy: the sanitizer's."""
+
+    sanitizer: Mechanism[Multiset, Steps, L_co]
+    parts: int
+
+    def __post_init__(self) -> None:
+        check_whole("parts", self.parts, 2, 1 << 16)
+
+    @property
+    def loss(self) -> L_co:
+        return self.sanitizer.loss
+
+    def release(self, database: Multiset, draws: Draws) -> tuple[int, ...]:
+        steps = self.sanitizer.release(database, draws)
+        cuts = {steps.quantile(part / self.parts) for part in range(1, self.parts)}
+        return tuple(sorted(cut for cut in cuts if 0 < cut < 1 << database.bits))
 
 
 @dataclass(frozen=True)

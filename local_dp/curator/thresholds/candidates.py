@@ -56,10 +56,12 @@ def middles(points: Multiset, by_gap: Counts) -> Middles:
     left = ones_between(points.values[trie.first], trie.above, trie.below - 1)
     gap = np.concatenate([[0, count], np.arange(1, len(forks) + 1), trie.final + 1, trie.first])
     sizes = np.concatenate([np.ones(2 + len(forks), dtype=np.int64), trie.below - 1 - trie.above - left, left])
-    scores = by_gap[gap]
-    np.minimum(scores[2:], np.concatenate([forks, chains, chains]), out=scores[2:])
+    scores, place = by_gap[gap], 2
+    for support in (forks, chains, chains):
+        np.minimum(scores[place : place + len(support)], support, out=scores[place : place + len(support)])
+        place += len(support)
     scores[sizes == 0] = scores[0]  # of nobody: the best score is that of a candidate
-    return Middles(points.bits, points.values, trie, gap, sizes.astype(np.uint64), scores)
+    return Middles(points.bits, points.values, trie, gap, sizes.view(np.uint64), scores)
 
 
 def spare(epsilon: float, delta: float) -> float:

@@ -36,31 +36,32 @@ class Trie:
         if not count:
             return cls(*(np.zeros(0, dtype=np.int64) for _ in range(7)))
         forks = fork_heights(values)
-        first_of, final_of, top_of = np.arange(count), np.arange(count), np.zeros(count, dtype=np.int64)  # by the last, by the first, by the first point
-        left, right, above_left, above_right = (np.zeros(count - 1, dtype=np.int64) for _ in range(4))
+        index = np.arange(count, dtype=np.int32)
+        first_of, final_of, top_of = index.copy(), index.copy(), np.zeros_like(index)  # by the last point, by the first, by the first
+        left, right, above_left, above_right = (np.zeros_like(index[1:]) for _ in range(4))
         for merged in _by_height(forks):  # forks of one height lie apart
             low, high = first_of[merged], final_of[merged + 1]
             left[merged], right[merged] = low, high
             above_left[merged], above_right[merged] = top_of[low], top_of[merged + 1]
             first_of[high], final_of[low], top_of[low] = low, high, forks[merged[0]]
-        places = np.arange(count - 1)
-        first, final = np.concatenate([left, places + 1, [0]]), np.concatenate([places, right, [count - 1]])
-        above, below = np.concatenate([above_left, above_right, top_of[:1]]), np.concatenate([forks, forks, [bits + 1]])
+        first, final = np.concatenate([left, index[1:], index[:1]]), np.concatenate([index[:-1], right, index[-1:]])
+        root = np.array([bits + 1], dtype=np.int32)
+        above, below = np.concatenate([above_left, above_right, top_of[:1]]), np.concatenate([forks, forks, root])
         return cls(first, final, above, below, left, right, forks)
 
 
-def _by_height(forks: Counts) -> list[Ints]:
+def _by_height(forks: Ints) -> list[Ints]:
     """The numbers of the forks of each height, the lowest first."""
     order = np.argsort(forks.astype(np.uint8 if forks.max(initial=0) < 256 else np.int32), kind="stable")  # of bytes: by counting
     return np.split(order, np.flatnonzero(np.diff(forks[order])) + 1) if len(forks) else []
 
 
-def fork_heights(values: Naturals) -> Counts:
+def fork_heights(values: Naturals) -> Ints:
     """The height of the smallest dyadic interval that holds both a point and the next one."""
     apart = values[1:] ^ values[:-1]
     if apart.dtype == object:
-        return np.array([number.bit_length() for number in apart.tolist()], dtype=np.int64)
-    found: Counts = np.searchsorted(np.uint64(1) << np.arange(_WORD, dtype=np.uint64), apart, side="right").astype(np.int64)
+        return np.array([number.bit_length() for number in apart.tolist()], dtype=np.int32)
+    found: Ints = np.searchsorted(np.uint64(1) << np.arange(_WORD, dtype=np.uint64), apart, side="right").astype(np.int32)
     return found
 
 
