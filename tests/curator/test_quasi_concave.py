@@ -24,6 +24,7 @@ from tests.support.fits import p_value
 
 PARTS = Parts(1.0, 1.0, 1e-2, 1.0)
 Acceptance = Callable[[int, Approximate], float]
+Pair = tuple[list[int], list[int]]
 
 
 def runs_of(scores: list[int]) -> Runs:
@@ -126,7 +127,7 @@ DELTA = 1e-3
 SMALL = Parts(1.0, 1.0, DELTA, 1.0)
 
 
-def climb(accept: Acceptance, seed: int, start: list[int] | None = None, steps: int = 1000) -> tuple[float, list[int], list[int]]:
+def climb(accept: Acceptance, seed: int, start: Pair | None = None, steps: int = 1000) -> tuple[float, list[int], list[int]]:
     """The worst delta at 4 epsilon found by hill climbing over scores on 0..16 and their neighbours."""
     generator, loss = np.random.default_rng(seed), approximate(1.0, DELTA)
     accepted = [accept(gap, loss) for gap in range(80)]
@@ -138,7 +139,7 @@ def climb(accept: Acceptance, seed: int, start: list[int] | None = None, steps: 
         found = [max(float(np.maximum(0, here - np.exp(most) * there).sum()) for here, there in ((one, other), (other, one))) for most in (4, 3, 2, 1)]
         return found[0], float(np.dot(found, [1, 1e-3, 1e-5, 1e-7]))
 
-    scores, moves = start or generator.integers(-8, 13, 17).tolist(), generator.integers(-1, 2, 17).tolist()
+    scores, moves = start or (generator.integers(-8, 13, 17).tolist(), generator.integers(-1, 2, 17).tolist())
     worst = excess(scores, moves)[1]
     for _ in range(steps):
         tried, moved = list(scores), list(moves)
@@ -162,15 +163,19 @@ def certified(mechanism: RecConcave[Runs], scores: list[int], others: list[int])
 
 @pytest.mark.parametrize("accept", [default_acceptance, laplace_acceptance])
 def test_private_for_every_score(accept: Acceptance) -> None:
-    """Hill climbing over pairs of scores that differ by at most 1 finds none beyond (4 epsilon, 2 delta): the worst ones are certified in whole numbers."""
+    """Hill climbing over pairs of scores that differ by at most 1 finds none beyond (4 epsilon, 2 delta): the worst ones are certified in whole
+    numbers. Two candidates that change places, in other intervals of both partitions, have all of it."""
     mechanism = OtherRec(lambda runs: runs, Promise(4, 12), SMALL, accept=accept)
     assert mechanism.loss == Approximate(4 * 10**9, 2 * 10**15)
-    start = climb(printed_acceptance, 1)[1]
-    found = [*(climb(accept, seed, [0] * 17) for seed in (2, 3)), climb(accept, 0), climb(accept, 0, start)]
+    two = [-30] * 17
+    two[6], two[13] = 20, 19
+    swapped = [-(place == 6) + (place == 13) for place in range(17)]
+    found = [climb(accept, 0, (two, swapped)), climb(accept, 0), climb(accept, 2, ([0] * 17, [1, -1] * 8 + [0])), climb(accept, 3)]
     for worst, scores, others in sorted(found)[-2:]:
         exact = certified(mechanism, scores, others)
         assert float(exact) == pytest.approx(worst, abs=1e-8)
         assert exact <= Fraction(mechanism.loss.atto, ATTO)
+    assert max(found)[0] > 0.99 * 2 * DELTA or accept is laplace_acceptance
 
 
 def test_the_printed_stable_choice_is_not_private() -> None:
