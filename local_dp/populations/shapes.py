@@ -56,7 +56,7 @@ SHAPES: Mapping[str, Callable[[np.random.Generator, int, int], list[int]]] = {
 
 
 def shaped(name: str, m: int, bits: int, seed: int) -> Naturals:
-    """m points of 0..2^bits - 1 of the shape: uint64 up to 64 bits, Python's whole numbers beyond. Raises InputError for a shape that is not one of `SHAPES`."""
+    """m points of 0..2^bits - 1 of the shape: uint64 up to 64 bits, Python's whole numbers beyond. Raises InputError for an unknown shape."""
     if name not in SHAPES:
         raise InputError(f"there is no shape {name!r}; give one of {', '.join(SHAPES)}")
     points = SHAPES[name](np.random.default_rng(seed), m, bits)

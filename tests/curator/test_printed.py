@@ -82,7 +82,7 @@ def test_fewer_records_are_refused() -> None:
     """With the number that would do, whatever they hold; release and law alike."""
     choice = PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3))
     for refused in (lambda: choice.law(counted((9, 9, 9), 174)), lambda: choice.release(counted((9, 9, 9), 174), Draws(KeyedNoise(0)))):
-        with pytest.raises(InputError, match="174 records.*private only from 175"):
+        with pytest.raises(InputError, match=r"174 records.*private only from 175"):
             refused()
     assert PrintedChoice(frequent, 1.0, 1e-6, Goals(0.1, 0.1)).least == 3391
 

@@ -3,6 +3,7 @@
 import math
 from abc import abstractmethod
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
@@ -74,8 +75,10 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         return self._steps(database.bits, tuple(cuts[:-1]))
 
     def law(self, database: Multiset) -> Law[Steps]:
-        held = Spread(database, self.low)
-        return {self._steps(database.bits, cuts): weight for cuts, weight in self._law(held, _root(held), self.levels).items()}
+        held, found = Spread(database, self.low), Counter[Steps]()
+        for cuts, weight in self._law(held, _root(held), self.levels).items():
+            found[self._steps(database.bits, cuts)] += weight
+        return found
 
     def _law(self, held: Spread, node: Node, levels: int) -> Law[tuple[int, ...]]:
         """The law of the cuts in a node, in order: those of both parts are drawn apart, once the cut between them is drawn."""

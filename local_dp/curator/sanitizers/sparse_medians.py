@@ -92,16 +92,21 @@ class SparseMedians(TreeOfMedians[Approximate]):
 
     @property
     def loss(self) -> Approximate:
+        once = self.removed
+        return Approximate(2 * once.nano, math.ceil(once.atto * (1 + exp_epsilon(once.nano + 1))))
+
+    @property
+    def removed(self) -> Approximate:
+        """What an added or removed record costs: one choice of each level."""
         level = self._choice(1).loss
-        removed = Approximate(level.nano * self.levels, level.atto * self.levels)
-        return Approximate(2 * removed.nano, math.ceil(removed.atto * (1 + exp_epsilon(removed.nano + 1))))
+        return Approximate(level.nano * self.levels, level.atto * self.levels)
 
     def cut(self, held: Spread, node: Node, draws: Draws) -> int:
         return _within(node, self._choice(held.bits).choose(self._candidates(held, node), draws))
 
     def cut_law(self, held: Spread, node: Node) -> Law[int]:
         found: dict[int, int] = {}
-        for chosen, weight in self._choice(held.bits).law_among(self._candidates(held, node)).items():
+        for chosen, weight in self._choice(held.bits).weights(self._candidates(held, node)):
             cut = _within(node, chosen)
             found[cut] = found.get(cut, 0) + weight
         return found

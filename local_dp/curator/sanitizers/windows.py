@@ -34,8 +34,9 @@ class Blocks(Groups[Interval]):
 def inside(points: Multiset, interval: Interval) -> Multiset:
     """The records in an interval, counted from its low end. O(log s)."""
     low, high = interval
-    start, stop = (int(np.searchsorted(points.values, points.values.dtype.type(end), side)) for end, side in ((low, "left"), (high, "right")))
-    return Multiset((high - low).bit_length() or 1, points.values[start:stop] - points.values.dtype.type(low), points.counts[start:stop])
+    first, last = points.values.dtype.type(low), points.values.dtype.type(high)
+    part = slice(int(np.searchsorted(points.values, first)), int(np.searchsorted(points.values, last, side="right")))
+    return Multiset((high - low).bit_length() or 1, points.values[part] - first, points.counts[part])
 
 
 def fullest_windows(points: Multiset, lengths: int) -> Counts:

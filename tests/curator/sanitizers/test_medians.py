@@ -1,0 +1,202 @@
+"""Trees of medians: their loss by enumeration, and their error on five shapes of data."""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from local_dp.curator.choosing.groups import Groups
+from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
+from local_dp.curator.multisets import Multiset
+from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
+from local_dp.curator.sanitizers.floats import points_of
+from local_dp.curator.sanitizers.medians import Medians, Node, TreeOfMedians
+from local_dp.curator.sanitizers.sparse_medians import SparseMedians
+from local_dp.curator.sanitizers.spread import Spread
+from local_dp.curator.sanitizers.steps import Steps
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import Pure, exp_epsilon
+from local_dp.noise import KeyedNoise
+from local_dp.populations.shapes import SHAPES, shaped
+from tests.support.tables import fair
+
+
+def databases(n: int, values: int = 4) -> SmallDatabases[tuple[int], Multiset]:
+    """All of n records of a few values of 0..3."""
+    return SmallDatabases([(value,) for value in range(values)], n, lambda records: Multiset.of([value for (value,) in records], 2))
+
+
+@dataclass(frozen=True)
+class Doubled(Medians):
+    """A wrong twin: twice the exponent that the loss pays for."""
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(Medians(self.epsilon / 2, self.levels, self.low).loss.nano)
+
+
+def lost(mechanism: Medians, n: int, values: int = 4) -> float:
+    """The largest loss over all databases of n records and all replacements, in shares of its own."""
+    return epsilon_of(max(databases(n, values).worst_ratios(mechanism).values())) / mechanism.loss.epsilon
+
+
+def test_one_level_loses_nearly_what_it_says() -> None:
+    """Two bits, 14 records, one level: .957 of epsilon; the twin of doubled weights more than epsilon."""
+    assert lost(Medians(1.0, 1, 0), 14) == pytest.approx(0.957, abs=0.002)
+    assert lost(Doubled(1.0, 1, 0), 14) > 1.2
+
+
+@pytest.mark.parametrize(("n", "low"), [(3, 0), (6, 0), (4, 1)])
+def test_two_levels_lose_no_more(n: int, low: int) -> None:
+    """Ties, empty nodes and finer points included."""
+    assert 0.3 < lost(Medians(1.0, 2, low), n) <= 1
+    assert lost(Doubled(2.0, 2, low), n) > lost(Medians(1.0, 2, low), n)
+
+
+def test_a_record_more_costs_half() -> None:
+    """Databases of different sizes: what learning from both labels' medians rests on."""
+    mechanism = Medians(1.0, 2, 0)
+    worst = Fraction(1)
+    for n in (1, 2, 4):
+        for larger, smaller in databases(n).pairs("add-remove"):
+            law, other = (mechanism.law(Multiset.of([value for (value,) in records], 2)) for records in (larger, smaller))
+            total, others = sum(law.values()), sum(other.values())
+            worst = max(worst, *(Fraction(weight * others, other[cuts] * total) for cuts, weight in law.items()))
+    assert 0.2 < epsilon_of(worst) <= 0.5
+
+
+@dataclass(frozen=True)
+class LightGrowth(SparseMedians):
+    """A wrong twin: a record is taken to lie in one dyadic interval."""
+
+    def _choice(self, bits: int) -> SparseExponential[Groups[int], int]:
+        return replace(super()._choice(bits), growth=1)
+
+
+def spare(mechanism: SparseMedians, n: int) -> float:
+    """The largest hockey stick when one of n records is removed, or was not there, in shares of the delta of that."""
+    growth = exp_epsilon(mechanism.removed.nano)
+    pairs = databases(n).pairs("add-remove")
+    laws = ([mechanism.law(Multiset.of([value for (value,) in records], 2)) for records in pair] for pair in pairs)
+    return max(float(hockey_stick(law, other, growth)) for law, other in laws) / mechanism.removed.delta
+
+
+@pytest.mark.parametrize(("n", "levels"), [(1, 1), (2, 1), (5, 1), (2, 2)])
+def test_sparse_medians_are_private(n: int, levels: int) -> None:
+    """The worst delta over all databases and replacements is at most its own; half the loss for a record removed, where a forgotten growth is too much."""
+    right, wrong = SparseMedians(2.0, levels, 0, 1e-2), LightGrowth(2.0, levels, 0, 1e-2)
+    assert databases(n).worst_delta(right) <= Fraction(right.loss.atto, 10**18)
+    assert spare(right, n) <= 1
+    if levels == n == 1:
+        assert spare(right, n) > 0.6
+        assert spare(wrong, n) > 1.5
+
+
+@pytest.mark.parametrize(("mechanism", "times"), [(Medians(1.0, 2, 1), 1), (SparseMedians(2.0, 2, 1, 1e-2), 12)], ids=["pure", "sparse"])
+def test_the_code_draws_from_its_law(mechanism: TreeOfMedians[Any], times: int) -> None:
+    """2,000 draws, outcomes of less than 1/200 pooled, fit (chi-squared, failure 1e-6); not the law of another database."""
+    held, other = (Multiset.of(records * times, 2) for records in ([0] * 6 + [1] * 2 + [3] * 9, [0] * 9 + [2] * 2 + [3] * 6))
+    draws = Draws(KeyedNoise(2))
+    drawn = Counter(mechanism.release(held, draws) for _ in range(2000))
+
+    def p_value(database: Multiset) -> float:
+        law = mechanism.law(database)
+        total = sum(law.values())
+        common = {steps: 2000 * weight / total for steps, weight in law.items() if 200 * weight > total}
+        rest = 2000 - sum(common.values())
+        seen = [drawn[steps] for steps in common]
+        return float(chisquare([*seen, 2000 - sum(seen)], [*common.values(), rest]).pvalue)
+
+    assert p_value(held) > 1e-6 > p_value(other)
+
+
+def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
+    """Scores that are clamped anyway: the same weights whether runs list them or not."""
+    generator = np.random.default_rng(0)
+    points = Multiset.of(generator.integers(256, size=3000), 8)
+    held, mechanism = Spread(points, 2), Medians(6.0, 1, 2)
+    node = Node(0, 1 << 10, 0, 3000)
+    runs = mechanism._scores(held, node)
+    choice = mechanism._choice
+    every = -np.abs(2 * np.array([held.rank(cut) for cut in range((1 << 10) + 1)]) - 3000)
+    law, dense = choice.law_among(runs), type(choice)(lambda scores: scores, choice.epsilon, 2).law(every)
+    assert len(runs.scores) < 600
+    assert {cut: Fraction(weight, sum(law.values())) for cut, weight in law.items()} == {
+        cut: Fraction(weight, sum(dense.values())) for cut, weight in dense.items()
+    }
+
+
+def success(mechanism: TreeOfMedians[Any] | DyadicTree | NoisyHistogram, shape: str, m: int, bits: int, runs: int) -> float:
+    """How often all thresholds are within a tenth."""
+    held = [Multiset.of(shaped(shape, m, bits, seed), bits) for seed in range(runs)]
+    return sum(mechanism.release(points, Draws(KeyedNoise(seed))).error(points) <= 0.1 for seed, points in enumerate(held)) / runs
+
+
+@pytest.mark.parametrize(("bits", "m"), [(16, 1500), (32, 2700), (64, 4900)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_all_thresholds_within_a_tenth(shape: str, bits: int, m: int) -> None:
+    """Four levels, epsilon 1, 20 runs: 15 succeed at least, as they do 999,999 times of a million where 97 % do."""
+    assert success(Medians(1.0, 4), shape, m, bits, 20) >= 0.65
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bits", "m"), [(16, 1500), (32, 2700), (64, 4900)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nine_times_of_ten(shape: str, bits: int, m: int) -> None:
+    """The pure tree, 200 runs."""
+    assert success(Medians(1.0, 4), shape, m, bits, 200) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [16, 64, 256])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sparse_medians_are_flat(shape: str, bits: int) -> None:
+    """The sparse tree at delta 1e-6, 40 runs, with 6,400 records whatever the domain: pure medians need more from 2^90 on."""
+    assert success(SparseMedians(1.0, 4), shape, 6400, bits, 40) >= 0.9
+
+
+def test_what_they_are_to_beat() -> None:
+    """At 64 bits and 4,900 records: noisy counts do not see nested records, in a tree or in a histogram."""
+    for baseline in (DyadicTree(1.0, 64), NoisyHistogram(1.0, 10)):
+        assert success(baseline, "nested", 4900, 64, 10) <= 0.5
+        assert success(baseline, "clustered", 4900, 64, 10) <= 0.5
+    assert success(DyadicTree(1.0, 5), "uniform", 4900, 64, 4) == success(NoisyHistogram(1.0, 5), "uniform", 4900, 64, 4) == 1
+
+
+def test_a_column_without_bounds() -> None:
+    """`affairs` of 6,366 women as 2^64 points in order, epsilon 1, three levels: within .064, five times of five."""
+    points = Multiset.of(points_of(fair()["affairs"]), 64)
+    errors = [Medians(1.0, 3).release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(5)]
+    assert max(errors) <= 0.064
+
+
+def test_a_billion_records_are_no_more_work() -> None:
+    """Only distinct values count: a thousand of a million records each, to a half of a sixteenth."""
+    values = np.sort(np.random.default_rng(1).integers(0, 1 << 62, 1000, dtype=np.uint64))
+    points = Multiset(64, values, np.full(1000, 10**6))
+    assert Medians(1.0, 4).release(points, Draws(KeyedNoise(0))).error(points) < 0.0325
+
+
+def test_nobody_has_medians_too() -> None:
+    for mechanism in (Medians(1.0, 3), SparseMedians(1.0, 3)):
+        assert isinstance(mechanism.release(Multiset.of([], 70), Draws(KeyedNoise(0))), Steps)
+
+
+def test_bad_input_gets_a_line() -> None:
+    for epsilon, levels, low, said in ((0.0, 3, 10, "epsilon is 0"), (1.0, 0, 10, "levels is 0"), (1.0, 17, 10, "levels is 17"), (1.0, 3, 21, "low is 21")):
+        with pytest.raises(InputError, match=said):
+            Medians(epsilon, levels, low)
+    with pytest.raises(InputError, match="delta is 1"):
+        SparseMedians(1.0, 3, 10, 1.0)
+    with pytest.raises(InputError, match="fewer levels"):
+        DyadicTree(1e-9, 3)
+    with pytest.raises(InputError, match="cells is 21"):
+        NoisyHistogram(1.0, 21)
+    with pytest.raises(InputError, match="no shape"):
+        shaped("round", 10, 8, 0)
