@@ -1,6 +1,5 @@
 """A sanitizer of labelled databases from one of points: each label's points apart, their number noisy (Beimel, Nissim, Stemmer 2013, Lemma 5.4)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, TypeVar
@@ -78,7 +77,10 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
             shares[size] = shares.get(size, Fraction(0)) + (far if noisy in (0, total) else far * (1 - 1 / growth))
         found: dict[tuple[int, E | None], Fraction] = {}
         for size, share in shares.items():
-            law: Mapping[E | None, int] = self.sanitizer.law(resized(points, size)) if size else {None: 1}
+            if not size:
+                found[size, None] = share
+                continue
+            law = self.sanitizer.law(resized(points, size))
             found |= {(size, released): share * Fraction(weight, sum(law.values())) for released, weight in law.items()}
         return dict(whole_weights(found))
 

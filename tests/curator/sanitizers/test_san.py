@@ -1,0 +1,181 @@
+"""SanPoints and SanThresholds, as printed and rebuilt."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from local_dp.composition import optimal_delta
+from local_dp.curator.choosing.printed import Goals
+from local_dp.curator.multisets import Multiset
+from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
+from local_dp.curator.sanitizers.san_thresholds import PARTS, BlockByBlock, PrintedSanThresholds, SanThresholds
+from local_dp.curator.sanitizers.windows import Blocks, blocks, fullest_blocks, fullest_windows, inside
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import ATTO, Pure
+from local_dp.noise import KeyedNoise
+from local_dp.populations.shapes import SHAPES, shaped
+
+POINTS = SanPoints(1.0, 1e-6, Goals(0.1, 0.1))
+THRESHOLDS = SanThresholds(1.0, 1e-6, Goals(0.1, 0.1))
+
+
+def held(shape: str, m: int, bits: int, seed: int, each: int = 50) -> Multiset:
+    """m records of a shape, `each` at every point drawn."""
+    points = Multiset.of(shaped(shape, m // each, bits, seed), bits)
+    return Multiset(bits, points.values, points.counts * each)
+
+
+def listed(found: Blocks) -> dict[tuple[int, int], int]:
+    """The intervals and how many records each holds."""
+    return {found.member(group, 0): score for group, score in enumerate(found.scores.tolist())}
+
+
+@pytest.mark.parametrize("bits", [5, 64, 70])
+def test_blocks_and_windows_are_those_of_the_records(bits: int) -> None:
+    """Against counting the records one by one, in a range that starts anywhere, in words and beyond."""
+    records = np.random.default_rng(bits).integers(3, 29, 60).tolist()
+    low, high = 2, 30
+    points = inside(Multiset.of([*records, 0, 31], bits), (low, high))
+    assert points.size == len([record for record in records if low <= record <= high])
+    for z in range(7):
+        length = 1 << z
+        expected = {}
+        for first in (*range(low, high + 1, 2 * length), *range(low + length, high + 1, 2 * length)) if z else range(low, high + 1):
+            last = min(first + 2 * length - 1, high) if z else first
+            expected[first, last] = sum(first <= record <= last for record in records)
+        found = blocks(points, (low, high), z)
+        assert listed(found) == {interval: count for interval, count in expected.items() if count}
+        assert fullest_blocks(points, 7)[z] == max(expected.values())
+        assert fullest_windows(points, 7)[z] == max(sum(first <= record < first + length for record in records) for first in range(32))
+
+
+def test_a_record_lies_in_two_blocks() -> None:
+    """The growth that the choice of a block pays for: one point more, and two intervals occur; one if they are points."""
+    for z in range(6):
+        grown = [len(blocks(Multiset.of([point], 6), (0, 63), z).scores) for point in range(64)]
+        assert max(grown) == (2 if z else 1)
+
+
+@pytest.mark.parametrize("bits", [16, 64])
+def test_blocks_at_most_double(bits: int) -> None:
+    """From one length to the next, and never shrink: the length is a quasi-concave choice."""
+    for shape in SHAPES:
+        found = fullest_blocks(held(shape, 5000, bits, 1), bits + 1)
+        assert np.all(np.diff(found) >= 0)
+        assert np.all(found[2:] <= 2 * found[1:-1])
+
+
+def test_losses_count_their_parts() -> None:
+    """Optimal composition of 2,052 and 40 equal parts takes half of delta, the choices the other half; one part more is too much."""
+    for mechanism, parts in ((THRESHOLDS, PARTS * 513), (POINTS, 2 * 20)):
+        half = ATTO // 2_000_000
+        assert mechanism.loss.nano == 10**9
+        assert mechanism.loss.atto <= ATTO // 1_000_000
+        assert optimal_delta(mechanism.part, parts, Pure(10**9)) <= half < optimal_delta(Pure(mechanism.part.nano + 1), parts, Pure(10**9))
+    assert THRESHOLDS.calls == 513
+    assert SanThresholds(1.0, 1e-6, Goals(0.25, 0.1)).part.epsilon == pytest.approx(0.00826 * 0.97, rel=0.03)
+
+
+def test_printed_sizes() -> None:
+    """7.6e5 records for points at alpha .1, 7.2e7 for thresholds at alpha .25; below, the printed mechanisms refuse and tell how many."""
+    points, thresholds = PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1)), PrintedSanThresholds(1.0, 1e-6, Goals(0.25, 0.1))
+    assert points.least == pytest.approx(7.6e5, rel=0.01)
+    assert thresholds.least == pytest.approx(7.2e7, rel=0.01)
+    few = Multiset(16, np.array([5], dtype=np.uint64), np.array([points.least - 1]))
+    for mechanism in (points, thresholds):
+        with pytest.raises(InputError, match=f"private only from {mechanism.least} on"):
+            mechanism.release(few, Draws(KeyedNoise(0)))
+
+
+def test_printed_points_are_within_alpha() -> None:
+    """At their size, nine points of 11 % and many rare ones, of which none is named."""
+    mechanism = PrintedSanPoints(1.0, 1e-6, Goals(0.1, 0.1))
+    m = mechanism.least
+    values, counts = np.arange(1009, dtype=np.uint64), np.array([m * 11 // 100] * 9 + [m // 100_000] * 1000)
+    counts[0] += m - counts.sum()
+    release = mechanism.release(Multiset(64, values, counts), Draws(KeyedNoise(1)))
+    assert release.error(Multiset(64, values, counts)) < 0.02
+    assert set(release.shares) == set(range(9))
+
+
+@pytest.mark.slow
+def test_printed_thresholds_are_within_alpha() -> None:
+    """At their size, which is far from where they fail."""
+    mechanism = PrintedSanThresholds(1.0, 1e-6, Goals(0.25, 0.1))
+    points = held("clustered", 8 * 10**7, 32, 0, 10**5)
+    steps, calls = mechanism.run(points, Draws(KeyedNoise(0)))
+    assert steps.error(points) < 0.281 * 0.25
+    assert calls <= 1 + 51.2 / 0.25
+
+
+@dataclass(frozen=True)
+class Noiseless(PrintedSanThresholds):
+    """As printed, with next to no noise, at every size."""
+
+    @property
+    def part(self) -> Pure:
+        return Pure(20 * 10**9)
+
+    @property
+    def least(self) -> int:
+        return 0
+
+    def length(self, bits: int) -> Pure:
+        return self.part
+
+
+@dataclass(frozen=True)
+class NoiselessRebuilt(SanThresholds):
+    """Rebuilt, with next to no noise."""
+
+    @property
+    def part(self) -> Pure:
+        return Pure(20 * 10**9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("kind", [Noiseless, NoiselessRebuilt])
+def test_without_noise(shape: str, kind: type[BlockByBlock]) -> None:
+    """Within 9 alpha / 32 = .281 alpha of every threshold, in no more calls than 1 + 51.2 / alpha."""
+    for alpha in (0.25, 0.1):
+        points = held(shape, 40_000, 60, 0, 20)
+        steps, calls = kind(1.0, 1e-6, Goals(alpha, 0.1)).run(points, Draws(KeyedNoise(0)))
+        assert steps.error(points) <= 0.281 * alpha
+        assert calls <= 1 + 51.2 / alpha
+
+
+@pytest.mark.parametrize("shape", ["nested", "uniform"])
+def test_rebuilt_thresholds(shape: str) -> None:
+    """2.2e5 records at 60 bits, alpha .1: within .06; private at ten records too."""
+    points = held(shape, 220_000, 60, 0)
+    assert THRESHOLDS.release(points, Draws(KeyedNoise(0))).error(points) <= 0.06
+    assert THRESHOLDS.release(held(shape, 10, 60, 0, 1), Draws(KeyedNoise(0))).shares[-1] == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bits", [32, 60])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_rebuilt_thresholds_are_flat(shape: str, bits: int) -> None:
+    """1.2e5 records, alpha .1, ten of ten runs, whatever the domain."""
+    for seed in range(10):
+        points = held(shape, 120_000, bits, seed)
+        assert THRESHOLDS.release(points, Draws(KeyedNoise(seed))).error(points) <= 0.1
+
+
+def test_rebuilt_points() -> None:
+    """11,000 records, alpha .1, where 758,535 are printed; at 5,000 nobody is told."""
+    for m, most in ((11_000, 0.1), (5_000, 0.2)):
+        points = Multiset(64, np.arange(9, dtype=np.uint64), np.full(9, m // 9))
+        errors = [POINTS.release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(4)]
+        assert (max(errors) <= 0.1) == (m == 11_000)
+        assert max(errors) < most
+
+
+def test_bad_input_gets_a_line() -> None:
+    for kind in (SanPoints, PrintedSanPoints, SanThresholds, PrintedSanThresholds):
+        with pytest.raises(InputError, match="delta is 0"):
+            kind(1.0, 0.0, Goals(0.1, 0.1))
+    assert Fraction(POINTS.loss.atto, ATTO) <= Fraction(1, 10**6)
