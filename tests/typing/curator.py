@@ -8,15 +8,25 @@ from typing import assert_type
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.exponential import ExponentialMechanism
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
+from local_dp.curator.choosing.printed import Goals
 from local_dp.curator.labels.concepts import Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
-from local_dp.curator.multisets import Multiset
+from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.points.proper import ProperPointLearner
+from local_dp.curator.reductions.amplified import Amplified, amplified
+from local_dp.curator.reductions.label_sanitizer import ByLabel, LabelSanitizer, label_sanitizer
+from local_dp.curator.reductions.learner_from_sanitizer import Processed, learner_from_sanitizer
+from local_dp.curator.reductions.thresholds import MediansByLabel, averaged, best_threshold, learner_of_thresholds
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.k_points import KPointAnswers, KPointSanitizer
+from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
+from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
+from local_dp.curator.sanitizers.sparse_medians import SparseMedians
+from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.thresholds.base import ThresholdLearner
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
@@ -91,6 +101,33 @@ def learners_of_thresholds(
     assert_type(rectangles.loss + PureThresholds(1.0).loss, Approximate)
     unpaid: ThresholdLearner[Pure] = sparse  # type: ignore[assignment]
     return PureThresholds(1.0) or unpaid, searched
+
+
+def sanitizers_show_their_loss(goals: Goals) -> None:
+    """Medians are pure, on dyadic candidates approximate; what chooses among what occurs in the data has a delta."""
+    assert_type(Medians(1.0, 4).loss, Pure)
+    assert_type(MediansByLabel(1.0, 4).loss, Pure)
+    assert_type(SparseMedians(1.0, 4).loss, Approximate)
+    assert_type(SanPoints(1.0, 1e-6, goals).loss + PrintedSanPoints(1.0, 1e-6, goals).loss, Approximate)
+    assert_type(SanThresholds(1.0, 1e-6, goals).loss + PrintedSanThresholds(1.0, 1e-6, goals).loss, Approximate)
+
+
+def sanitizing_carries_the_loss(pure: Mechanism[Multiset, Steps, Pure], somewhat: Mechanism[Multiset, Steps, Approximate]) -> None:
+    """Pure to pure, approximate to approximate, in each of Lemmas 5.1, 5.3 and 5.4, and in Theorem 5.5."""
+    assert_type(amplified(pure, 10, averaged), Amplified[Steps, Pure])
+    assert_type(amplified(somewhat, 10, averaged), Amplified[Steps, Approximate])
+    assert_type(label_sanitizer(pure, 10, 1.0), LabelSanitizer[Steps, Pure])
+    assert_type(label_sanitizer(somewhat, 10, 1.0), LabelSanitizer[Steps, Approximate])
+    assert_type(learner_from_sanitizer(MediansByLabel(1.0, 3), best_threshold), Processed[LabelledMultiset, ByLabel[Steps], int, Pure])
+    assert_type(learner_of_thresholds(pure, 10, 1.0).loss, Pure)
+    assert_type(learner_of_thresholds(somewhat, 10, 1.0).loss, Approximate)
+
+
+def no_delta_is_lost(somewhat: Mechanism[Multiset, Steps, Approximate]) -> tuple[object, ...]:
+    """A learner from an approximate sanitizer is not pure."""
+    learner: Mechanism[LabelledMultiset, int, Pure] = learner_of_thresholds(somewhat, 10, 1.0)  # type: ignore[arg-type]
+    larger: Mechanism[Multiset, Steps, Pure] = amplified(somewhat, 10, averaged)  # type: ignore[arg-type]
+    return learner, larger
 
 
 def not_claimed(

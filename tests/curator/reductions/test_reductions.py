@@ -104,7 +104,8 @@ def labelled(m: int, bits: int, seed: int, share: float = 0.1001) -> tuple[Label
     threshold = int.from_bytes(generator.bytes(bits // 8), "little") | 1
     points = np.array([0, threshold - 1, threshold, (1 << bits) - 1], dtype=np.uint64)
     counts = generator.multinomial(m, [0.5 - share, share, share, 0.5 - share])
-    return LabelledMultiset(bits, points, counts * [1, 1, 0, 0], counts * [0, 0, 1, 1]), threshold
+    zeros = np.array([1, 1, 0, 0])
+    return LabelledMultiset(bits, points, counts * zeros, counts * (1 - zeros)), threshold
 
 
 @pytest.mark.parametrize("records", [10, 100])

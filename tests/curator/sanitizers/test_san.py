@@ -10,7 +10,7 @@ from local_dp.composition import optimal_delta
 from local_dp.curator.choosing.printed import Goals
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
-from local_dp.curator.sanitizers.san_thresholds import PARTS, BlockByBlock, PrintedSanThresholds, SanThresholds
+from local_dp.curator.sanitizers.san_thresholds import BlockByBlock, PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.windows import Blocks, blocks, fullest_blocks, fullest_windows, inside
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -70,7 +70,7 @@ def test_blocks_at_most_double(bits: int) -> None:
 
 def test_losses_count_their_parts() -> None:
     """Optimal composition of 2,052 and 40 equal parts takes half of delta, the choices the other half; one part more is too much."""
-    for mechanism, parts in ((THRESHOLDS, PARTS * 513), (POINTS, 2 * 20)):
+    for mechanism, parts in ((THRESHOLDS, 4 * 513), (POINTS, 2 * 20)):
         half = ATTO // 2_000_000
         assert mechanism.loss.nano == 10**9
         assert mechanism.loss.atto <= ATTO // 1_000_000
