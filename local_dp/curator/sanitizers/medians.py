@@ -85,10 +85,11 @@ class TreeOfMedians(Mechanism[Multiset, Steps, L_co]):
         if not levels:
             return {(): 1}
         found: dict[tuple[int, ...], int] = {}
-        laws = {cut: [self._law(held, part, levels - 1) for part in node.split(held, cut)] for cut in self.cut_law(held, node)}
+        chosen = self.cut_law(held, node)
+        laws = {cut: [self._law(held, part, levels - 1) for part in node.split(held, cut)] for cut in chosen}
         totals = {cut: math.prod(sum(law.values()) for law in parts) for cut, parts in laws.items()}
         common = math.lcm(*totals.values())
-        for cut, weight in self.cut_law(held, node).items():
+        for cut, weight in chosen.items():
             left, right = laws[cut]
             for before, less in left.items():
                 for after, more in right.items():
