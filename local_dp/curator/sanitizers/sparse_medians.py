@@ -107,7 +107,7 @@ class SparseMedians(TreeOfMedians[Approximate]):
 
     def cut_law(self, held: Spread, node: Node) -> Law[int]:
         found: dict[int, int] = {}
-        for chosen, weight in self._choice(held.bits).weights(self._candidates(held, node)):
+        for chosen, weight in self._choice(held.bits).law_among(self._candidates(held, node)).items():
             cut = _within(node, chosen)
             found[cut] = found.get(cut, 0) + weight
         return found
