@@ -85,7 +85,7 @@ def _crosstab() -> Iterator[Setting]:
 def _quantiles(epsilon: float) -> Iterator[Case]:
     """Three quantiles of a bell on a grid: the intervals hold every place that no test excludes, and assume no law, so they are wider than they need be."""
     for rounds, dear in (("one", 5), ("several", 50)):
-        protocol = Quantiles(low=0.0, high=1.0, bins=512, at=("0.25", "0.5", "0.75"), rounds=rounds)
+        protocol = Quantiles(low=0.0, high=1.0, bins=126, at=("0.25", "0.5", "0.75"), rounds=rounds)
         population = protocol.synthetic(protocol.clients(epsilon), 0)
         truth = np.searchsorted(protocol.grid.edges, protocol.truth(population), side="right").astype(np.float64)
         draw = Played(protocol, population, epsilon, _placed)
