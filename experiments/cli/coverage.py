@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 SUCCESS_RATES = "success-rates"
 BINOMIAL = ("survey", "frequency", "mean", "sq")  # protocols whose coverage is known exactly
-AT_USER_LEVEL = 10  # so many times fewer repetitions where every client is simulated
 MOST = 1_000_000
 EPSILONS = (0.25, 1.0, 3.0)
 
@@ -34,7 +33,7 @@ class Coverage:
 
     names: tuple[str, ...] = argument("Whose intervals: of these protocols and experiments; none given, all of them.", metavar="[NAME]...", default=())
     epsilon: tuple[float, ...] = option((), "May be repeated; without it, 0.25, 1 and 3", metavar="E", unit="nats")
-    repetitions: int = option(10_000, "Runs of each case; a tenth of it where every client is simulated", metavar="R")
+    repetitions: int = option(10_000, "Runs of each case; fewer where a run is dear", metavar="R")
     seed: int = option(1, "The same seed gives the same table", metavar="S")
     quick: bool = option(False, "Of experiments, the intervals at quick scale only")
     as_json: bool = option(False, "Print the outcome as JSON, alone on standard output", name="--json")
@@ -77,7 +76,7 @@ class Coverage:
         rows = []
         for case in CASES[name](epsilon):
             SCREEN.working(f"measuring {case.name}, {case.what}, epsilon {number(epsilon)}, {case.n:,} clients")
-            runs = self.repetitions if case.tier == "aggregate" else max(10, self.repetitions // AT_USER_LEVEL)
+            runs = max(10, self.repetitions // case.dear)
             rows.append(measure(case, runs, self._generator(f"{case.name} {case.what} {case.tier} {case.n} {case.epsilon}")).describe())
         return rows
 

@@ -34,6 +34,7 @@ class Case:
     binomial: bool = True  # whether each coordinate is linear in how many of its clients sent some report, so that its coverage is known exactly
     band: tuple[float, float] = BAND
     default: bool = False  # whether n is the protocol's own number of clients
+    dear: int = 1  # so many times fewer repetitions
 
 
 @dataclass(frozen=True)

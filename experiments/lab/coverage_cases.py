@@ -1,24 +1,20 @@
 """Which stated intervals are measured: of every protocol that states one, with few clients and with many, for shares near 0, 1/2 and 1."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from experiments.lab.catalogue import ALL, chosen, load
 from experiments.lab.claim import Experiment, Scale
 from experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from
-from experiments.lab.coverage_runs import Crowd, Drawn, Simulated, report_law
+from experiments.lab.coverage_runs import Crowd, Drawn, report_law
 from experiments.lab.coverage_searches import least_count_cases
+from experiments.lab.coverage_settings import FEW, Estimator, Setting, of_settings
 from experiments.lab.coverage_stated import Stated
-from local_dp.arrays import Floats
-from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
-from local_dp.populations.finite import Finite
+from experiments.lab.coverage_tables import TABLES
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.prefix_sums import PrefixSums
@@ -33,55 +29,20 @@ from local_dp.tallies import Tally
 
 SHARES = (0.01, 0.5, 0.99)
 GROUPS = ("a", "b", "c")
-FEW = (50, 200)  # clients a query
 SCALES: tuple[Scale, Scale] = ("quick", "full")
 SHARES_SEEN = 4001  # over which the coverage is averaged
 MANY = 1000  # where a randomizer belongs to no protocol that would know how many
 RATES = np.linspace(0.8, 0.99, 191)  # success rates, as experiments look for them
 
 
-class Estimator(Protocol):
-    """A local protocol that estimates numbers with intervals."""
-
-    def clients(self, epsilon: float) -> int: ...
-
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Any]: ...
-
-    def truth(self, population: Population) -> Floats: ...
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A protocol and the law of its clients' records. It is measured with its default number of clients and with `few`, of which the last at user level too."""
-
-    name: str
-    what: str
-    protocol: Estimator
-    kinds: Records
-    shares: Sequence[float]
-    few: Sequence[int] = FEW
-    binomial: bool = True
-
-    def cases(self, epsilon: float) -> Iterator[Case]:
-        default = self.protocol.clients(epsilon)
-        for n in (*self.few, default):
-            algorithm, population = self.protocol.algorithm(epsilon, n), partial(Finite, self.kinds, self.shares, n)
-            crowds = [Crowd.drawn_from(query, population(0)) for query in algorithm.queries]
-            truth = np.atleast_1d(self.protocol.truth(population(0)))
-            case = partial(Case, self.name, self.what, epsilon, n, truth, binomial=self.binomial)
-            yield case(draw=Drawn(crowds, algorithm.decode), default=n == default)
-            if n == max(self.few, default=0):
-                yield case(draw=Simulated(algorithm, population, epsilon), tier="population")
-
-
 def _survey() -> Iterator[Setting]:
     for share in SHARES:
         yield Setting("survey", f"share {share:g}", Survey(), Records({"yes": np.array([0, 1], dtype=np.uint8)}), [1 - share, share])
 
-    yield _by_group("survey", Survey(by="group", labels=GROUPS), "yes")
+    yield by_group("survey", Survey(by="group", labels=GROUPS), "yes")
 
 
-def _by_group(name: str, protocol: Estimator, column: str) -> Setting:
+def by_group(name: str, protocol: Estimator, column: str) -> Setting:
     """A quotient of two estimates: the share of ones in each of three groups, .1, .5 and .9, with Fieller's interval."""
     kinds = Records({"group": np.repeat(GROUPS, 2), column: np.tile(np.array([0, 1], dtype=np.uint8), len(GROUPS))})
     law = [0.36, 0.04, 0.175, 0.175, 0.025, 0.225]
@@ -91,7 +52,7 @@ def _by_group(name: str, protocol: Estimator, column: str) -> Setting:
 def _mean() -> Iterator[Setting]:
     for share in SHARES:
         yield Setting("mean", f"mean {share:g}, of 0 and 1", Mean(), Records({"value": np.array([0.0, 1.0])}), [1 - share, share])
-    yield _by_group("mean", Mean(by="group", labels=GROUPS), "value")
+    yield by_group("mean", Mean(by="group", labels=GROUPS), "value")
     yield Setting("mean", "mean 0.3, of 0.1 to 0.5", Mean(), Records({"value": np.arange(1, 6) / 10}), [0.1, 0.2, 0.4, 0.2, 0.1])
 
 
@@ -122,11 +83,6 @@ def _heavy(k: int) -> list[float]:
     return [0.99] + [0.01 / (k - 1)] * (k - 1)
 
 
-def _of_settings(settings: Callable[[], Iterator[Setting]], epsilon: float) -> Iterator[Case]:
-    for setting in settings():
-        yield from setting.cases(epsilon)
-
-
 def _discrete_laplace(epsilon: float) -> Iterator[Case]:
     """The one randomizer of a number that no protocol above uses."""
     randomizer, ends = DiscreteLaplace(epsilon), [0, -1]
@@ -151,13 +107,14 @@ def _table(epsilon: float) -> Iterator[Case]:
 
 
 CASES: dict[str, Callable[[float], Iterator[Case]]] = {
-    "survey": partial(_of_settings, _survey),
-    "frequency": partial(_of_settings, _frequency),
-    "mean": partial(_of_settings, _mean),
-    "sq": partial(_of_settings, _queries),
-    "prefix-sums": partial(_of_settings, _prefix_sums),
+    "survey": partial(of_settings, _survey),
+    "frequency": partial(of_settings, _frequency),
+    "mean": partial(of_settings, _mean),
+    "sq": partial(of_settings, _queries),
+    "prefix-sums": partial(of_settings, _prefix_sums),
     "discrete-laplace": _discrete_laplace,
     "table": _table,
+    **TABLES,
 }
 
 

@@ -99,22 +99,23 @@ def test_the_truth_lies_within_the_stated_interval(what: str) -> None:
 @pytest.mark.parametrize("clients", [None, 100, 50_000], ids=["each row", "100 rows", "50,000 with replacement"])
 @pytest.mark.filterwarnings("ignore:.* clients, and learn asks for")
 def test_the_true_accuracy_of_a_rule_lies_within_the_stated_interval(what: str, clients: int | None) -> None:
-    """In at least 93 of 100 seeds, of the rule and of the commoner label; where many clients make intervals short, half as long ones hold fewer.
+    """In at least 93 % of 400 seeds, of the rule and of the commoner label; where many clients make intervals short, half as long ones hold fewer.
 
-    In the population tier; hosts and processes state the same intervals, to the bit (below). Of 50,000, rows drawn with replacement, by the tallies' law.
+    In the population tier; hosts and processes state the same intervals, to the bit (below). 50,000 rows are drawn with replacement, by the tallies' law, with
+    100 seeds: 95 % hold 88 of them but for one time in a thousand.
     """
     name, asked, _ = LESSONS[what]
     how: dict[str, Any] = {"clients": clients, "tier": "aggregate", "resample": True} if clients == 50_000 else {"clients": clients}
-    told = [asked(table(name), seed=seed, epsilon=1.0, **how).to_dict()["result"] for seed in range(SEEDS)]
+    seeds, least = (100, 88) if clients == 50_000 else (400, 372)
+    told = [asked(table(name), seed=seed, epsilon=1.0, **how).to_dict()["result"] for seed in range(seeds)]
     held = {}
     for part, truth in (("score", "true_score"), ("baseline", "true_baseline")):
         (low, high), true = np.array([each[part]["interval"] for each in told]).T, np.array([each[truth] for each in told])
         held[part] = int(np.sum((low <= true) & (true <= high)))
         if clients == 50_000:
             half = int(np.sum(np.abs(true - (low + high) / 2) <= (high - low) / 4))
-            assert half < LEAST, (part, half)
-    print(what, clients, held)
-    assert min(held.values()) >= LEAST, held
+            assert half < least, (part, half)
+    assert min(held.values()) >= least, held
 
 
 ALL_TIERS = [
