@@ -5,15 +5,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from experiments.cli.bench_curator import curator_speeds
 from experiments.cli.fields import option
 from experiments.cli.screen import SCREEN
+from experiments.cli.speeds import Speed, best_of
 from experiments.text.layout import screen_width, table
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import Randomness, Settings
@@ -31,26 +32,13 @@ from server.coordinator import Progress
 from server.terms import Terms
 
 REPORTS = 1 << 24
-REPEATS = 3
 MEMORY = 200.0  # MiB
 SMALL_FLEET = 200
 
 
 @dataclass(frozen=True)
-class Speed:
-    """One figure: what was measured, its value, the reference beside it, and what is asked of it."""
-
-    what: str
-    value: float
-    unit: str
-    reference: float | None
-    asked: float
-    meets: bool
-
-
-@dataclass(frozen=True)
 class Bench:
-    """Measures the speeds of this machine: randomizers, population tier, hosts and client processes.
+    """Measures the speeds of this machine: randomizers, curator, population tier, hosts and client processes.
 
     Takes about two minutes.
     """
@@ -59,7 +47,7 @@ class Bench:
     as_json: bool = option(False, "Print the figures as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        speeds = [*_randomizers(), *_runs()]
+        speeds = [*_randomizers(), *curator_speeds(), *_runs()]
         for count in sorted({min(SMALL_FLEET, self.processes), self.processes} - {0}):
             speeds += _processes(count)
         SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _told(speeds, screen_width()))
@@ -77,24 +65,14 @@ def _verdict(speed: Speed) -> str:
     return "meets" if speed.meets else "misses"
 
 
-def _best(work: Callable[[], None]) -> float:
-    """The shortest of a few repeats, in seconds: the others were disturbed."""
-    times = []
-    for _ in range(REPEATS):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return min(times)
-
-
 def _randomizers() -> list[Speed]:
     """Reports a second on one core, each beside bare numpy that draws the same Philox words in the same chunks and compares them."""
     cases: list[tuple[Randomizer, float]] = [(BinaryRR(1.0), 200e6), (GRR(1.0, k=1024), 100e6), (Hadamard(1.0, k=1024), 50e6)]
     speeds = []
     for randomizer, asked in cases:
         SCREEN.working(f"measuring {randomizer.name}, k = {randomizer.domain.size}")
-        reference = REPORTS / _best(partial(_draw_and_compare, randomizer)) / 1e6
-        value = REPORTS / _best(partial(_respond, randomizer)) / 1e6
+        reference = REPORTS / best_of(partial(_draw_and_compare, randomizer)) / 1e6
+        value = REPORTS / best_of(partial(_respond, randomizer)) / 1e6
         meets = value >= asked / 1e6 and value >= reference / 2
         speeds.append(Speed(f"{randomizer.name}, k = {randomizer.domain.size}", value, "million reports/s", reference, asked / 1e6, meets))
     return speeds
