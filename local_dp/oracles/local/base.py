@@ -1,6 +1,7 @@
 """What every local oracle keeps: what was asked of whom, in which rounds, at what cost, and so which kind of interaction it was."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from local_dp.errors import RefusedError
@@ -47,7 +48,7 @@ class LocalOracle:
 
     def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
         """The round is over, with n reports."""
-        bits = _sums(queries, [query.randomizer.bits for query in queries]).maximum
+        bits = _most(queries, [query.randomizer.bits for query in queries])
         randomizers = tuple(dict.fromkeys(query.randomizer for query in queries))
         self.rounds.append(RoundSummary(n, epsilon_of(queries), bits, digest, randomizers))
 
@@ -70,7 +71,14 @@ class LocalOracle:
 
 def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     """The most epsilon that one client pays for all that it is asked, in nats."""
-    return _sums(queries, [query.randomizer.nano for query in queries]).maximum / NANO
+    return _most(queries, [query.randomizer.nano for query in queries]) / NANO
+
+
+def _most(queries: tuple[LocalQuery, ...], amounts: list[int]) -> int:
+    """The most that one client's asks add up to."""
+    if all(first.cohort.stop <= second.cohort.start for first, second in pairwise(queries)):  # as fresh clients are asked: nobody twice
+        return max(amounts, default=0)
+    return _sums(queries, amounts).maximum
 
 
 def _sums(queries: tuple[LocalQuery, ...], amounts: list[int]) -> Steps:
