@@ -2,8 +2,12 @@
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.support.shared import Once
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported: two workers with two threads each would wait for one another
 
@@ -13,3 +17,11 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.has_plugin("cacheprovider"):  # which the mutation run turns off: its twins must not be mistaken for one another
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> "Once":
+    """Measurements that several tests need, whichever worker runs them."""
+    from tests.support.shared import Once, shared_folder
+
+    return Once(shared_folder(tmp_path_factory))
