@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -25,3 +26,21 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> "Once":
     from tests.support.shared import Once, shared_folder
 
     return Once(shared_folder(tmp_path_factory))
+
+
+@pytest.fixture(scope="session")
+def interpreter() -> Iterator[str]:
+    """An interpreter of this worker that has imported what helpers and brokers import."""
+    from tests.support.warm import warm_interpreter
+
+    with warm_interpreter() as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def warm(interpreter: str) -> Iterator[None]:
+    """The runs of a test file that are not about how their processes start fork them."""
+    from tests.support.warm import forked_from
+
+    with forked_from(interpreter):
+        yield

@@ -1,10 +1,11 @@
 """Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Floats, Words
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population, weights_of_values
 from local_dp.queries.base import Query
@@ -21,9 +22,13 @@ class Finite(Population):
         super().__init__(size)
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
-        self._ends = np.array([min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
         self._key = stream_key("population", seed)
         self._laws: dict[Query, Floats] = {}
+
+    @cached_property
+    def _ends(self) -> Words:
+        """Up to which word each kind but the last is drawn."""
+        return np.array([min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
 
     def batch(self, start: int, stop: int) -> Records:
         words = philox_words(self._key, start, stop)

@@ -13,6 +13,8 @@ import pytest
 import local_dp as ldp
 from tests.support.command import local_dp
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 SEEDS = 100
 LEAST = 93  # of them: at 95 % fewer come once in 8, but every row of a table answers, so the interval holds more often than it says
 

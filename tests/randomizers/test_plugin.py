@@ -29,9 +29,11 @@ def test_it_is_found_through_its_entry_point(site: Path) -> None:
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(site)]))
     for kind, name in (("randomizers", "coin-rr"), ("queries", "multiple"), ("protocols", "coin-multiples")):
         assert name not in local_dp(kind).stdout
-        assert name in in_a_process(kind, PYTHONPATH=path).stdout
+        with plugged_in(site):
+            assert name in local_dp(kind).stdout
+    with plugged_in(site):
+        assert "a multiple of" in local_dp("describe", "multiple").stdout
     assert "Multiples of this are counted" in in_a_process("run", "coin-multiples", "--help", PYTHONPATH=path).stdout
-    assert "a multiple of" in in_a_process("describe", "multiple", PYTHONPATH=path).stdout
 
 
 @pytest.mark.usefixtures("installed")

@@ -1,5 +1,6 @@
 """What every local oracle keeps: what was asked of whom, in which rounds, at what cost, and so which kind of interaction it was."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
@@ -42,7 +43,7 @@ class LocalOracle:
         """The number of the round, from 1, once it is charged. Raises RefusedError("budget") and leaves no trace."""
         self.ledger.charge(self.run, [query.charge() for query in queries])
         self._opened += 1
-        for start, stop, _ in _sums(queries, [1] * len(queries)).spans():
+        for start, stop, _ in _times(queries):
             self._rounds_of.add(start, stop, 1)
         return self._opened
 
@@ -54,8 +55,7 @@ class LocalOracle:
 
     def refuse_repeats(self, queries: tuple[LocalQuery, ...]) -> None:
         """Raises RefusedError("asked-twice") if a client is asked two things, now or in two rounds."""
-        asked = _sums(queries, [1] * len(queries))
-        for start, stop, times in asked.spans():
+        for start, stop, times in _times(queries):
             if times + self._rounds_of.most(start, stop) > 1:
                 raise RefusedError(
                     "asked-twice", f"client {start} is asked more than once, and tallies drawn from their law forget its record; use --tier population"
@@ -76,9 +76,17 @@ def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
 
 def _most(queries: tuple[LocalQuery, ...], amounts: list[int]) -> int:
     """The most that one client's asks add up to."""
-    if all(first.cohort.stop <= second.cohort.start for first, second in pairwise(queries)):  # as fresh clients are asked: nobody twice
-        return max(amounts, default=0)
-    return _sums(queries, amounts).maximum
+    return max(amounts, default=0) if _ascending(queries) else _sums(queries, amounts).maximum
+
+
+def _times(queries: tuple[LocalQuery, ...]) -> Iterable[tuple[int, int, int]]:
+    """How often each client is asked: (first, one past the last, times) each."""
+    return [(query.cohort.start, query.cohort.stop, 1) for query in queries] if _ascending(queries) else _sums(queries, [1] * len(queries)).spans()
+
+
+def _ascending(queries: tuple[LocalQuery, ...]) -> bool:
+    """Whether every query has clients of its own, in order, as fresh clients are asked: then nothing adds up."""
+    return all(first.cohort.stop <= second.cohort.start for first, second in pairwise(queries))
 
 
 def _sums(queries: tuple[LocalQuery, ...], amounts: list[int]) -> Steps:
