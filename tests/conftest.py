@@ -37,9 +37,9 @@ def interpreter() -> Iterator[str]:
         yield path
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def warm(interpreter: str) -> Iterator[None]:
-    """The runs of a test file that are not about how their processes start fork them."""
+    """The runs of this test are not about how their processes start: they are forked."""
     from tests.support.warm import forked_from
 
     with forked_from(interpreter):

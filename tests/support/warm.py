@@ -64,7 +64,8 @@ def serve(path: str) -> None:
                     os.dup2(here, there)
                 for each in (line.fileno(), caller.fileno(), *streams):
                     os.close(each)
-                sys.argv = json.loads(said)
+                path, *sys.argv = json.loads(said)
+                sys.path[:] = path.split(os.pathsep)  # with what is installed for the test
                 mains[sys.argv[0]]()
                 os._exit(0)
             for each in streams:
@@ -76,7 +77,7 @@ def wait_for_it(path: str, *arguments: str) -> None:
     """Has a process forked with these words, a module first, and these two streams, and waits until it ends or standard input closes; ending, it ends it."""
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
-        socket.send_fds(line, [json.dumps(arguments).encode()], [1, 2])
+        socket.send_fds(line, [json.dumps([os.environ["PYTHONPATH"], *arguments]).encode()], [1, 2])
         select.select([line, sys.stdin], [], [])
 
 
