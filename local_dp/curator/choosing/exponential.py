@@ -63,15 +63,7 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
     @cached_property
     def decay(self) -> Fraction:
         """a: how much less likely one point of score less makes a candidate."""
-        with localcontext() as context:
-            context.prec = 60
-            exact = (-Decimal(nano_epsilon(self.epsilon)) / NANO / (2 * self.sensitivity)).exp()
-        numerator = math.floor(exact * (1 << _RATIO_BITS)) + 2  # one for rounding up, one that pays for the rounded weights
-        if numerator >= 1 << _RATIO_BITS:
-            raise InputError(
-                f"epsilon {self.epsilon} over sensitivity {self.sensitivity} is too small to weigh; give a larger epsilon or a smaller sensitivity"
-            )
-        return Fraction(numerator, 1 << _RATIO_BITS)
+        return _decay(self.epsilon, self.sensitivity)
 
     def reach(self, candidates: int) -> int:
         """How far below the best a score may lie before it counts no lower."""
@@ -107,6 +99,18 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
         floor = max(best - self.reach(len(scores)), int(np.iinfo(np.int64).min))
         gaps: Ints = np.int64(best) - np.maximum(scores.astype(np.int64, copy=False), np.int64(floor))
         return gaps
+
+
+@lru_cache(maxsize=64)
+def _decay(epsilon: float, sensitivity: int) -> Fraction:
+    """e^(-eps / (2 sensitivity)), rounded up to a multiple of 2^-40. Raises InputError where that leaves no difference."""
+    with localcontext() as context:
+        context.prec = 60
+        exact = (-Decimal(nano_epsilon(epsilon)) / NANO / (2 * sensitivity)).exp()
+    numerator = math.floor(exact * (1 << _RATIO_BITS)) + 2  # one for rounding up, one that pays for the rounded weights
+    if numerator >= 1 << _RATIO_BITS:
+        raise InputError(f"epsilon {epsilon} over sensitivity {sensitivity} is too small to weigh; give a larger epsilon or a smaller sensitivity")
+    return Fraction(numerator, 1 << _RATIO_BITS)
 
 
 @lru_cache(maxsize=8)
