@@ -2,8 +2,13 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.support.shared import Once
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported: two workers with two threads each would wait for one another
 
@@ -13,3 +18,29 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.has_plugin("cacheprovider"):  # which the mutation run turns off: its twins must not be mistaken for one another
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory: pytest.TempPathFactory) -> "Once":
+    """Measurements that several tests need, whichever worker runs them."""
+    from tests.support.shared import Once, shared_folder
+
+    return Once(shared_folder(tmp_path_factory))
+
+
+@pytest.fixture(scope="session")
+def interpreter() -> Iterator[str]:
+    """An interpreter of this worker that has imported what helpers and brokers import."""
+    from tests.support.warm import warm_interpreter
+
+    with warm_interpreter() as path:
+        yield path
+
+
+@pytest.fixture
+def warm(interpreter: str) -> Iterator[None]:
+    """The runs of this test are not about how their processes start: they are forked."""
+    from tests.support.warm import forked_from
+
+    with forked_from(interpreter):
+        yield

@@ -90,5 +90,10 @@ async def _serve(port: int) -> None:
     await starter_gone.wait()
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """The broker's process: its only argument is the port, 0 for a free one."""
     asyncio.run(_serve(int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,10 +1,11 @@
 """Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Floats, Words
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population, weights_of_values
 from local_dp.queries.base import Query
@@ -21,17 +22,29 @@ class Finite(Population):
         super().__init__(size)
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
-        self._ends = np.array([min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
         self._key = stream_key("population", seed)
+        self._laws: dict[Query, Floats] = {}
+
+    @cached_property
+    def _ends(self) -> Words:
+        """Up to which word each kind but the last is drawn."""
+        return np.array([min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
 
     def batch(self, start: int, stop: int) -> Records:
         words = philox_words(self._key, start, stop)
         if len(self._ends) == 1:
-            return self.kinds.take((words >= self._ends[0]).view(np.uint8))
+            return self.kinds.take((words >= self._ends[0]).astype(np.intp))  # the type that numpy takes by, converted once for all columns
         return self.kinds.take(np.searchsorted(self._ends, words, side="right"))
 
     def law(self, query: Query) -> Floats:
-        return weights_of_values(query, self.kinds, self.shares)
+        if query.domain.size > MANY:
+            return weights_of_values(query, self.kinds, self.shares)
+        if query not in self._laws:  # a search asks the same few questions thousands of times
+            if len(self._laws) == MANY:
+                self._laws.clear()
+            self._laws[query] = weights_of_values(query, self.kinds, self.shares)
+            self._laws[query].flags.writeable = False
+        return self._laws[query]
 
     def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
         """Where both kinds and values are many: drawn value by value, a tally would cost more than its law."""

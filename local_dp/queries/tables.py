@@ -56,7 +56,7 @@ class Question(Query):
         return np.where(answers.unknown, 2 if self.spare else -1, answers.yes).astype(np.int8)
 
     def __call__(self, records: Records) -> Ints:
-        return np.maximum(self.found(records), 0)
+        return np.maximum(self.found(records), 0) if self.spare else self.answers(records).yes.astype(np.int8)
 
 
 @dataclass(frozen=True)

@@ -23,15 +23,16 @@ from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import Spectrum
 from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.oracles.statistical.asked import StatisticalQuery
+from tests.support.shared import Once
 
 Measured = list[tuple[Point, Measurement]]
 RULES = ["Point functions", "Decision stumps", "Conjunctions of two literals"]
 
 
 @pytest.fixture(scope="module")
-def measured() -> Measured:
+def measured(once: Once) -> Measured:
     """The quick run with seed 1."""
-    return [(point, EXPERIMENT.measure(point, 1)) for point in EXPERIMENT.points("quick")]
+    return once.measured("map", EXPERIMENT.points("quick"), lambda point: EXPERIMENT.measure(point, 1))
 
 
 def _placed(finding: Finding) -> list[list[str]]:

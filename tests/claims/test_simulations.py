@@ -3,8 +3,8 @@
 import json
 import math
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -24,7 +24,10 @@ from local_dp.records import Records
 from local_dp.theorems.likelihood import Observed, density, likelihood_query
 from local_dp.theorems.local_from_sq import tight_clients
 from local_dp.theorems.rejection import acceptance
+from tests.support.shared import Once
 
+Measured: TypeAlias = list[tuple[Point, Measurement]]
+Quick: TypeAlias = Callable[[str], Measured]
 simulation = import_module("local_dp.theorems.sq_from_local")  # the module, of which the function has the name
 EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in (randomized_response, sq_to_local, local_to_sq)}
 
@@ -35,23 +38,27 @@ def _through_json(value: dict[str, object]) -> dict[str, object]:
     return loaded
 
 
-@cache
-def _measured(name: str) -> list[tuple[Point, Measurement]]:
+@pytest.fixture(scope="module")
+def quick(once: Once) -> Quick:
     """The quick run of the right protocol with seed 1."""
-    experiment = EXPERIMENTS[name]
-    return [(_through_json(point), _through_json(experiment.measure(point, 1))) for point in experiment.points("quick")]
+
+    def measured(name: str) -> Measured:
+        experiment = EXPERIMENTS[name]
+        return once.measured(name, experiment.points("quick"), lambda point: experiment.measure(point, 1))
+
+    return measured
 
 
-def _with_twin(name: str, twin: Experiment, concerns: Callable[[Point], bool]) -> Finding:
+def _with_twin(measured: Measured, twin: Experiment, concerns: Callable[[Point], bool]) -> Finding:
     """The finding when the points that `concerns` picks are measured with a wrong protocol."""
-    mixed = [(point, twin.measure(point, 1) if concerns(point) else found) for point, found in _measured(name)]
+    mixed = [(point, twin.measure(point, 1) if concerns(point) else found) for point, found in measured]
     return twin.conclude(mixed, "quick")
 
 
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
-def test_shown(name: str) -> None:
+def test_shown(name: str, quick: Quick) -> None:
     """Every check of the quick run is shown, with finite figures in every table and every curve as long as its axis."""
-    finding = EXPERIMENTS[name].conclude(_measured(name), "quick")
+    finding = EXPERIMENTS[name].conclude(quick(name), "quick")
     assert [check.statement for check in finding.checks if not check.shown] == []
     assert finding.verdict == "shown"
     for table in finding.tables:
@@ -65,10 +72,10 @@ def test_shown(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(EXPERIMENTS))
-def test_one_seed_measures_the_same_again(name: str) -> None:
+def test_one_seed_measures_the_same_again(name: str, quick: Quick) -> None:
     """A point measured twice with one seed is identical, and with another seed it is not."""
     experiment = EXPERIMENTS[name]
-    point, found = _measured(name)[0]
+    point, found = quick(name)[0]
     assert _through_json(experiment.measure(point, 1)) == found
     assert _through_json(experiment.measure(point, 2)) != found
 
@@ -80,18 +87,18 @@ def test_full_scale_holds_more(name: str) -> None:
     assert EXPERIMENTS[name].conclude([], "full").verdict == "not shown"
 
 
-def test_a_curator_that_adds_too_much_noise_is_not_shown() -> None:
+def test_a_curator_that_adds_too_much_noise_is_not_shown(quick: Quick) -> None:
     """A curator whose noise falls as 1/sqrt(n) only: neither its slope nor its level is shown."""
 
     def wrong(records: Records, epsilon: float, generator: np.random.Generator) -> float:
         return float(records["yes"].mean() + generator.laplace(scale=1 / (epsilon * len(records) ** 0.5)))
 
-    finding = _with_twin("randomized-response", RandomizedResponse({**WAYS, "curator": wrong}), lambda point: point["way"] == "curator")
+    finding = _with_twin(quick("randomized-response"), RandomizedResponse({**WAYS, "curator": wrong}), lambda point: point["way"] == "curator")
     assert finding.verdict == "not shown"
     assert sum(not check.shown for check in finding.checks) >= 2
 
 
-def test_a_response_that_is_not_debiased_is_not_shown() -> None:
+def test_a_response_that_is_not_debiased_is_not_shown(quick: Quick) -> None:
     """Randomized response read without undoing its bias: the error does not fall."""
 
     def wrong(records: Records, epsilon: float, generator: np.random.Generator) -> float:
@@ -100,30 +107,30 @@ def test_a_response_that_is_not_debiased_is_not_shown() -> None:
         return float((generator.binomial(ones, keep) + generator.binomial(len(records) - ones, 1 - keep)) / len(records))
 
     twin = RandomizedResponse({**WAYS, "randomized response": wrong})
-    finding = _with_twin("randomized-response", twin, lambda point: point["way"] == "randomized response")
+    finding = _with_twin(quick("randomized-response"), twin, lambda point: point["way"] == "randomized response")
     assert finding.verdict == "not shown"
 
 
 @pytest.mark.parametrize(("factor", "failing"), [(0.5, "exact count"), (3.0, "tight")])
-def test_a_wrong_client_count_is_not_shown(factor: float, failing: str) -> None:
+def test_a_wrong_client_count_is_not_shown(factor: float, failing: str, quick: Quick) -> None:
     """Half the clients are too few, three times as many are not tight: each is found by its own check."""
     twin = SqToLocal(lambda epsilon, beta: lambda query: round(factor * tight_clients(epsilon, beta)(query)))
-    finding = _with_twin("sq-to-local", twin, lambda point: point["kind"] == "accuracy" and (point["epsilon"], point["t"]) == (1.0, 1))
+    finding = _with_twin(quick("sq-to-local"), twin, lambda point: point["kind"] == "accuracy" and (point["epsilon"], point["t"]) == (1.0, 1))
     assert finding.verdict == "not shown"
     assert any(failing in check.statement and not check.shown for check in finding.checks)
 
 
-def test_a_wrong_acceptance_constant_is_not_shown() -> None:
+def test_a_wrong_acceptance_constant_is_not_shown(quick: Quick) -> None:
     """A simulation that accepts twice as readily is outside the bound, and wrong even for exact answers."""
     twin = LocalToSq(accept=lambda ratio, ceiling: acceptance(2 * ratio, ceiling))
-    finding = _with_twin("local-to-sq", twin, lambda point: (point["kind"], point.get("epsilon")) in (("draw", 1.0), ("tree", 0.5)))
+    finding = _with_twin(quick("local-to-sq"), twin, lambda point: (point["kind"], point.get("epsilon")) in (("draw", 1.0), ("tree", 0.5)))
     assert finding.verdict == "not shown"
     assert [check.shown for check in finding.checks[:3]] == [False, False, False]
 
 
-def test_independent_second_replies_are_not_shown() -> None:
+def test_independent_second_replies_are_not_shown(quick: Quick) -> None:
     """A simulation that draws a second answer without regard to the first has the wrong transcripts."""
-    finding = _with_twin("local-to-sq", LocalToSq(same=False), lambda point: point["kind"] == "pair" and point["epsilon"] == 2.0)
+    finding = _with_twin(quick("local-to-sq"), LocalToSq(same=False), lambda point: point["kind"] == "pair" and point["epsilon"] == 2.0)
     assert finding.verdict == "not shown"
     assert not finding.checks[4].shown
 
@@ -150,12 +157,13 @@ def _wrong_reference(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_three_quarters, _unclipped, _no_null_weight, _wrong_reference])
-def test_a_wrong_shipped_simulation_is_not_shown(spoil: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_shipped_simulation_is_not_shown(spoil: Callable[[pytest.MonkeyPatch], None], quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
     """A ceiling of three quarters, estimates that are not moved into their range, and likelihoods over no or the wrong reference make the shipped
     program's own draws leave their law, for one answer and for two."""
+    right = quick("local-to-sq")
     spoil(monkeypatch)
     likelihood_query.cache_clear()
-    finding = _with_twin("local-to-sq", LocalToSq(), lambda point: point.get("setting") in (0, 6) or point.get("people") == "far")
+    finding = _with_twin(right, LocalToSq(), lambda point: point.get("setting") in (0, 6) or point.get("people") == "far")
     likelihood_query.cache_clear()
     assert finding.verdict == "not shown"
     assert [check.shown for check in finding.checks[:5]] == [True, True, True, False, False]
@@ -197,18 +205,18 @@ def _one_asked_twice(patch: pytest.MonkeyPatch) -> None:
         ("sq-to-local", _one_asked_twice),
     ],
 )
-def test_a_wrong_shipped_protocol_is_not_shown(name: str, spoil: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_shipped_protocol_is_not_shown(name: str, spoil: Callable[[pytest.MonkeyPatch], None], quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports at twice the epsilon, estimates that are not scaled back, and cohorts one short or overlapping each make the run by clients "not shown"."""
-    _measured(name)
+    right = quick(name)
     spoil(monkeypatch)
-    finding = _with_twin(name, EXPERIMENTS[name], lambda point: "users" in (point.get("way"), point.get("kind")))
+    finding = _with_twin(right, EXPERIMENTS[name], lambda point: "users" in (point.get("way"), point.get("kind")))
     assert finding.verdict == "not shown"
     assert ["client by client" in check.statement for check in finding.checks if not check.shown] == [True]
 
 
-def test_a_wrong_law_is_not_shown_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_law_is_not_shown_either(quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the gain the draws from the law leave their level too: the checks do not lean on the run by clients alone."""
-    _measured("randomized-response")
+    right = quick("randomized-response")
     _no_gain(monkeypatch)
-    finding = _with_twin("randomized-response", EXPERIMENTS["randomized-response"], lambda point: (point["way"], point["n"]) == ("randomized response", 1000))
+    finding = _with_twin(right, EXPERIMENTS["randomized-response"], lambda point: (point["way"], point["n"]) == ("randomized response", 1000))
     assert any("predict" in check.statement and not check.shown for check in finding.checks)

@@ -1,7 +1,6 @@
 """Theorem 5.1 as printed and as corrected: the exact success of non-adaptive learners, the experiment's verdict, and what would make it "not shown"."""
 
 import copy
-import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -15,6 +14,7 @@ from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import Spectrum, hidden_set, spectrum
 from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
 from local_dp.oracles.statistical.asked import StatisticalQuery
+from tests.support.shared import Once
 
 
 def played(learner: NonadaptiveLearner, d: int) -> tuple[Fraction, Fraction]:
@@ -87,10 +87,10 @@ def test_a_learner_that_reads_the_wrong_coset_loses() -> None:
 
 
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
-    """The quick experiment without its largest point, after a journey as JSON."""
+def rows(once: Once) -> list[Row]:
+    """The quick experiment without its largest point."""
     points = [point for point in EXPERIMENT.points("quick") if not (point["kind"] == "printed" and point["d"] == 16)]
-    return [(point, json.loads(json.dumps(EXPERIMENT.measure(point, 3)))) for point in points]
+    return once.measured("theorem-5-1", points, lambda point: EXPERIMENT.measure(point, 3))
 
 
 def test_the_experiment_shows_its_claim(rows: list[Row]) -> None:

@@ -16,6 +16,8 @@ from local_dp.protocols.registry import PROTOCOLS
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.command import command, local_dp, outcome_of
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 def lines_of(told: str) -> list[str]:
     """What went wrong, line by line: without the rounds that were played and the notice that the clients are few."""

@@ -17,6 +17,8 @@ from experiments.door.tables import read_records, read_schema, records_of
 from local_dp.errors import InputError
 from local_dp.records import Records
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 ROWS = 600
 AGES = [float(20 + 7 * row % 40) if row % 11 else None for row in range(ROWS)]
 CITIES = ["Oslo" if row % 3 else "Rome" for row in range(ROWS)]

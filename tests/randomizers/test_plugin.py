@@ -29,9 +29,11 @@ def test_it_is_found_through_its_entry_point(site: Path) -> None:
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(site)]))
     for kind, name in (("randomizers", "coin-rr"), ("queries", "multiple"), ("protocols", "coin-multiples")):
         assert name not in local_dp(kind).stdout
-        assert name in in_a_process(kind, PYTHONPATH=path).stdout
+        with plugged_in(site):
+            assert name in local_dp(kind).stdout
+    with plugged_in(site):
+        assert "a multiple of" in local_dp("describe", "multiple").stdout
     assert "Multiples of this are counted" in in_a_process("run", "coin-multiples", "--help", PYTHONPATH=path).stdout
-    assert "a multiple of" in in_a_process("describe", "multiple", PYTHONPATH=path).stdout
 
 
 @pytest.mark.usefixtures("installed")
@@ -48,7 +50,7 @@ def test_it_runs_in_every_per_client_tier() -> None:
     assert len(digests) == 1
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("installed", "warm")
 @pytest.mark.parametrize("randomizer", ["optimised-unary", "local-hash"])
 def test_randomizers_that_are_no_small_table_run_in_every_per_client_tier(randomizer: str) -> None:
     """Packed bits for 1,024 symbols, and a hash under a 64-bit public seed, give identical reports from processes, hosts and population."""
@@ -63,7 +65,7 @@ def test_randomizers_that_are_no_small_table_run_in_every_per_client_tier(random
     assert len(told) == 1
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("installed", "warm")
 def test_a_tally_without_a_law_is_not_drawn() -> None:
     """The aggregate tier refuses a randomizer whose tally has no closed law here, in one line that names the tier to use."""
     arguments = ["run", "frequency", "--set", "randomizer=local-hash", "--clients", "30", "--tier", "aggregate"]
@@ -72,7 +74,7 @@ def test_a_tally_without_a_law_is_not_drawn() -> None:
     assert "use --tier population" in done.stderr
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("installed", "warm")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -89,7 +91,7 @@ def test_clients_refuse_what_they_do_not_allow_or_cannot_verify(tier: str, argum
     assert words in done.stderr
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("installed", "warm")
 def test_a_protocol_and_a_query_from_outside_run_in_every_per_client_tier() -> None:
     """The package's own protocol asks its own query: processes, hosts and population give identical reports."""
     digests = set()
@@ -100,7 +102,7 @@ def test_a_protocol_and_a_query_from_outside_run_in_every_per_client_tier() -> N
     assert len(digests) == 1
 
 
-@pytest.mark.usefixtures("installed")
+@pytest.mark.usefixtures("installed", "warm")
 @pytest.mark.parametrize("tier", ["population", "aggregate"])
 def test_a_simulation_refuses_a_leak_unless_told_otherwise(tier: str) -> None:
     """In memory a randomizer that spends more than it claims is refused as clients would; with --unverified it runs, and the result says so."""

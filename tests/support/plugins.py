@@ -1,7 +1,5 @@
 """The example packages of randomizers, queries and protocols, as they are once somebody has installed them."""
 
-import fcntl
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ import pytest
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
+from tests.support.shared import locked, shared_folder
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (ROOT / "examples" / "coin", ROOT / "tests" / "support" / "plugin_package")
@@ -20,10 +19,9 @@ PACKAGES = (ROOT / "examples" / "coin", ROOT / "tests" / "support" / "plugin_pac
 
 def plugin_site(factory: pytest.TempPathFactory) -> Path:
     """The folder with the packages, built and installed once for all workers of this run."""
-    shared = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
+    shared = shared_folder(factory)
     site, partial = shared / "plugins", shared / "plugins.partial"
-    with (shared / "plugins.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked(shared / "plugins.lock"):
         if not site.exists():
             install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", str(partial), *map(str, PACKAGES)]
             done = subprocess.run(install, capture_output=True, text=True, check=False)

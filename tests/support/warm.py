@@ -1,7 +1,7 @@
-"""Helper processes that start at once, each forked from an interpreter that has imported what they import: for tests of many runs.
+"""Helper and broker processes that start at once, each forked from an interpreter that has imported what they import: for tests that are not about starts.
 
-A run starts `wait_for_it` in the place of `clients.helper`; it asks the warm interpreter for a fork and lives exactly as long. That runs start their real
-helper is tested elsewhere: by everything that does not use this.
+A run starts `wait_for_it` in the place of `clients.helper` and `local_dp.bus.broker`; it asks the warm interpreter for a fork and lives exactly as long.
+That runs start their real ones is tested elsewhere: by everything that does not use this, and by commands in interpreters of their own.
 """
 
 import json
@@ -18,27 +18,37 @@ from pathlib import Path
 
 
 @contextmanager
-def warm_helpers() -> Iterator[None]:
-    """Every fleet's helper is forked; the interpreter that forks ends when its standard input closes: with the block, or with the test process."""
-    import pytest
-
+def warm_interpreter() -> Iterator[str]:
+    """Where the warm interpreter is called. It ends when its standard input closes: with the block, or with the test process."""
     from clients.fleet import LEAN
     from local_dp.bus.children import environment, python
 
-    with tempfile.TemporaryDirectory(prefix="warm-") as folder, pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory(prefix="warm-") as folder:
         path = str(Path(folder) / "line")
         words = python("tests.support.warm", path)
         with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(**LEAN)) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"warm\n"
-            patch.setattr("clients.fleet.python", lambda _, *arguments: [sys.executable, "-I", "-S", __file__, "fork", path, *arguments])
-            yield
+            yield path
+
+
+@contextmanager
+def forked_from(path: str) -> Iterator[None]:
+    """Every run of this process has its helper and its broker forked from the warm interpreter."""
+    import pytest
+
+    with pytest.MonkeyPatch.context() as patch:
+        for home in ("clients.fleet", "local_dp.bus.broker"):
+            patch.setattr(f"{home}.python", lambda *arguments: [sys.executable, "-I", "-S", __file__, "fork", path, *arguments])
+        yield
 
 
 def serve(path: str) -> None:
-    """Forks a helper for everyone who calls, until standard input closes."""
+    """Forks a process for everyone who calls, until standard input closes."""
     from clients.helper import main as helper
+    from local_dp.bus.broker import main as broker
 
+    mains = {"clients.helper": helper, "local_dp.bus.broker": broker}
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as line:
         line.bind(path)
@@ -54,8 +64,9 @@ def serve(path: str) -> None:
                     os.dup2(here, there)
                 for each in (line.fileno(), caller.fileno(), *streams):
                     os.close(each)
-                sys.argv = ["clients.helper", *json.loads(said)]
-                helper()
+                path, *sys.argv = json.loads(said)
+                sys.path[:] = path.split(os.pathsep)  # with what is installed for the test
+                mains[sys.argv[0]]()
                 os._exit(0)
             for each in streams:
                 os.close(each)
@@ -63,10 +74,10 @@ def serve(path: str) -> None:
 
 
 def wait_for_it(path: str, *arguments: str) -> None:
-    """Has a helper forked with these arguments and these two streams, and waits until it ends or standard input closes; ending, it ends the helper."""
+    """Has a process forked with these words, a module first, and these two streams, and waits until it ends or standard input closes; ending, it ends it."""
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
-        socket.send_fds(line, [json.dumps(arguments).encode()], [1, 2])
+        socket.send_fds(line, [json.dumps([os.environ["PYTHONPATH"], *arguments]).encode()], [1, 2])
         select.select([line, sys.stdin], [], [])
 
 

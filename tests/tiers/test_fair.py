@@ -4,6 +4,8 @@ import pytest
 
 from tests.support.command import local_dp, outcome_of
 
+pytestmark = pytest.mark.usefixtures("warm")
+
 
 @pytest.fixture(scope="module")
 def fair(tmp_path_factory: pytest.TempPathFactory) -> str:

@@ -1,6 +1,5 @@
 """Several asks to one client, fixed beforehand (KLNRS Definition 4.4): non-interactive, and the same bits in every per-client tier."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -26,14 +25,8 @@ from local_dp.tallies import Estimate, Tally
 from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED, population_oracle
-from tests.support.warm import warm_helpers
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _warm() -> Iterator[None]:
-    """None of these runs is about how its processes start."""
-    with warm_helpers():
-        yield
+pytestmark = pytest.mark.usefixtures("warm")
 
 
 @dataclass(frozen=True)

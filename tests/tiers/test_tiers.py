@@ -12,16 +12,9 @@ from server.terms import Terms
 from tests.support.brokers import embedded, mosquitto, needs_mosquitto
 from tests.support.builders import SEED, small
 from tests.support.tiers import run_tier, told
-from tests.support.warm import warm_helpers
 
+pytestmark = pytest.mark.usefixtures("warm")
 ALL = Terms(quorum=1.0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _warm() -> Iterator[None]:
-    """A hundred runs, none of them about how its processes start."""
-    with warm_helpers():
-        yield
 
 
 @pytest.fixture(scope="module")

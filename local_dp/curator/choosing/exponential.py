@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import mul
 from typing import TypeVar
 
@@ -39,6 +39,7 @@ def log_probabilities(scores: Ints | Floats, epsilon: float, sensitivity: float 
     return shifted
 
 
+@lru_cache(maxsize=256)
 def decay_of(nano: int, sensitivity: int = 1) -> Fraction:
     """a, just above e^(-eps / (2 sensitivity)): a multiple of 2^-40. Raises InputError where it would be 1."""
     with localcontext() as context:

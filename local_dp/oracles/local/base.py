@@ -1,6 +1,8 @@
 """What every local oracle keeps: what was asked of whom, in which rounds, at what cost, and so which kind of interaction it was."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, TypeAlias
 
 from local_dp.errors import RefusedError
@@ -41,20 +43,19 @@ class LocalOracle:
         """The number of the round, from 1, once it is charged. Raises RefusedError("budget") and leaves no trace."""
         self.ledger.charge(self.run, [query.charge() for query in queries])
         self._opened += 1
-        for start, stop, _ in _sums(queries, [1] * len(queries)).spans():
+        for start, stop, _ in _times(queries):
             self._rounds_of.add(start, stop, 1)
         return self._opened
 
     def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
         """The round is over, with n reports."""
-        bits = _sums(queries, [query.randomizer.bits for query in queries]).maximum
+        bits = _most(queries, [query.randomizer.bits for query in queries])
         randomizers = tuple(dict.fromkeys(query.randomizer for query in queries))
         self.rounds.append(RoundSummary(n, epsilon_of(queries), bits, digest, randomizers))
 
     def refuse_repeats(self, queries: tuple[LocalQuery, ...]) -> None:
         """Raises RefusedError("asked-twice") if a client is asked two things, now or in two rounds."""
-        asked = _sums(queries, [1] * len(queries))
-        for start, stop, times in asked.spans():
+        for start, stop, times in _times(queries):
             if times + self._rounds_of.most(start, stop) > 1:
                 raise RefusedError(
                     "asked-twice", f"client {start} is asked more than once, and tallies drawn from their law forget its record; use --tier population"
@@ -70,7 +71,22 @@ class LocalOracle:
 
 def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     """The most epsilon that one client pays for all that it is asked, in nats."""
-    return _sums(queries, [query.randomizer.nano for query in queries]).maximum / NANO
+    return _most(queries, [query.randomizer.nano for query in queries]) / NANO
+
+
+def _most(queries: tuple[LocalQuery, ...], amounts: list[int]) -> int:
+    """The most that one client's asks add up to."""
+    return max(amounts, default=0) if _ascending(queries) else _sums(queries, amounts).maximum
+
+
+def _times(queries: tuple[LocalQuery, ...]) -> Iterable[tuple[int, int, int]]:
+    """How often each client is asked: (first, one past the last, times) each."""
+    return [(query.cohort.start, query.cohort.stop, 1) for query in queries] if _ascending(queries) else _sums(queries, [1] * len(queries)).spans()
+
+
+def _ascending(queries: tuple[LocalQuery, ...]) -> bool:
+    """Whether every query has clients of its own, in order, as fresh clients are asked: then nothing adds up."""
+    return all(first.cohort.stop <= second.cohort.start for first, second in pairwise(queries))
 
 
 def _sums(queries: tuple[LocalQuery, ...], amounts: list[int]) -> Steps:
