@@ -18,8 +18,8 @@ Key = tuple[str, str, float]
 """Points or thresholds, which learner, delta: 0 if it is pure."""
 EXACT: tuple[Key, ...] = (("points", "pure", 0.0), ("points", "stable", 1e-6), ("points", "stable", 1e-3), ("thresholds", "pure", 0.0))
 QUICK: dict[Key, tuple[tuple[int, ...], int]] = {  # on which domains, and over how many samples
-    ("points", "buckets", 0.0): ((16, 1024), 150),
-    ("points", "labels", 0.0): ((16, 1024), 100),
+    ("points", "buckets", 0.0): ((16, 256, 1024), 120),
+    ("points", "labels", 0.0): ((16, 256, 1024), 80),
     ("thresholds", "labels", 0.0): ((16, 256), 100),
     ("thresholds", "semi-private", 0.0): ((16, 256), 60),
     ("thresholds", "dyadic", 1e-6): ((8, 16, 64, 256), 36),
@@ -31,7 +31,7 @@ FULL: dict[Key, tuple[tuple[int, ...], int]] = {
     **{("thresholds", "dyadic", delta): (BITS, 120) for delta in (1e-6, 1e-3)},
     **{("thresholds", "RecConcave", delta): ((32, 64, 128, 256), 24) for delta in (1e-6, 1e-3)},
 }
-RUNS: dict[Scale, int] = {"quick": 200, "full": 1000}
+RUNS: dict[Scale, int] = {"quick": 300, "full": 1000}
 CROSSED: dict[Key, int] = {("points", "stable", 1e-6): 19, ("thresholds", "dyadic", 1e-6): 14, ("thresholds", "RecConcave", 1e-6): 88}
 WITHIN = 4  # bits
 SURE = 4.9  # standard errors: a right figure is called wrong once in a million
@@ -76,9 +76,9 @@ class PureOrApproximate(Experiment):
     title: ClassVar[str] = "What a little delta buys a trusted curator who learns"
     claim: ClassVar[str] = (
         "To learn which point of a domain is marked, or where a threshold lies in it, a purely private curator who names a point or a threshold of the domain "
-        "provably needs a number of people that grows with the number of bits of the domain. With a delta of one in a million, a point takes the same few hundred "
-        "people in any domain, and a threshold takes hardly more people when the bits are doubled. Where only labels are secret, a threshold takes the same few people "
-        "everywhere; and so does a point with pure privacy, if the hypothesis need not name it."
+        "provably needs a number of people that grows with the number of bits of the domain. With a delta of one in a million, a point takes the same few "
+        "hundred people in any domain, and a threshold takes hardly more people when the bits are doubled. Where only labels are secret, a threshold takes the same "
+        "few people everywhere; and so does a point with pure privacy, if the hypothesis need not name it."
     )
     source: ClassVar[str] = "Beimel, Nissim, Stemmer 2013, Lemma 3.2, Theorems 3.18 and 6.2, Lemma 5.7; Beimel, Nissim, Stemmer 2013b; Feldman, Xiao 2014"
 
@@ -115,10 +115,10 @@ NOTES = [
     f"Records for {SUCCESS:.0%} success within alpha {ALPHA:g}, epsilon {EPSILON:g}, in the worst distribution known. Of points: just alpha on the target. Of "
     "thresholds, the worst of five: a needle (just over alpha on both sides of the target, which alone is then good), a needle with a staircase of points at "
     "distances 1, 2, 4, ..., the staircase alone, and plateaus of 2^(d/2) and 2^(3d/4) around the target, which is random and odd.",
-    "Success is computed exactly: in closed form where there is one, else given a sample and averaged over samples; intervals are of two standard errors of that "
-    "average. Runs draw fresh samples.",
-    "What is proven holds for every purely private learner that names a point or a threshold of the domain (proper), by packing. For thresholds no purely private "
-    "learner at all does without a number that grows with the bits (Feldman, Xiao 2014), and with a delta none without the iterated logarithm of the domain "
+    "Success is computed exactly: in closed form where there is one, else given a sample and averaged over samples; intervals are of two standard errors of "
+    "that average. Runs draw fresh samples.",
+    "What is proven holds for every purely private learner that names a point or a threshold of the domain (proper), by packing. For thresholds no purely "
+    "private learner at all does without a number that grows with the bits (Feldman, Xiao 2014), and with a delta none without the iterated logarithm of the domain "
     "(Alon, Livni, Malliaris, Moran 2019): proven there, not run.",
     "That thresholds take only labels' privacy to be flat is thus a theorem too; dyadic thresholds grow as log log of the domain, and RecConcave at depth 2 no "
     "faster, from a higher start.",
@@ -135,7 +135,7 @@ def by_learner(measurements: Measured) -> dict[Key, Series]:
 
 def crossing(pure: Series, other: Series) -> float:
     """The least number of bits from which the pure learner takes more records than the other; infinite if it never does."""
-    sizes = [bits for bits in range(max(pure.bits[0], other.bits[0]), min(pure.bits[-1], other.bits[-1]) + 1)]
+    sizes = range(max(pure.bits[0], other.bits[0]), min(pure.bits[-1], other.bits[-1]) + 1)
     return next((float(bits) for bits in sizes if pure.at(bits) > other.at(bits)), math.inf)
 
 
@@ -159,7 +159,9 @@ def _check_runs(learners: dict[Key, Series]) -> Check:
             wrong.append(f"{label} at {point['bits']} bits: {found['right']} of {point['runs']}, {found['expected']:.0f} expected")
     right, runs = sum(found["right"] for *_, found in rows), sum(point["runs"] for _, point, _ in rows)
     said = "; ".join(wrong[:3]) or f"{right:,} of {runs:,} runs right, {sum(found['expected'] for *_, found in rows):,.0f} expected"
-    return Check("With the least number of records, releases are right as often as the exact chance says (each of them fails once in a million)", not wrong, said)
+    return Check(
+        "With the least number of records, releases are right as often as the exact chance says (each of them fails once in a million)", not wrong, said
+    )
 
 
 def _check_others(learners: dict[Key, Series]) -> Check:
@@ -167,7 +169,9 @@ def _check_others(learners: dict[Key, Series]) -> Check:
     rows = [(LABELS[key], point, found) for key, series in learners.items() for point, found in series.rows if "others" in found]
     wrong = [f"{label} at {point['bits']} bits: {found['others']:.3f}" for label, point, found in rows if found["others"] < SUCCESS]
     said = "; ".join(wrong[:3]) or f"{len(rows)} numbers"
-    return Check("A least number that is an exact sum over one distribution is enough in all the others, by three standard errors", bool(rows) and not wrong, said)
+    return Check(
+        "A least number that is an exact sum over one distribution is enough in all the others, by three standard errors", bool(rows) and not wrong, said
+    )
 
 
 def _check_separation(of: str, series: dict[Key, Series]) -> Check:

@@ -164,17 +164,19 @@ def _threshold_case(kind: str, delta: float, law: HardThreshold, generator: Rand
     def right(told: int) -> bool:
         return low <= told <= high
 
+    ones = tuple(point >= law.target for point in law.points)
     if kind in APART:
-        learner, chance = _dichotomies(kind, law, generator, right)
-    else:
-        made: dict[str, Callable[[], ThresholdLearner[Any]]] = {
-            "pure": lambda: PureThresholds(EPSILON),
-            "dyadic": lambda: DyadicThresholds(law.bits, ALPHA, EPSILON, delta),
-            "RecConcave": lambda: tuned(ALPHA, EPSILON, delta),
-        }
-        found = made[kind]()
-        learner, chance = found, lambda sample: found.chance(sample, low, high)
-    return Case(learner, law.bits, law.points, law.shares, tuple(point >= law.target for point in law.points), chance, right)
+        by_labels, chance = _dichotomies(kind, law, generator, right)
+        return Case(by_labels, law.bits, law.points, law.shares, ones, chance, right)
+    return Case(
+        found := _threshold_learner(kind, law.bits, delta), law.bits, law.points, law.shares, ones, lambda sample: found.chance(sample, low, high), right
+    )
+
+
+def _threshold_learner(kind: str, bits: int, delta: float) -> ThresholdLearner[Any]:
+    if kind == "pure":
+        return PureThresholds(EPSILON)
+    return DyadicThresholds(bits, ALPHA, EPSILON, delta) if kind == "dyadic" else tuned(ALPHA, EPSILON, delta)
 
 
 def _dichotomies(

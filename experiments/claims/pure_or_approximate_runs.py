@@ -15,7 +15,8 @@ from local_dp.draws import Draws
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 
-MOST: dict[tuple[str, str], int] = {  # more than any of them needs
+BEYOND = 1 << 14
+MOST: dict[tuple[str, str], int] = {  # where a search ends, at first: more than any of them needs
     ("points", "buckets"): 300,
     ("points", "labels"): 300,
     ("thresholds", "dyadic"): 1000,
@@ -78,6 +79,9 @@ def _least_sampled(banks: list[Cases], most: int, generator: np.random.Generator
     found: Measurement = {"n": 1}
     for law in banks[0]:
         chances = _chances([(bank[law], bank[law].order(most, generator)) for bank in banks])
+        while chances(most).mean() < SUCCESS and most < BEYOND:
+            most *= 2
+            chances = _chances([(bank[law], bank[law].order(most, generator)) for bank in banks])
         if chances(found["n"]).mean() < SUCCESS:
             n = _least(chances, most)
             off = SEEN * _standard_error(chances, n)
@@ -116,7 +120,7 @@ def _means(banks: list[Cases], n: int, generator: np.random.Generator) -> dict[s
 
 
 def _runs(banks: list[Cases], found: Measurement, runs: int, generator: np.random.Generator) -> Measurement:
-    """Releases at the least number, each on a fresh sample: how often they are right, and how often they should be: by exact sums, or by the chances on the samples."""
+    """Releases at the least number, each on a fresh sample: how often they are right; expected: by exact sums, or by the chances on the samples."""
     draws, right, expected = Draws(KeyedNoise(int(generator.integers(1 << 32)))), 0, 0.0
     for number in range(runs):
         case = banks[number % len(banks)][found["law"]]

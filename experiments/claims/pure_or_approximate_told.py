@@ -76,7 +76,9 @@ def placed(series: Mapping[Key, Numbers], flat: Mapping[Key, Check], separated: 
         Region("Pure", "epsilon alone", flat_in("points", ("buckets",), "Points, by hypotheses that need not name one", "")),
         Region("Approximate", "epsilon and a delta", flat_in("points", ("stable",), "Points, named", needed, separated["points"])),
         Region(
-            "Only labels secret", "or some points public", flat_in("thresholds", ("labels", "semi-private"), "Thresholds", grown, separated["thresholds"], beyond)
+            "Only labels secret",
+            "or some points public",
+            flat_in("thresholds", ("labels", "semi-private"), "Thresholds", grown, separated["thresholds"], beyond),
         ),
     ]
 
