@@ -77,8 +77,8 @@ class PureOrApproximate(Experiment):
     claim: ClassVar[str] = (
         "To learn which point of a domain is marked, or where a threshold lies in it, a purely private curator who names a point or a threshold of the domain "
         "provably needs a number of people that grows with the number of bits of the domain. With a delta of one in a million, a point takes the same few "
-        "hundred people in any domain, and a threshold takes hardly more people when the bits are doubled. Where only labels are secret, a threshold takes the same "
-        "few people everywhere; and so does a point with pure privacy, if the hypothesis need not name it."
+        "hundred people in any domain, and a threshold takes hardly more people when the bits are doubled. Where only labels are secret, a threshold takes "
+        "the same few people everywhere; and so does a point with pure privacy, if the hypothesis need not name it."
     )
     source: ClassVar[str] = "Beimel, Nissim, Stemmer 2013, Lemma 3.2, Theorems 3.18 and 6.2, Lemma 5.7; Beimel, Nissim, Stemmer 2013b; Feldman, Xiao 2014"
 
@@ -86,7 +86,7 @@ class PureOrApproximate(Experiment):
         sampled = QUICK if scale == "quick" else FULL
         asked = [*((key, BITS, 20 if scale == "quick" else 60) for key in EXACT), *((key, *how) for key, how in sampled.items())]
         found: list[Point] = [
-            {"of": of, "kind": kind, "delta": delta, "bits": bits, "samples": samples, "runs": 20 if kind == "RecConcave" and scale == "quick" else RUNS[scale]}
+            {"of": of, "kind": kind, "delta": delta, "bits": bits, "samples": samples, "runs": RUNS[scale] // (15 if kind == "RecConcave" else 1)}
             for (of, kind, delta), sizes, samples in asked
             for bits in sizes
         ]
@@ -118,8 +118,8 @@ NOTES = [
     "Success is computed exactly: in closed form where there is one, else given a sample and averaged over samples; intervals are of two standard errors of "
     "that average. Runs draw fresh samples.",
     "What is proven holds for every purely private learner that names a point or a threshold of the domain (proper), by packing. For thresholds no purely "
-    "private learner at all does without a number that grows with the bits (Feldman, Xiao 2014), and with a delta none without the iterated logarithm of the domain "
-    "(Alon, Livni, Malliaris, Moran 2019): proven there, not run.",
+    "private learner at all does without a number that grows with the bits (Feldman, Xiao 2014), and with a delta none without the iterated logarithm of the "
+    "domain (Alon, Livni, Malliaris, Moran 2019): proven there, not run.",
     "That thresholds take only labels' privacy to be flat is thus a theorem too; dyadic thresholds grow as log log of the domain, and RecConcave at depth 2 no "
     "faster, from a higher start.",
 ]
