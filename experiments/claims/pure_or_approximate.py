@@ -18,13 +18,13 @@ Key = tuple[str, str, float]
 """Points or thresholds, which learner, delta: 0 if it is pure."""
 EXACT: tuple[Key, ...] = (("points", "pure", 0.0), ("points", "stable", 1e-6), ("points", "stable", 1e-3), ("thresholds", "pure", 0.0))
 QUICK: dict[Key, tuple[tuple[int, ...], int]] = {  # on which domains, and over how many samples
-    ("points", "buckets", 0.0): ((16, 256, 1024), 120),
-    ("points", "labels", 0.0): ((16, 256, 1024), 80),
+    ("points", "buckets", 0.0): ((16, 1024), 120),
+    ("points", "labels", 0.0): ((16, 1024), 80),
     ("thresholds", "labels", 0.0): ((16, 256), 100),
     ("thresholds", "semi-private", 0.0): ((16, 256), 60),
-    ("thresholds", "dyadic", 1e-6): ((8, 16, 64, 256), 36),
-    ("thresholds", "dyadic", 1e-3): ((8, 32, 128), 24),
-    ("thresholds", "RecConcave", 1e-6): ((64, 128), 7),
+    ("thresholds", "dyadic", 1e-6): ((8, 16, 64, 256), 26),
+    ("thresholds", "dyadic", 1e-3): ((8, 32, 128), 20),
+    ("thresholds", "RecConcave", 1e-6): ((64, 128), 6),
 }
 FULL: dict[Key, tuple[tuple[int, ...], int]] = {
     **{key: ((16, 64, 256, 1024), 400) for key in QUICK if key[1] in ("buckets", "labels", "semi-private")},

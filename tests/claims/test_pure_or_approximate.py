@@ -17,6 +17,7 @@ from local_dp.curator.thresholds.base import agreements
 from local_dp.curator.thresholds.pure import PureThresholds
 
 CONCAVE = {"of": "thresholds", "kind": "RecConcave", "delta": 1e-6, "samples": 7, "runs": 20}
+BITS = {"buckets": 1024, "labels": 1024}
 KNOWN: dict[int, Measurement] = {  # of RecConcave, which takes seconds to measure: as `test_shown` finds
     bits: {"n": n, "low": n - 30, "high": n + 30, "law": "staircase", "nano": 10**9, "atto": 10**12, "right": 18, "expected": 18.0}
     for bits, n in ((64, 1386), (128, 1462))
@@ -25,7 +26,7 @@ KNOWN: dict[int, Measurement] = {  # of RecConcave, which takes seconds to measu
 
 def points() -> list[Point]:
     """Those of a quick run that are cheap, with fewer samples."""
-    found = [point for point in EXPERIMENT.points("quick") if point["kind"] != "RecConcave" and point["bits"] <= 256]
+    found = [point for point in EXPERIMENT.points("quick") if point["kind"] != "RecConcave" and point["bits"] <= BITS.get(point["kind"], 256)]
     few = {"pure": 8, "stable": 8, "dyadic": 16, "labels": 60, "semi-private": 40, "buckets": 60}
     return [{**point, "samples": few[point["kind"]]} if "samples" in point else point for point in found]
 
