@@ -14,6 +14,7 @@ from local_dp.bounds.points import per_cell_success
 from local_dp.curator.sanitizers.cells import NoisyCounts
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 
 POINTS = [point for point in EXPERIMENT.points("quick") if point["bits"] <= 128 and (point["kind"] != "shape" or point["tree"] == "pure")]
 SEARCHED: dict[tuple[str, int], int] = {("pure", 16): 1419, ("pure", 64): 4716, ("sparse", 16): 3621, ("sparse", 64): 3977}  # as searches of 500 and more find
@@ -103,7 +104,7 @@ def test_a_weak_bound_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of what is proven separates nothing up to 2^128; a printed size of nothing would pay."""
     monkeypatch.setattr(runs, "sanitizer_records", lambda *asked: sanitizer_records(*asked) // 2)
     assert any("No purely private sanitizer" in statement for statement in lost(finding("proven")))
-    monkeypatch.setattr(runs.PrintedSanPoints, "least", property(lambda held: 100))
+    monkeypatch.setattr(PrintedSanPoints, "least", property(lambda held: 100))
     assert any("printed sizes" in statement for statement in lost(finding("proven")))
 
 
