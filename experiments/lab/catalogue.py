@@ -18,6 +18,8 @@ NAMES = (
     "interaction",
     "planning",
     "stability",
+    "pure-or-approximate",
+    "sanitizing",
 )
 ALL = "all"
 
