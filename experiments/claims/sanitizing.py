@@ -17,7 +17,7 @@ TRIALS: dict[Scale, dict[tuple[str, int], int]] = {  # by tree and bits: how man
     "quick": {("pure", 16): 160, ("pure", 64): 160},
     "full": {**{("pure", bits): 1500 for bits in (16, 32, 64, 128)}, **{("sparse", bits): 800 for bits in (16, 64, 128, 256)}},
 }
-ENOUGH = {"pure": {16: 1500, 32: 2700, 64: 4900}, "sparse": {16: 4600, 64: 4600, 256: 6400}}  # records of the shapes
+ENOUGH = {"pure": {16: 1500, 32: 2700, 64: 4900}, "sparse": {16: 6400, 64: 6400, 256: 6400}}  # records of the shapes
 SHAPED: dict[Scale, dict[tuple[str, int], tuple[tuple[str, ...], int]]] = {  # by tree and bits: which shapes, and how many runs
     "quick": {("pure", 16): (tuple(SHAPES), 20), ("pure", 64): (tuple(SHAPES), 20), ("sparse", 16): (tuple(SHAPES), 12), ("sparse", 256): (("nested",), 12)},
     "full": {
