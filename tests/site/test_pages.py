@@ -107,8 +107,6 @@ def test_the_reference_owes_many_names() -> None:
     names = set(public_names())
     assert {"experiments.door.functions.mean", "local_dp.interaction.Nonadaptive", "local_dp.errors.InputError", "server.coordinator.Coordinator"} < names
     assert {"local_dp.tallies.Z95", "local_dp.ledger.Ledger.charge", "local_dp.randomizers.base.Randomizer.epsilon"} < names
-    assert {name for name in local_dp.__all__ if name != "__version__"} <= {
-        name.rpartition(".")[2] for name in (*names, *front_door())
-    }  # a name may be a module
+    assert {name for name in local_dp.__all__ if name != "__version__"} <= {name.rpartition(".")[2] for name in (*names, *front_door())}
     assert len(names) > 2000
     assert not any(part.startswith("_") for name in names for part in name.split("."))
