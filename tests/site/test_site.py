@@ -64,7 +64,9 @@ def test_the_search_works_without_a_server(site: Path) -> None:
         tab.appear(1200, "light")
         tab.go((site / "index.html").as_uri())
         tab.evaluate("document.querySelector('.md-search__input').focus()")
+        tab.wait("document.querySelector('.md-search-result__meta').textContent.includes('Type to start')")  # the index is read
         tab.call("Input.insertText", text="randomized response")
+        tab.call("Input.dispatchKeyEvent", type="keyUp", key="e")  # the search looks when a key is let go
         tab.wait("document.querySelectorAll('.md-search-result__link').length > 3")
         assert tab.errors == []
 
