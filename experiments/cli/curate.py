@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class Curating(ABC):
     """What every question to the curator is told."""
 
+    example: ClassVar[str]
     records: Path = option(help="A CSV or Parquet table, which the curator sees", metavar="FILE")
     epsilon: float = option(1.0, "What the release may lose", metavar="E", unit="nats")
     delta: float = option(1e-6, "With which probability it may lose more; below 1 over the number of records", metavar="D")
@@ -149,7 +150,7 @@ class Curate(Group):
         if name not in KINDS:
             return None
         command = command_of(name, KINDS[name])
-        command.example = f"local-dp curate {KINDS[name].example}"  # type: ignore[attr-defined]
+        command.example = f"local-dp curate {KINDS[name].example}"
         return command
 
 

@@ -8,7 +8,7 @@ import pytest
 from experiments.claims import occam
 from experiments.lab.claim import Measurement, Point
 from local_dp.bounds.curator import occam_examples_printed
-from local_dp.curator.choosing.exponential import ExponentialMechanism, decay_of
+from local_dp.curator.choosing.exponential import ExponentialChoice, ExponentialMechanism, decay_of
 from local_dp.curator.choosing.occam import Labelled
 from local_dp.draws import Draws
 from tests.support.shared import Once
@@ -46,7 +46,7 @@ def test_a_dropped_sensitivity_factor_is_not_shown(monkeypatch: pytest.MonkeyPat
     """Weights e^(eps score) instead of e^(eps score / 2): the enumerated loss is above epsilon."""
     nats = [point for point in PRIVACY if point["epsilon"] == 1.0]  # of either class
     assert occam._check_privacy(measured(*nats)).shown
-    monkeypatch.setattr(ExponentialMechanism, "decay", property(lambda mechanism: decay_of(mechanism.loss.nano) ** 2))
+    monkeypatch.setattr(ExponentialChoice, "decay", property(lambda mechanism: decay_of(mechanism.loss.nano) ** 2))
     assert not occam._check_privacy(measured(*nats)).shown
 
 

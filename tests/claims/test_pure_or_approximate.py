@@ -11,9 +11,8 @@ from experiments.claims import pure_or_approximate_runs as runs
 from experiments.claims.pure_or_approximate import EXPERIMENT, QUICK
 from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.bounds.points import pure_success
-from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.points.learner import PointLearner
-from local_dp.curator.thresholds.base import agreements
 from local_dp.curator.thresholds.pure import PureThresholds
 
 CONCAVE = {"of": "thresholds", "kind": "RecConcave", "delta": 1e-6, "samples": 7, "runs": 20}
@@ -78,7 +77,7 @@ def test_a_learner_that_does_not_draw_from_its_law_is_not_shown(monkeypatch: pyt
 
 def test_a_learner_that_pays_for_half_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice the exponent: the loss is not the one that it is compared at, and the runs are too good."""
-    monkeypatch.setattr(PureThresholds, "choice", property(lambda learner: ExponentialMechanism(agreements, 2 * learner.epsilon)))
+    monkeypatch.setattr(PureThresholds, "choice", property(lambda learner: ExponentialChoice(2 * learner.epsilon)))
     fallen = lost(finding({("thresholds", "pure")}))
     assert any("counted from its parts" in statement for statement in fallen)
     assert any("releases are right as often" in statement for statement in fallen)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.thresholds.base import errors_by_gap
@@ -89,7 +89,7 @@ class OneInterval(Lowered):
     """A wrong twin: as if a record lay in one interval, not in one of each height."""
 
     @property
-    def choice(self) -> SparseExponential[LabelledMultiset, int]:
+    def choice(self) -> SparseChoice:
         return replace(super().choice, growth=1)
 
 

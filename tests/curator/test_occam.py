@@ -56,7 +56,7 @@ def test_loss_is_tight() -> None:
 def test_clamping_keeps_the_loss(best: int) -> None:
     """Across the end of `reach`, where scores stop counting, neighbouring scores still have ratios of at most e^eps."""
     mechanism = chooser(2.0)
-    far = best - mechanism.reach(3)
+    far = best - mechanism.choice.reach(3)
     limit = exp_epsilon(nano_epsilon(2.0))
     for low, move in product((far - 1, far, far + 1), product((-1, 0, 1), repeat=3)):
         scores = np.array([best, low, best - 1])

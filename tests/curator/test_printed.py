@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import chisquare
 
 from local_dp.curator.choosing.groups import Listed
-from local_dp.curator.choosing.printed import Goals, PrintedChoice
+from local_dp.curator.choosing.printed import Goals, PrintedChoice, PrintedChoosing
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
@@ -26,7 +26,7 @@ def frequent(points: Multiset) -> Listed:
 
 
 @dataclass(frozen=True)
-class Unchecked(PrintedChoice[Multiset, int]):
+class Unchecked(PrintedChoice):
     """A wrong twin: it answers at every number of records."""
 
     @property
@@ -40,7 +40,7 @@ def counted(counts: tuple[int, ...], m: int) -> Multiset:
     return Multiset(2, np.flatnonzero(every).astype(np.uint64), every[every > 0])
 
 
-SMALL = Unchecked(frequent, 1.0, 1e-3, Goals(1.0, 0.3))
+SMALL = PrintedChoosing(frequent, Unchecked(1.0, 1e-3, Goals(1.0, 0.3)))
 
 
 def worst(m: int) -> float:
@@ -67,29 +67,29 @@ def _moved(a: int, b: int, m: int) -> list[tuple[int, int]]:
 )
 def test_golden_law(counts: tuple[int, ...], golden: dict[int | None, float]) -> None:
     """60 records, alpha 1/2, epsilon 1: to nine digits (its base is a fraction of 40 bits)."""
-    law = Unchecked(frequent, 1.0, 1e-3, Goals(0.5, 0.3)).law(counted(counts, 60))
+    law = Unchecked(1.0, 1e-3, Goals(0.5, 0.3)).law(frequent(counted(counts, 60)), 60)
     assert {outcome: weight / sum(law.values()) for outcome, weight in law.items()} == pytest.approx(golden, rel=1e-9)
 
 
 def test_its_size_is_a_condition_of_privacy() -> None:
     """From the 175 records it asks for 2.0e-10 where delta is 1e-3; at a quarter of them 3.0e-3, which is not private."""
-    assert PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3)).least == 175
+    assert PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3))).choice.least == 175
     assert worst(175) == pytest.approx(2.0e-10, rel=0.05)
     assert worst(43) == pytest.approx(3.0e-3, rel=0.02)
 
 
 def test_fewer_records_are_refused() -> None:
     """With the number that would do, whatever they hold; release and law alike."""
-    choice = PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3))
+    choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
     for refused in (lambda: choice.law(counted((9, 9, 9), 174)), lambda: choice.release(counted((9, 9, 9), 174), Draws(KeyedNoise(0)))):
         with pytest.raises(InputError, match=r"174 records.*private only from 175"):
             refused()
-    assert PrintedChoice(frequent, 1.0, 1e-6, Goals(0.1, 0.1)).least == 3391
+    assert PrintedChoosing(frequent, PrintedChoice(1.0, 1e-6, Goals(0.1, 0.1))).choice.least == 3391
 
 
 def test_the_code_draws_from_its_law() -> None:
     """3,000 draws at 175 records fit (chi-squared, failure 1e-6); not the law of one record less."""
-    choice, points = PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3)), counted((88, 84, 0), 175)
+    choice, points = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3))), counted((88, 84, 0), 175)
 
     def p_value(best: int) -> float:
         law, draws = choice.law(counted((best, 84, 0), 175)), Draws(KeyedNoise(7))
@@ -101,7 +101,7 @@ def test_the_code_draws_from_its_law() -> None:
 
 def test_nothing_to_choose_is_no_answer() -> None:
     """Erratum E14: whatever the noise."""
-    choice = PrintedChoice(frequent, 1.0, 1e-3, Goals(1.0, 0.3))
+    choice = PrintedChoosing(frequent, PrintedChoice(1.0, 1e-3, Goals(1.0, 0.3)))
     assert choice.law(counted((0, 0, 0), 200)) == {None: 1}
     assert choice.release(counted((0, 0, 0), 200), Draws(KeyedNoise(0))) is None
 
@@ -111,6 +111,6 @@ def test_bad_input_gets_a_line() -> None:
         with pytest.raises(InputError, match=said):
             Goals(alpha, beta)
     with pytest.raises(InputError, match="delta is 0"):
-        PrintedChoice(frequent, 1.0, 0.0, Goals(0.1, 0.1))
+        PrintedChoosing(frequent, PrintedChoice(1.0, 0.0, Goals(0.1, 0.1)))
     with pytest.raises(InputError, match="half"):
-        PrintedChoice(frequent, 1e-9, 1e-6, Goals(0.1, 0.1))
+        PrintedChoosing(frequent, PrintedChoice(1e-9, 1e-6, Goals(0.1, 0.1)))

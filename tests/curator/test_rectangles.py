@@ -10,7 +10,7 @@ import pytest
 
 from local_dp.arrays import Naturals
 from local_dp.curator.base import Mechanism, Neighbours
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Medians
@@ -36,7 +36,7 @@ class OneInterval(OneMore):
     """A wrong twin: as if a point were in one candidate."""
 
     @property
-    def choice(self) -> SparseExponential[Multiset, int]:
+    def choice(self) -> SparseChoice:
         return replace(super().choice, growth=1)
 
 

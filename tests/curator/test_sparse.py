@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from local_dp.curator.choosing.groups import Listed
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.sparse import SparseChoice, SparseExponential
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
@@ -32,7 +32,7 @@ def pairs_and_points(points: Multiset) -> Listed:
 
 
 @dataclass(frozen=True)
-class LightNone(SparseExponential[Multiset, int]):
+class LightNone(SparseChoice):
     """A wrong twin: no answer weighs half of what it must."""
 
     @property
@@ -40,14 +40,14 @@ class LightNone(SparseExponential[Multiset, int]):
         return Fraction(self.growth * ATTO, self.loss.atto) / 2
 
 
-POINTS = SparseExponential(frequent, 1.0, 1e-2)
-HALVES = SparseExponential(pairs_and_points, 1.0, 1e-2, growth=2)
+POINTS = SparseExponential(frequent, SparseChoice(1.0, 1e-2))
+HALVES = SparseExponential(pairs_and_points, SparseChoice(1.0, 1e-2, growth=2))
 
 
 def worst(mechanism: SparseExponential[Multiset, int], n: int) -> float:
     """The worst delta over all databases of n records of four values, in units of its own."""
     small = SmallDatabases([(value,) for value in range(4)], n, lambda records: Multiset.of([value for (value,) in records], 2))
-    return float(small.worst_delta(mechanism)) / mechanism.delta
+    return float(small.worst_delta(mechanism)) / mechanism.choice.delta
 
 
 @pytest.mark.parametrize("mechanism", [POINTS, HALVES], ids=["points", "halves"])
@@ -57,20 +57,20 @@ def test_private_by_enumeration(mechanism: SparseExponential[Multiset, int], n: 
     found = worst(mechanism, n)
     assert found <= 1
     if n == 1:
-        assert found == pytest.approx(1 / (1 + mechanism.delta), rel=1e-9)
+        assert found == pytest.approx(1 / (1 + mechanism.choice.delta), rel=1e-9)
 
 
 def test_wrong_twins_are_not_private() -> None:
     """Half the weight of no answer; candidates of two kinds called one: nearly twice delta."""
-    assert 1.7 < worst(LightNone(frequent, 1.0, 1e-2), 1) < 2
-    assert 1.3 < worst(replace(HALVES, growth=1), 1) < 2.1
+    assert 1.7 < worst(SparseExponential(frequent, LightNone(1.0, 1e-2)), 1) < 2
+    assert 1.3 < worst(SparseExponential(pairs_and_points, SparseChoice(1.0, 1e-2)), 1) < 2.1
 
 
 def test_clamping_keeps_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a reach of four points, so that most scores are beyond it, the delta is within a share a^reach of its own."""
-    monkeypatch.setattr(SparseExponential, "reach", 4)
-    assert worst(POINTS, 9) <= 1 + float(POINTS.decay) ** 4
-    monkeypatch.setattr(SparseExponential, "reach", 60)
+    monkeypatch.setattr(SparseChoice, "reach", 4)
+    assert worst(POINTS, 9) <= 1 + float(POINTS.choice.decay) ** 4
+    monkeypatch.setattr(SparseChoice, "reach", 60)
     assert worst(POINTS, 9) <= 1
 
 
@@ -79,7 +79,7 @@ def test_the_code_draws_from_its_law() -> None:
     points = Multiset.of([0] * 9 + [1] * 8 + [3] * 2, 2)
 
     def p_value(epsilon: float) -> float:
-        law, draws = SparseExponential(frequent, epsilon, 1e-2).law(points), Draws(KeyedNoise(5))
+        law, draws = SparseExponential(frequent, SparseChoice(epsilon, 1e-2)).law(points), Draws(KeyedNoise(5))
         drawn = Counter(POINTS.release(points, draws) for _ in range(3000))
         return float(chisquare([drawn[outcome] for outcome in law], [3000 * weight / sum(law.values()) for weight in law.values()]).pvalue)
 
@@ -95,7 +95,7 @@ def test_a_billion_records_are_no_more_work() -> None:
 
 def test_records_for_one_choice() -> None:
     """A tenth of 331 records, 33.03, is told nine times of ten at (1, 1e-6): 33 records a little less often, 34 more. The printed mechanism asks for 3,391."""
-    choice = SparseExponential(frequent, 1.0, 1e-6)
+    choice = SparseExponential(frequent, SparseChoice(1.0, 1e-6))
 
     def told(count: int) -> float:
         law = choice.law(Multiset(2, np.array([0], dtype=np.uint64), np.array([count])))
@@ -108,6 +108,6 @@ def test_records_for_one_choice() -> None:
 
 def test_bad_input_gets_a_line() -> None:
     with pytest.raises(InputError, match="at most"):
-        SparseExponential(frequent, 0.1, 0.2)
+        SparseChoice(0.1, 0.2)
     with pytest.raises(InputError, match="growth is 0"):
-        SparseExponential(frequent, 1.0, 1e-6, growth=0)
+        SparseChoice(1.0, 1e-6, growth=0)

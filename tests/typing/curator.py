@@ -6,7 +6,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.curator.base import Mechanism
-from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
 from local_dp.curator.choosing.printed import Goals
 from local_dp.curator.labels.concepts import Thresholds
@@ -77,7 +77,7 @@ def a_mechanism_shows_its_loss(parity: ParityLearner, somewhat: Mechanism[Labell
     assert_type(parity.loss, Pure)
     assert_type(somewhat.loss, Approximate)
     assert_type(OccamLearner(ParityClass(2), 1.0).loss + parity.loss, Pure)
-    assert_type(OccamLearner(ParityClass(2), 1.0).choice, ExponentialMechanism[Labelled])
+    assert_type(OccamLearner(ParityClass(2), 1.0).choice, ExponentialChoice)
     assert_type(somewhat.loss + parity.loss, Approximate)
     return OccamLearner(ParityClass(2), 1.0)
 

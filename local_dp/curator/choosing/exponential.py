@@ -1,6 +1,7 @@
 """The exponential mechanism (McSherry, Talwar 2007; KLNRS Definition 3.5 and Theorem 3.6): sampled in whole numbers, analysed in the log domain."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -20,6 +21,8 @@ from local_dp.loss import NANO, Pure, nano_epsilon
 
 D = TypeVar("D")
 R = TypeVar("R")
+D_contra = TypeVar("D_contra", contravariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 _RATIO_BITS = 40
 LISTED = 1 << 16  # candidates
@@ -57,19 +60,17 @@ def reach_of(decay: Fraction, log_candidates: float) -> int:
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism(Mechanism[D, int, Pure]):
-    """Chooses candidate h with probability proportional to a^(best - score(h)), a = e^(-eps / (2 sensitivity)), for whole scores.
+class ExponentialChoice:
+    """A candidate of whole score q with probability proportional to a^(best - q), a = e^(-eps / (2 sensitivity)), once the scores are known.
 
-    `score` gives a whole number for each candidate, higher is better: an array of shape (|H|,), or `Groups` of candidates of equal score where they are too
-    many to list (as many for all databases); no neighbour moves one by more than `sensitivity`.
-    Privacy: epsilon. No float touches the choice: a is a multiple of 2^-40, the weights are whole numbers within 2^-96 of its powers, and a is rounded up by
-    more than that costs, so the realised law (`law`) keeps to epsilon exactly. Scores more than `reach` below the best count as `reach` below it: score and
-    best change by at most the sensitivity, so does the larger of score and best - reach, and privacy is as before.
+    Privacy: epsilon (`loss`), where no neighbour moves a score by more than `sensitivity` and all have the same candidates. No float touches the choice: a is
+    a multiple of 2^-40, the weights are whole numbers within 2^-96 of its powers, and a is rounded up by more than that costs, so the realised law (`law`)
+    keeps to epsilon exactly. Scores more than `reach` below the best count as `reach` below it: score and best change by at most the sensitivity, so does the
+    larger of score and best - reach, and privacy is as before.
     Utility: the clamped ones have total probability below e^-45. Cost: O(groups + reach), reach about (ln |H| + 45) 2 sensitivity / eps.
     Source: KLNRS 2008, Definition 3.5 and Theorem 3.6.
     """
 
-    score: Callable[[D], Ints | Groups[int]]
     epsilon: float
     sensitivity: int = 1
 
@@ -80,6 +81,7 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
 
     @property
     def loss(self) -> Pure:
+        """What one choice costs."""
         return Pure(nano_epsilon(self.epsilon))
 
     @cached_property
@@ -91,18 +93,18 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
         """How far below the best a score may lie before it counts no lower."""
         return reach_of(self.decay, math.log(candidates))
 
-    def release(self, database: D, draws: Draws) -> int:
-        """The number of the chosen candidate. Raises InputError where the scores are not whole numbers, one for each of at least one candidate."""
-        return self.choose(self._groups(database), draws)
-
     def choose(self, groups: Groups[R], draws: Draws) -> R:
-        """The candidate chosen among these: what `release` does once the scores are known."""
+        """The candidate chosen among these, at least one."""
         ranks, weights = self._weighed(groups)
         shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
         return groups.pick(ranks == draws.among(shares), draws)
 
-    def law(self, database: D) -> Law[int]:
-        return self.law_among(self._groups(database))
+    def law(self, groups: Groups[R]) -> Law[R]:
+        """The law of `choose`. Raises InputError above 65,536 candidates."""
+        if groups.total > LISTED:
+            raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
+        ranks, weights = self._weighed(groups)
+        return {candidate: weights[ranks[group]] for group, candidate in groups.members()}
 
     def share(self, groups: Groups[R], counts: Naturals) -> Fraction:
         """The probability that the candidate chosen is one of `counts[g]` of each group g."""
@@ -110,25 +112,71 @@ class ExponentialMechanism(Mechanism[D, int, Pure]):
         chosen, every = (sum_by(sizes, ranks, len(weights)) for sizes in (counts, groups.sizes))
         return Fraction(sum(map(mul, chosen, weights)), sum(map(mul, every, weights)))
 
-    def law_among(self, groups: Groups[R]) -> Law[R]:
-        """The law of `choose`. Raises InputError above 65,536 candidates."""
-        if groups.total > LISTED:
-            raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
-        ranks, weights = self._weighed(groups)
-        return {candidate: weights[ranks[group]] for group, candidate in groups.members()}
-
-    def _groups(self, database: D) -> Groups[int]:
-        scores = self.score(database)
-        groups = scores if isinstance(scores, Groups) else Listed(scores, np.arange(len(scores)))
-        if not len(groups.scores):
-            raise InputError("there are no scores; give a signed whole number for each of at least one candidate")
-        return groups
-
     def _weighed(self, groups: Groups[R]) -> tuple[Ints, list[int]]:
         """The rank of each group among the scores that occur, the best first, and the weight of each rank."""
+        if not len(groups.scores):
+            raise InputError("there are no scores; give a signed whole number for each of at least one candidate")
         reach = self.reach(groups.total)
         gaps, ranks = ranked(gaps_below(int(groups.scores.max()), groups.scores, reach), reach)
         return ranks, powers(self.decay, gaps, reach)
+
+
+class ByScore(Mechanism[D_contra, R_co, Pure]):
+    """A mechanism that scores its candidates and leaves the rest to an `ExponentialChoice`, of sensitivity 1 unless it says otherwise.
+
+    Its subclasses are dataclasses with an `epsilon`.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        self.choice  # noqa: B018 - refuses a wrong epsilon
+
+    @abstractmethod
+    def candidates(self, database: D_contra) -> Groups[R_co]:
+        """All candidates, the same ones for all neighbours, with their scores."""
+
+    @property
+    def choice(self) -> ExponentialChoice:
+        """The choice among them."""
+        return ExponentialChoice(self.epsilon)
+
+    @property
+    def loss(self) -> Pure:
+        return self.choice.loss
+
+    def release(self, database: D_contra, draws: Draws) -> R_co:
+        return self.choice.choose(self.candidates(database), draws)
+
+    def law(self, database: D_contra) -> Law[R_co]:
+        return self.choice.law(self.candidates(database))
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism(ByScore[D, int]):
+    """The exponential mechanism of any score: `ExponentialChoice` among numbered candidates.
+
+    `score` gives a whole number for each candidate, higher is better: an array of shape (|H|,), or `Groups` of candidates of equal score where they are too
+    many to list (as many for all databases); no neighbour moves one by more than `sensitivity`.
+    """
+
+    score: Callable[[D], Ints | Groups[int]]
+    epsilon: float
+    sensitivity: int = 1
+
+    @property
+    def choice(self) -> ExponentialChoice:
+        return ExponentialChoice(self.epsilon, self.sensitivity)
+
+    def candidates(self, database: D) -> Groups[int]:
+        """Raises InputError where the scores are not whole numbers."""
+        scores = self.score(database)
+        return scores if isinstance(scores, Groups) else numbered(scores)
+
+
+def numbered(scores: Ints) -> Listed:
+    """The candidates 0..k-1 with these scores, shape (k,)."""
+    return Listed(scores, np.arange(len(scores)))
 
 
 def gaps_below(best: int, scores: Ints, reach: int) -> Ints:

@@ -8,11 +8,9 @@ import numpy as np
 from local_dp.arrays import Counts, Ints, Words
 from local_dp.checks import check_dimension
 from local_dp.cube import walsh_hadamard
-from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import ExponentialMechanism
-from local_dp.draws import Draws
+from local_dp.curator.choosing.exponential import ByScore, numbered
+from local_dp.curator.choosing.groups import Groups
 from local_dp.errors import InputError
-from local_dp.loss import Pure
 
 MAX_DIMENSION = 24
 
@@ -49,7 +47,7 @@ class Labelled:
 
 
 @dataclass(frozen=True)
-class OccamLearner(Mechanism[Labelled, int, Pure]):
+class OccamLearner(ByScore[Labelled, int]):
     """Chooses a hypothesis h, by its number, with probability proportional to e^(-eps (errors of h) / 2).
 
     Privacy: epsilon, exactly, on all databases; sampled in whole numbers. Utility: within alpha of the best hypothesis under any distribution except with
@@ -60,20 +58,9 @@ class OccamLearner(Mechanism[Labelled, int, Pure]):
     hypotheses: HypothesisClass
     epsilon: float
 
-    @property
-    def choice(self) -> ExponentialMechanism[Labelled]:
-        """The exponential mechanism that it is: one replaced example moves the errors of a hypothesis by at most 1."""
-        return ExponentialMechanism(lambda examples: -self.hypotheses.errors(examples.x, examples.y), self.epsilon)
-
-    @property
-    def loss(self) -> Pure:
-        return self.choice.loss
-
-    def release(self, database: Labelled, draws: Draws) -> int:
-        return self.choice.release(database, draws)
-
-    def law(self, database: Labelled) -> Law[int]:
-        return self.choice.law(database)
+    def candidates(self, database: Labelled) -> Groups[int]:
+        """One replaced example moves the errors of a hypothesis by at most 1."""
+        return numbered(-self.hypotheses.errors(database.x, database.y))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from local_dp.checks import check_whole
 from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.choosing.partitions import Interval, Partition, crossing, union
 from local_dp.curator.choosing.plateaus import doubled, extended, plateaus
 from local_dp.curator.choosing.runs import Restricted, Runs
@@ -71,10 +71,6 @@ class Parts:
         return sum((final + stable + stable for _ in range(levels - 1)), Approximate(0, 0)) + inner
 
 
-def _score(runs: Runs) -> Runs:
-    return runs
-
-
 @dataclass(frozen=True)
 class RecConcave(Mechanism[D, int, Approximate]):
     """A candidate of 0..last; its score is `promise.low` or more if the score is quasi-concave and somewhere `promise.high` or more, for a far enough `high`.
@@ -121,12 +117,12 @@ class RecConcave(Mechanism[D, int, Approximate]):
         return StableChoice(partition.lead, self.parts.stable, self.parts.delta)
 
     @property
-    def _first(self) -> ExponentialMechanism[Runs]:
-        return ExponentialMechanism(_score, self.parts.inner)
+    def _first(self) -> ExponentialChoice:
+        return ExponentialChoice(self.parts.inner)
 
     @property
-    def _final(self) -> ExponentialMechanism[Runs]:
-        return ExponentialMechanism(_score, self.parts.final)
+    def _final(self) -> ExponentialChoice:
+        return ExponentialChoice(self.parts.final)
 
     def _solve(self, runs: Runs, promise: Promise, levels: int, draws: Draws) -> int:
         if levels == 1:
@@ -146,11 +142,11 @@ class RecConcave(Mechanism[D, int, Approximate]):
     def _shares(self, runs: Runs, promise: Promise, levels: int) -> dict[int, Fraction]:
         """The probability of each answer."""
         if levels == 1:
-            return _normalised(self._first.law_among(runs))
+            return _normalised(self._first.law(runs))
         found: defaultdict[int, Fraction] = defaultdict(Fraction)
         for length, share in self._shares(self._lengths(extended(runs), promise), promise.inner, levels - 1).items():
             for told, among in self._kept(runs, length):
-                last = _normalised(self._final.law_among(among)) if among else {runs.last // 2: Fraction(1)}
+                last = _normalised(self._final.law(among)) if among else {runs.last // 2: Fraction(1)}
                 for answer, part in last.items():
                     found[answer] += share * told * part
         return found

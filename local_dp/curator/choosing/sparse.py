@@ -25,19 +25,18 @@ _CANDIDATES = 64 * math.log(2)  # nats: more candidates than that occur in no da
 
 
 @dataclass(frozen=True)
-class SparseExponential(Mechanism[D, R | None, Approximate]):
+class SparseChoice:
     """A candidate of whole score q with weight e^(eps q / 2), or None, no answer, with weight (growth / delta) e^(eps / 2).
 
-    `candidates` gives those that occur in the database, with their scores: no replaced record moves a score by more than 1, and of the candidates of a
-    database at most `growth` do not occur in its neighbour, each of these of score 1 or less. None need occur; some may always be there.
+    The candidates are those that occur in the database: no replaced record moves a score by more than 1, and of the candidates of a database at most `growth`
+    do not occur in its neighbour, each of these of score 1 or less. None need occur; some may always be there.
     Privacy: (eps, delta) if delta <= e^(eps / 2) - 1, at every number of records. A candidate that both have: its weight and the sum of all weights move by
     e^(eps / 2) at most each, since what is new weighs at most delta of the weight of None. Those that only one has weigh at most delta of it together.
-    Sampled in whole numbers: weights as in `ExponentialMechanism`; scores more than `reach` below the best count as `reach` below it, and None's with them.
+    Sampled in whole numbers: weights as in `ExponentialChoice`; scores more than `reach` below the best count as `reach` below it, and None's with them.
     Utility: the best is missed by t with probability at most (others + (growth / delta) e^((1 - best + t) eps / 2)) e^(-eps t / 2).
     Cost: O(groups). Source: repairs the choosing mechanism of Beimel, Nissim, Stemmer 2013, Lemma 4.4, which asks for twice the records and more.
     """
 
-    candidates: Callable[[D], Groups[R]]
     epsilon: float
     delta: float
     growth: int = 1
@@ -50,13 +49,11 @@ class SparseExponential(Mechanism[D, R | None, Approximate]):
 
     @property
     def loss(self) -> Approximate:
+        """What one choice costs."""
         return approximate(self.epsilon, self.delta)
 
-    def release(self, database: D, draws: Draws) -> R | None:
-        return self.choose(self.candidates(database), draws)
-
     def choose(self, groups: Groups[R], draws: Draws) -> R | None:
-        """The candidate chosen among these, or None: what `release` does once the scores are known."""
+        """The candidate chosen among these, or None."""
         ranks, weights, none = self._weighed(groups)
         shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
         drawn = draws.among([none, *shares])
@@ -68,10 +65,7 @@ class SparseExponential(Mechanism[D, R | None, Approximate]):
         chosen, every = (sum(map(mul, sum_by(sizes, ranks, len(weights)), weights)) for sizes in (counts, groups.sizes))
         return Fraction(chosen, every + none), Fraction(none, every + none)
 
-    def law(self, database: D) -> Law[R | None]:
-        return self.law_among(self.candidates(database))
-
-    def law_among(self, groups: Groups[R]) -> Law[R | None]:
+    def law(self, groups: Groups[R]) -> Law[R | None]:
         """The law of `choose`; a candidate may be in several groups. Raises InputError above 65,536 candidates."""
         if groups.total > LISTED:
             raise InputError(f"there are {groups.total} candidates; a law is listed up to {LISTED}")
@@ -102,3 +96,21 @@ class SparseExponential(Mechanism[D, R | None, Approximate]):
         gaps, ranks = ranked(gaps_below(int(scores.max()), scores, self.reach), self.reach)
         weights = powers(self.decay, gaps, self.reach)
         return ranks[:-1], weights, math.ceil(weights[ranks[-1]] * self._odds)
+
+
+@dataclass(frozen=True)
+class SparseExponential(Mechanism[D, R | None, Approximate]):
+    """The sparse exponential mechanism of any score: its choice among the `candidates` that occur in the database."""
+
+    candidates: Callable[[D], Groups[R]]
+    choice: SparseChoice
+
+    @property
+    def loss(self) -> Approximate:
+        return self.choice.loss
+
+    def release(self, database: D, draws: Draws) -> R | None:
+        return self.choice.choose(self.candidates(database), draws)
+
+    def law(self, database: D) -> Law[R | None]:
+        return self.choice.law(self.candidates(database))

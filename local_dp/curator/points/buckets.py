@@ -8,12 +8,11 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.choosing.exponential import ByScore, numbered
+from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.multisets import LabelledMultiset, check_bits
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Pure, nano_epsilon
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def parities(points: Naturals, mask: int) -> Counts:
 
 
 @dataclass(frozen=True)
-class BucketPointLearner(Mechanism[LabelledMultiset, int, Pure]):
+class BucketPointLearner(ByScore[LabelledMultiset, int]):
     """A hypothesis of a bucket class, by its number, with probability proportional to e^(-eps (errors) / 2): private Occam on a representation of points.
 
     Privacy: eps. Utility: a point is learned within alpha .1 from 140 examples at eps 1, at any number of bits: for points the separation of pure from
@@ -107,20 +106,6 @@ class BucketPointLearner(Mechanism[LabelledMultiset, int, Pure]):
     hypotheses: BucketClass
     epsilon: float
 
-    def __post_init__(self) -> None:
-        nano_epsilon(self.epsilon)
-
-    @property
-    def choice(self) -> ExponentialMechanism[LabelledMultiset]:
-        """The exponential mechanism that it is: a replaced example moves the errors of a hypothesis by at most 1."""
-        return ExponentialMechanism(lambda examples: -self.hypotheses.errors(examples), self.epsilon)
-
-    @property
-    def loss(self) -> Pure:
-        return self.choice.loss
-
-    def release(self, database: LabelledMultiset, draws: Draws) -> int:
-        return self.choice.release(database, draws)
-
-    def law(self, database: LabelledMultiset) -> Law[int]:
-        return self.choice.law(database)
+    def candidates(self, database: LabelledMultiset) -> Groups[int]:
+        """A replaced example moves the errors of a hypothesis by at most 1."""
+        return numbered(-self.hypotheses.errors(database))

@@ -11,8 +11,7 @@ import numpy as np
 
 from local_dp.checks import check_whole
 from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import ExponentialMechanism
-from local_dp.curator.choosing.groups import Groups
+from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.multisets import WORD, Multiset
 from local_dp.curator.sanitizers.spread import Spread
@@ -129,7 +128,7 @@ class Medians(TreeOfMedians[Pure]):
         return node.low + self._choice.choose(self._scores(held, node), draws)
 
     def cut_law(self, held: Spread, node: Node) -> Law[int]:
-        return {node.low + cut: weight for cut, weight in self._choice.law_among(self._scores(held, node)).items()}
+        return {node.low + cut: weight for cut, weight in self._choice.law(self._scores(held, node)).items()}
 
     @property
     def _level(self) -> int:
@@ -137,9 +136,9 @@ class Medians(TreeOfMedians[Pure]):
         return nano_epsilon(self.epsilon) // self.levels
 
     @property
-    def _choice(self) -> ExponentialMechanism[Groups[int]]:
+    def _choice(self) -> ExponentialChoice:
         """Scores are in half-records: whole numbers."""
-        return ExponentialMechanism(lambda groups: groups, self._level / NANO, sensitivity=2)
+        return ExponentialChoice(self._level / NANO, sensitivity=2)
 
     def _scores(self, held: Spread, node: Node) -> Runs:
         """Cuts from the node's low end to its high end; records so far from the median that their scores are all clamped are left out of the runs."""

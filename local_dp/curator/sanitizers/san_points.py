@@ -12,10 +12,9 @@ from local_dp.composition import optimal_part, printed_part
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.groups import Groups, Listed
 from local_dp.curator.choosing.printed import Goals, PrintedChoice
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate
 
 
@@ -101,20 +100,15 @@ class PrintedSanPoints(PointByPoint):
     def choose(self, groups: Groups[int], size: int, draws: Draws) -> int | None:
         return self._choice.choose(groups, size, draws)
 
-    def release(self, database: Multiset, draws: Draws) -> PointShares:
-        if database.size < self.least:
-            raise InputError(f"there are {database.size} records, and the printed SanPoints is private only from {self.least} on; give more records")
-        return super().release(database, draws)
-
     @property
     def _spare(self) -> int:
         """The delta of the composition: a fifth, in units of 1e-18."""
         return approximate(self.epsilon, self.delta).atto // 5
 
     @property
-    def _choice(self) -> PrintedChoice[Multiset, int]:
+    def _choice(self) -> PrintedChoice:
         alpha = 2 / self.rounds
-        return PrintedChoice(_asked_with_groups, self.part.epsilon, alpha * self.delta / 5, Goals(alpha / 2, alpha * self.goals.beta / 4))
+        return PrintedChoice(self.part.epsilon, alpha * self.delta / 5, Goals(alpha / 2, alpha * self.goals.beta / 4))
 
 
 @dataclass(frozen=True)
@@ -141,10 +135,5 @@ class SanPoints(PointByPoint):
         return approximate(self.epsilon, self.delta).atto // 2
 
     @property
-    def _choice(self) -> SparseExponential[Groups[int], int]:
-        return SparseExponential(lambda groups: groups, self.part.epsilon, self._spare // self.rounds / ATTO)
-
-
-def _asked_with_groups(database: Multiset) -> Groups[int]:
-    """The scores come with the groups."""
-    raise NotImplementedError
+    def _choice(self) -> SparseChoice:
+        return SparseChoice(self.part.epsilon, self._spare // self.rounds / ATTO)

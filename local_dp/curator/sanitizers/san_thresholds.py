@@ -14,15 +14,14 @@ import numpy as np
 from local_dp.arrays import Counts
 from local_dp.composition import optimal_part, printed_part
 from local_dp.curator.base import Mechanism
-from local_dp.curator.choosing.exponential import ExponentialMechanism
-from local_dp.curator.choosing.groups import Groups, Listed
+from local_dp.curator.choosing.exponential import ExponentialChoice, numbered
+from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.choosing.printed import Goals, PrintedChoice
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sanitizers.windows import Interval, blocks, fullest_blocks, fullest_windows, inside
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate
 
 PARTS = 4  # of a call: two counts, a length, a block
@@ -130,8 +129,8 @@ class _Run:
         """z, below `lengths`."""
         held = self._of.fullest(points, lengths)
         scores = np.minimum(held - self._aim.least, self._aim.most - np.concatenate([[0], held[:-1]]))
-        choice: ExponentialMechanism[Groups[int]] = ExponentialMechanism(lambda groups: groups, self._of.length(self._points.bits).epsilon)
-        return choice.choose(Listed(scores, np.arange(lengths)), self._draws)
+        choice = ExponentialChoice(self._of.length(self._points.bits).epsilon)
+        return choice.choose(numbered(scores), self._draws)
 
     def _noisy(self, count: int) -> int:
         return max(0, count + self._draws.discrete_laplace(self._noise))
@@ -182,8 +181,7 @@ class PrintedSanThresholds(BlockByBlock):
         return self._choice(growth).choose(groups, size, draws)
 
     def run(self, database: Multiset, draws: Draws) -> tuple[Steps, int]:
-        if database.size < self.least:
-            raise InputError(f"there are {database.size} records, and the printed SanThresholds is private only from {self.least} on; give more records")
+        self._choice(2).check(database.size)
         return super().run(database, draws)
 
     @property
@@ -191,9 +189,9 @@ class PrintedSanThresholds(BlockByBlock):
         """The delta of the composition: a fifth, in units of 1e-18."""
         return approximate(self.epsilon, self.delta).atto // 5
 
-    def _choice(self, growth: int) -> PrintedChoice[Multiset, Interval]:
+    def _choice(self, growth: int) -> PrintedChoice:
         goals = Goals(self.goals.alpha / 64, self.goals.beta / (3 * self.calls))
-        return PrintedChoice(_asked_with_groups, self.part.epsilon, self.delta / (5 * self.calls), goals, growth)
+        return PrintedChoice(self.part.epsilon, self.delta / (5 * self.calls), goals, growth)
 
 
 @dataclass(frozen=True)
@@ -245,13 +243,8 @@ class SanThresholds(BlockByBlock):
         """The delta of the composition, in units of 1e-18."""
         return approximate(self.epsilon, self.delta).atto // 2
 
-    def _choice(self, growth: int) -> SparseExponential[Groups[Interval], Interval]:
-        return SparseExponential(lambda groups: groups, self.part.epsilon, self._spare // self.calls / ATTO, growth)
-
-
-def _asked_with_groups(database: Multiset) -> Groups[Interval]:
-    """The scores come with the groups."""
-    raise NotImplementedError
+    def _choice(self, growth: int) -> SparseChoice:
+        return SparseChoice(self.part.epsilon, self._spare // self.calls / ATTO, growth)
 
 
 def share_of(alpha: float, size: int) -> Fraction:

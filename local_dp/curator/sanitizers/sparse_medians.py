@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.curator.base import Law
 from local_dp.curator.choosing.groups import Groups
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.sanitizers.medians import Node, TreeOfMedians
 from local_dp.curator.sanitizers.spread import Spread
 from local_dp.draws import Draws
@@ -75,7 +75,7 @@ def _digits(points: Naturals, bits: int) -> Bools:
 
 @dataclass(frozen=True)
 class SparseMedians(TreeOfMedians[Approximate]):
-    """Each cut of a node of m records is the middle t of a dyadic interval that holds c of them: score min(c, H - |2 #(below t) - m|), `SparseExponential`.
+    """Each cut of a node of m records is the middle t of a dyadic interval that holds c of them: score min(c, H - |2 #(below t) - m|), `SparseChoice`.
 
     Privacy: (eps, delta). A record added or removed changes one node of each level, there every score by at most 1, and makes one interval of each height
     appear or vanish, of score 1 at most: eps / (2 levels) and delta' each. A replaced record is one removed and one added: the sum of both, delta being
@@ -107,16 +107,16 @@ class SparseMedians(TreeOfMedians[Approximate]):
 
     def cut_law(self, held: Spread, node: Node) -> Law[int]:
         found: dict[int, int] = {}
-        for chosen, weight in self._choice(held.bits).law_among(self._candidates(held, node)).items():
+        for chosen, weight in self._choice(held.bits).law(self._candidates(held, node)).items():
             cut = _within(node, chosen)
             found[cut] = found.get(cut, 0) + weight
         return found
 
-    def _choice(self, bits: int) -> SparseExponential[Groups[int], int]:
+    def _choice(self, bits: int) -> SparseChoice:
         """What a level costs an added or removed record."""
         epsilon = nano_epsilon(self.epsilon) // (2 * self.levels) / NANO
         delta = self.delta / (self.levels * (1 + math.exp(self.epsilon / 2))) * (1 - 1e-9)
-        return SparseExponential(lambda groups: groups, epsilon, delta, growth=bits + 1)
+        return SparseChoice(epsilon, delta, growth=bits + 1)
 
     def _candidates(self, held: Spread, node: Node) -> "Middles":
         """The middles of all dyadic intervals that hold one of the node's records, but for those too far from the median."""

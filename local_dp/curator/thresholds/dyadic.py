@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from local_dp.checks import check_share
 from local_dp.curator.base import Law
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits
 from local_dp.curator.thresholds.base import ThresholdLearner, errors_by_gap
 from local_dp.curator.thresholds.candidates import Middles, middles, spare, surely_within
@@ -43,10 +43,10 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         self.choice.loss  # noqa: B018 - refuses what the choice refuses
 
     @property
-    def choice(self) -> SparseExponential[LabelledMultiset, int]:
+    def choice(self) -> SparseChoice:
         """The choice among the candidates."""
         epsilon = (nano_epsilon(self.epsilon) - self.optimum.nano) / NANO
-        return SparseExponential(lambda sample: self.candidates(sample, 0), epsilon, self.delta, max(1, self.bits - 1))
+        return SparseChoice(epsilon, self.delta, max(1, self.bits - 1))
 
     @property
     def optimum(self) -> Pure:
@@ -73,7 +73,7 @@ class DyadicThresholds(ThresholdLearner[Approximate]):
         """Exactly; not of an agnostic learner."""
         if self.agnostic:
             raise InputError("the least number of errors may be found as any whole number: the law is not listed; ask for `chance`")
-        law = dict(self.choice.law(database))
+        law = dict(self.choice.law(self.candidates(database, 0)))
         none = law.pop(None)
         found: dict[int, int] = {answer: weight for answer, weight in law.items() if answer is not None}
         return {**found, 1 << (self.bits - 1): found.get(1 << (self.bits - 1), 0) + none}

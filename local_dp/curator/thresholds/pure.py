@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 
-from local_dp.curator.base import Law
-from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.choosing.exponential import ByScore
+from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.thresholds.base import ThresholdLearner, agreements
-from local_dp.draws import Draws
 from local_dp.loss import Pure
 
 
 @dataclass(frozen=True)
-class PureThresholds(ThresholdLearner[Pure]):
+class PureThresholds(ByScore[LabelledMultiset, int], ThresholdLearner[Pure]):
     """The threshold t with probability proportional to e^(-eps (errors of t) / 2).
 
     Privacy: epsilon. Utility: within alpha of the best for about (2 / (eps alpha)) ln(2^bits / beta) records: as many as the points have bits, and every pure
@@ -20,20 +19,9 @@ class PureThresholds(ThresholdLearner[Pure]):
 
     epsilon: float
 
-    @property
-    def choice(self) -> ExponentialMechanism[LabelledMultiset]:
-        """The exponential mechanism that it is."""
-        return ExponentialMechanism(agreements, self.epsilon)
-
-    @property
-    def loss(self) -> Pure:
-        return self.choice.loss
-
-    def release(self, database: LabelledMultiset, draws: Draws) -> int:
-        return self.choice.release(database, draws)
-
-    def law(self, database: LabelledMultiset) -> Law[int]:
-        return self.choice.law(database)
+    def candidates(self, database: LabelledMultiset) -> Runs:
+        """A replaced example moves the errors of a threshold by at most 1."""
+        return agreements(database)
 
     def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
         runs = agreements(sample)

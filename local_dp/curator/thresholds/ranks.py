@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.checks import check_whole
 from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.choosing.groups import Groups, Joined, Listed
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.multisets import Multiset, check_bits
 from local_dp.curator.thresholds.candidates import middles, spare, surely_within
 from local_dp.draws import Draws
@@ -40,9 +40,9 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
         self.choice.loss  # noqa: B018 - refuses what the choice refuses
 
     @property
-    def choice(self) -> SparseExponential[Multiset, int]:
+    def choice(self) -> SparseChoice:
         """The choice among the candidates."""
-        return SparseExponential(self.candidates, self.epsilon, self.delta, self.bits + 1)
+        return SparseChoice(self.epsilon, self.delta, self.bits + 1)
 
     @property
     def loss(self) -> Approximate:
@@ -62,7 +62,7 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
         return self.choice.choose(self.candidates(database), draws)
 
     def law(self, database: Multiset) -> Law[int | None]:
-        return self.choice.law(database)
+        return self.choice.law(self.candidates(database))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.choosing.exponential import ByScore, numbered
+from local_dp.curator.choosing.groups import Listed
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.reductions.amplified import amplified
@@ -36,24 +37,13 @@ class Truth(Mechanism[Multiset, Steps, Pure]):
 
 
 @dataclass(frozen=True)
-class OnesCounted(Mechanism[Multiset, int, Pure]):
+class OnesCounted(ByScore[Multiset, int]):
     """A sanitizer of two points: how many records are 1, by the exponential mechanism."""
 
     epsilon: float = 1.0
 
-    @property
-    def loss(self) -> Pure:
-        return self._choice.loss
-
-    @property
-    def _choice(self) -> ExponentialMechanism[Multiset]:
-        return ExponentialMechanism(lambda points: -np.abs(np.arange(points.size + 1) - int(points.counts[points.values == 1].sum())), self.epsilon)
-
-    def release(self, database: Multiset, draws: Draws) -> int:
-        return self._choice.release(database, draws)
-
-    def law(self, database: Multiset) -> Law[int]:
-        return self._choice.law(database)
+    def candidates(self, database: Multiset) -> Listed:
+        return numbered(-np.abs(np.arange(database.size + 1) - int(database.counts[database.values == 1].sum())))
 
 
 @dataclass(frozen=True)

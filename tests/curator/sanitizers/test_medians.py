@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.curator.choosing.groups import Groups
-from local_dp.curator.choosing.sparse import SparseExponential
+from local_dp.curator.choosing.exponential import numbered
+from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
@@ -75,7 +75,7 @@ def test_a_record_more_costs_half() -> None:
 class LightGrowth(SparseMedians):
     """A wrong twin: a record is taken to lie in one dyadic interval."""
 
-    def _choice(self, bits: int) -> SparseExponential[Groups[int], int]:
+    def _choice(self, bits: int) -> SparseChoice:
         return replace(super()._choice(bits), growth=1)
 
 
@@ -125,7 +125,7 @@ def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
     runs = mechanism._scores(held, node)
     choice = mechanism._choice
     every = -np.abs(2 * np.array([held.rank(cut) for cut in range((1 << 10) + 1)]) - 3000)
-    law, dense = choice.law_among(runs), type(choice)(lambda scores: scores, choice.epsilon, 2).law(every)
+    law, dense = choice.law(runs), choice.law(numbered(every))
     assert len(runs.scores) < 600
     assert {cut: Fraction(weight, sum(law.values())) for cut, weight in law.items()} == {
         cut: Fraction(weight, sum(dense.values())) for cut, weight in dense.items()
