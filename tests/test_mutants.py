@@ -58,4 +58,4 @@ def test_nothing_is_proven_by_tests_that_fail_anyway(tree: Path) -> None:
     (tree / "double.py").write_text("def double(x: int) -> int:\n    return 5\n\n\n# 2 * x\n")
     told: list[str] = []
     assert not run([_mutant("any", "2 * x", "3 * x", "test_it")], with_verdicts=False, tell=told.append, root=tree)
-    assert told[0].startswith("without any mutant, the tests: caught")
+    assert told[0].startswith("without any mutant, test_double.py: caught")

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -146,8 +147,12 @@ def run(mutants: Sequence[Mutant], with_verdicts: bool, tell: Callable[[str], No
 
         tests = sorted({test for mutant in left for test in mutant.tests})
         asked = sorted({name for mutant in left for name in mutant.verdicts}) if with_verdicts else []
-        before = [lambda tree: tests_say(tree, tests), *(lambda tree, name=name: verdict_says(tree, name) for name in asked)]
-        for name, said in zip(("the tests", *asked), pool.map(lent, before), strict=True):
+        files = {file: list(inside) for file, inside in groupby(tests, key=lambda test: test.split("::")[0])}
+        before = [
+            *(lambda tree, named=named: tests_say(tree, named) for named in files.values()),
+            *(lambda tree, name=name: verdict_says(tree, name) for name in asked),
+        ]
+        for name, said in zip((*files, *asked), pool.map(lent, before), strict=True):
             if said not in ("passed", "shown"):
                 tell(f"without any mutant, {name}: {said}")
                 return False
