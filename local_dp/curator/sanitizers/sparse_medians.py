@@ -2,16 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
-from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.curator.base import Law
-from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.choosing.sparse import SparseChoice
+from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Node, TreeOfMedians
 from local_dp.curator.sanitizers.spread import Spread
+from local_dp.curator.thresholds.candidates import Middles, middles
 from local_dp.draws import Draws
 from local_dp.loss import NANO, Approximate, approximate, exp_epsilon, nano_epsilon
 
@@ -21,65 +20,12 @@ it: 3 always leaves a candidate as likely as no answer; 2 fails on five points, 
 
 
 @dataclass(frozen=True)
-class Middles(Groups[int]):
-    """Candidates that are the middles of dyadic intervals: of length 2^heights[i], around `points[owners[i]]`, each with its score."""
-
-    points: Naturals
-    owners: Ints
-    heights: Ints
-    scores: Ints
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", np.ones(len(self.scores), dtype=np.uint64))
-
-    def member(self, group: int, place: int) -> int:
-        height = int(self.heights[group])
-        return (int(self.points[self.owners[group]]) >> height << height) + (1 << height >> 1)
-
-
-class Score(NamedTuple):
-    """min(held, height - |2 #(below) - total|), and the least that is kept."""
-
-    height: int
-    total: int
-    least: int
-
-
-def middles(points: Naturals, upto: Counts, bits: int, score: Score) -> Middles:
-    """The scored middles of all dyadic intervals that hold one of n ascending points, of which upto[i] records lie below number i, shape (n + 1,).
-
-    Whatever the size of the points: an interval is a run of points that share their leading bits, its middle parts it where the next bit changes. O(n bits).
-    """
-    if not len(points):
-        return Middles(points, *(np.zeros(0, dtype=np.int64) for _ in range(3)))
-    digits = _digits(points, bits)
-    shared = np.argmax((digits[1:] != digits[:-1])[:, ::-1], axis=1)  # leading bits that a point shares with the one before
-    starts = np.concatenate([np.ones((bits, 1), dtype=bool), bits - shared > np.arange(1, bits + 1)[:, None]], axis=1)
-    rows, owners = np.nonzero(starts)
-    last = np.append(rows[1:] != rows[:-1], True)
-    ends = np.where(last, len(points), np.append(owners[1:], 0))
-    lower = np.concatenate([np.zeros((bits, 1), dtype=np.int64), np.cumsum(np.where(digits.T, 0, np.diff(upto)), axis=1)], axis=1)
-    below = upto[owners] + lower[rows, ends] - lower[rows, owners]
-    scores = np.minimum(upto[ends] - upto[owners], score.height - np.abs(2 * below - score.total))
-    kept = scores >= score.least
-    return Middles(points, owners[kept], rows[kept] + 1, scores[kept])
-
-
-def _digits(points: Naturals, bits: int) -> Bools:
-    """The binary digits of each point, the lowest first, shape (n, bits)."""
-    size = -(-bits // 8)
-    written = b"".join(point.to_bytes(size, "little") for point in points.tolist())
-    table = np.frombuffer(written, dtype=np.uint8).reshape(len(points), size)
-    return np.unpackbits(table, axis=1, bitorder="little")[:, :bits].astype(bool)
-
-
-@dataclass(frozen=True)
 class SparseMedians(TreeOfMedians[Approximate]):
     """Each cut of a node of m records is the middle t of a dyadic interval that holds c of them: score min(c, H - |2 #(below t) - m|), `SparseChoice`.
 
     Privacy: (eps, delta). A record added or removed changes one node of each level, there every score by at most 1, and makes one interval of each height
     appear or vanish, of score 1 at most: eps / (2 levels) and delta' each. A replaced record is one removed and one added: the sum of both, delta being
-    (1 + e^(eps / 2)) levels delta'. Candidates `floor` and more below 1 are left out: together they weigh less than one of score 1, which growth counts.
+    (1 + e^(eps / 2)) levels delta'. Candidates `floor` and more below 1 may be left out: together they weigh less than one of score 1, which growth counts.
     Utility: cuts off by about (4 levels / eps) ln((bits + low) / delta') records where the records are nested, fewer elsewhere. No answer: the node's middle.
     Source: the warm-up of Beimel, Nissim, Stemmer 2013, Section 3.2, for medians.
     """
@@ -118,16 +64,17 @@ class SparseMedians(TreeOfMedians[Approximate]):
         delta = self.delta / (self.levels * (1 + math.exp(self.epsilon / 2))) * (1 - 1e-9)
         return SparseChoice(epsilon, delta, growth=bits + 1)
 
-    def _candidates(self, held: Spread, node: Node) -> "Middles":
-        """The middles of all dyadic intervals that hold one of the node's records, but for those too far from the median."""
+    def _candidates(self, held: Spread, node: Node) -> Middles:
+        """The middles of all dyadic intervals that hold one of the node's records, but for those too far from the median; and both ends of the domain."""
         level = self._choice(held.bits).loss
         floor = math.ceil(2 / level.epsilon * math.log(held.bits * (held.points.size + 2)))
         height = math.ceil(ROOM * 2 / level.epsilon * math.log((held.bits + 1) / level.delta))
         middle = (node.first + node.last) // 2
         near = height + floor + 2 * held.cell(middle) + 2
-        points, below = held.between(max(node.first, middle - near), min(node.last, middle + near))
-        upto = np.append(below, min(node.last, middle + near))
-        return middles(points, upto, held.bits, Score(height, node.first + node.last, 1 - floor))
+        last = min(node.last, middle + near)
+        points, below = held.between(max(node.first, middle - near), last)
+        upto = np.append(below, last)
+        return middles(Multiset(held.bits, points, np.diff(upto)), height - np.abs(2 * upto - node.first - node.last))
 
 
 def _within(node: Node, cut: int | None) -> int:
