@@ -30,7 +30,7 @@ TASKS: dict[str, dict[str, Any]] = {"survey": {}, "frequency": {}, "mean": {}, "
 WITHIN = 0.05
 TRIALS = {"quick": 20_000, "full": 200_000}
 IN_ROUNDS = ("quantiles",)  # run by run, some milliseconds each
-TRIALS_IN_ROUNDS = {"quick": 2_000, "full": 30_000}
+TRIALS_IN_ROUNDS = {"quick": 2_000, "full": 60_000}
 SIZES = np.linspace(-0.05, 0.05, 21)  # a number of clients stands for these around it: reports are whole, and success is a saw-tooth in n of about that period
 MADE_UP = 1  # clients of the population whose law is taken: the law does not depend on how many there are
 

@@ -1,9 +1,14 @@
 """What the clients of a run in memory accept: as real clients would refuse, unless told otherwise aloud."""
 
+from functools import lru_cache
+
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.evidence import check_loss
+
+shown = lru_cache(maxsize=1024)(check_loss)
+"""`check_loss`, once for each randomizer that passes it: who makes many runs in one process waits for one enumeration."""
 
 
 class Verified:
@@ -28,7 +33,7 @@ class Verified:
 
     def _verify(self, randomizer: Randomizer) -> None:
         try:
-            check_loss(randomizer)
+            shown(randomizer)
         except RefusedError as error:
             if not self.anyway:
                 raise RefusedError(error.code, f"{error}; a simulation may use it all the same (unverified)") from None

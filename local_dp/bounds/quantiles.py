@@ -8,10 +8,10 @@ from local_dp.errors import InputError
 
 ONE_ROUND = 0.9  # rank errors in units of the standard error of the prefix sums, the largest measured (docs/quantiles.md)
 # The law of the place that a search ends at, fitted, for its steps depend on one another (docs/quantiles.md): `python -m tests.support.search_law` measures it.
-POOLED = 3.2  # within how many standard errors 95 % of the places lie where cells are so heavy that the same few thresholds are asked again and again
+POOLED = 3.18  # within how many standard errors 95 % of the places lie where cells are so heavy that the same few thresholds are asked again and again
 APART = 1.0  # how many more where cells are so fine that no threshold is asked twice
-MERGED = 1.35  # how fast the one becomes the other, with the mass of a cell in standard errors
-TAIL = 0.3  # the reach grows with beta^-TAIL: heavier than normal, for early rounds mislead
+MERGED = 2.0  # how fast the one becomes the other, with the mass of a cell in standard errors
+TAIL = 0.23  # the reach grows with beta^-TAIL: heavier than normal, for early rounds mislead
 GROWTH = 1.4  # how much larger each round of a search is than the one before
 SPARE_ROUNDS = 3  # rounds beyond those that would halve the symbols to one
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.bounds.normal import normal_quantile
+from local_dp.bounds.response import binomial_interval, levelled_clients
 from local_dp.errors import InputError
 from local_dp.interaction import Play
 from local_dp.learners.conjunctions import AllOf
@@ -54,7 +55,7 @@ def judge(hypothesis: Any, encoding: Encoding, epsilon: float, clients: Cohort, 
     """The scores of the hypothesis and of the trivial one, from clients that have not been asked yet, in one round.
 
     Three quarters of them judge the hypothesis and one quarter the trivial one; with rows to leave out, half, a quarter, and a quarter for the share of
-    complete rows. Privacy: each answers once. The interval of a ratio is that of its two parts at half the error each.
+    complete rows. Privacy: each answers once. The interval of a ratio is that of its two parts at half the error each; that of few answers holds 95 % or more.
     """
     shares = (0, 2, 3, 4) if exclude else (0, 3, 4)
     ends = [clients.start + len(clients) * share // 4 for share in shares]
@@ -66,24 +67,34 @@ def judge(hypothesis: Any, encoding: Encoding, epsilon: float, clients: Cohort, 
     tallies = yield queries
     judged, plain, *whole = (query.randomizer.estimate(tally).on_scale(-1.0, 1.0) for query, tally in zip(queries, tallies, strict=True))
     share = whole[0] if whole else None
-    other = _score(plain, share)
-    return _score(judged, share), other.opposite() if verdict(hypothesis).classifies and other.value < 0.5 else other
+    few = levelled_clients(epsilon)
+    other = _score(plain, share, few)
+    return _score(judged, share, few), other.opposite() if verdict(hypothesis).classifies and other.value < 0.5 else other
 
 
-def _score(answer: Estimate, share: Estimate | None) -> Score:
+def _score(answer: Estimate, share: Estimate | None, few: int) -> Score:
     """(1 + a / m) / 2 for the answer a on the [-1, 1] scale and the share m of complete rows."""
     a = float(answer.value)
     if share is None:
-        low, high = map(float, answer.interval())
+        low, high = _interval(answer, TAIL, few)
         value, error = a, float(answer.standard_error)
     else:
-        z = normal_quantile(TAIL / 4)
         m = max(float(share.value), LEAST)
-        ends = [(float(end), float(whole)) for end in answer.interval(z) for whole in np.clip(share.interval(z), LEAST, 1.0)]
+        ends = [(float(end), float(whole)) for end in _interval(answer, TAIL / 2, few) for whole in np.clip(_interval(share, TAIL / 2, few), LEAST, 1.0)]
         ratios = [end / whole for end, whole in ends]
         value, low, high = a / m, min(ratios), max(ratios)
         error = math.hypot(float(answer.standard_error), value * float(share.standard_error)) / m
     return Score((1 + value) / 2, error / 2, (1 + max(-1.0, low)) / 2, (1 + min(1.0, high)) / 2, answer.n)
+
+
+def _interval(answer: Estimate, beta: float, few: int) -> tuple[float, float]:
+    """Wilson's; of fewer than `few` reports the exact one, for there Wilson's misses by a count more or less: .072 of the time with 5 reports and 63 % yes."""
+    if answer.n >= few or answer.ends is None:
+        least, most = answer.interval(normal_quantile(beta / 2))
+        return float(least), float(most)
+    low, high = (float(end) for end in answer.ends)
+    least_share, most_share = binomial_interval(answer.n, round((float(answer.value) - low) / (high - low) * answer.n), beta)
+    return low + (high - low) * least_share, low + (high - low) * most_share
 
 
 def true_score(hypothesis: Any, encoding: Encoding, population: Population) -> float:
