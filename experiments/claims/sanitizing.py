@@ -3,7 +3,18 @@
 import math
 from typing import Any, ClassVar
 
-from experiments.claims.sanitizing_runs import ALPHA, EPSILON, SUCCESS, WORST, measure_counts, measure_proven, measure_shape, measure_thresholds
+from experiments.claims.sanitizing_runs import (
+    ALPHA,
+    DEARER,
+    EPSILON,
+    SUCCESS,
+    WORST,
+    measure_counts,
+    measure_learned,
+    measure_proven,
+    measure_shape,
+    measure_thresholds,
+)
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import wilson
@@ -27,6 +38,8 @@ SHAPED: dict[Scale, dict[tuple[str, int], tuple[tuple[str, ...], int]]] = {  # b
     },
 }
 COUNTED: dict[Scale, tuple[int, int]] = {"quick": (30, 300), "full": (300, 1000)}  # runs of the pure release, and of the others
+LEARNED: dict[Scale, tuple[dict[int, int], int]] = {"quick": ({16: 3300, 32: 4100}, 40), "full": ({16: 3300, 32: 4100, 64: 8000}, 400)}
+"""By the bits of the domain the records of a learner from releases; and how many runs."""
 CROSSED = {"counts": 22, "thresholds": 51}
 WITHIN = 4  # bits
 SURE = 4.9  # standard errors: a right rate is called wrong once in a million
@@ -45,7 +58,8 @@ class Sanitizing(Experiment):
     claim: ClassVar[str] = (
         "To release how often each point of a domain occurs, or which share of the records lies below each threshold, a purely private curator provably needs "
         "a number of people that grows with the number of bits of the domain. With a delta of one in a million, all counts take the same 340 people in any "
-        "domain, known or not, and all thresholds take hardly more people in a larger domain."
+        "domain, known or not, and all thresholds take hardly more people in a larger domain. Who learns a threshold from such a release "
+        "pays several times what learning it takes."
     )
     source: ClassVar[str] = "Beimel, Nissim, Stemmer 2013, Theorems 4.6, 4.7, 4.13, Lemma 4.15; Korolova et al. 2009; Kaplan, Schnapp, Stemmer 2022"
 
@@ -57,22 +71,30 @@ class Sanitizing(Experiment):
         for (tree, bits), (shapes, runs) in SHAPED[scale].items():
             n = ENOUGH[tree][bits]
             found += [{"kind": "shape", "tree": tree, "delta": trees[tree], "bits": bits, "shape": shape, "n": n, "runs": runs} for shape in shapes]
-        return found
+        sizes, runs = LEARNED[scale]
+        return found + [{"kind": "learned", "bits": bits, "n": n, "runs": runs} for bits, n in sizes.items()]
 
     def measure(self, point: Point, seed: int) -> Measurement:
-        measured = {"counts": measure_counts, "thresholds": measure_thresholds, "shape": measure_shape, "proven": measure_proven}
-        return measured[point["kind"]](point, seed)
+        return MEASURED[point["kind"]](point, seed)
 
     def conclude(self, measurements: Measured, scale: Scale) -> Finding:
         counts, trees, shapes, proven = (_of(measurements, kind) for kind in ("counts", "thresholds", "shape", "proven"))
-        rows, shaped = _table(counts, trees, proven), _shape_table(shapes)
+        learned = _of(measurements, "learned")
+        rows, others = _table(counts, trees, proven), [_shape_table(shapes), _learned_table(learned)]
         figures = [_counts_figure(counts, proven), _thresholds_figure(trees, proven)]
         checks = [_check_loss([*counts, *trees]), _check_exact(counts), _check_flat(counts), _check_separation(counts, proven), _check_counts(counts)]
         checks += [reached_check([(f"{TREES[point['tree']]} at {point['bits']} bits", found) for point, found in trees])]
-        checks += [_check_shapes(shapes), _check_thresholds(trees, scale), _check_printed(proven, counts), figure_check(figures, rows)]
-        return Finding(checks, [rows, shaped], figures, NOTES)
+        checks += [_check_shapes(shapes), _check_thresholds(trees, scale), _check_learned(learned), _check_printed(proven, counts), figure_check(figures, rows)]
+        return Finding(checks, [rows, *others], figures, NOTES)
 
 
+MEASURED = {
+    "counts": measure_counts,
+    "thresholds": measure_thresholds,
+    "shape": measure_shape,
+    "proven": measure_proven,
+    "learned": measure_learned,
+}
 NOTES = [
     f"Records for {SUCCESS:.0%} success, all answers within alpha {ALPHA:g}, epsilon {EPSILON:g}. Of counts in the worst of all databases, by exact "
     f"sums. Of thresholds on the shape that takes the most records: {WORST['pure']} data for the pure tree, {WORST['sparse']} data for the "
@@ -178,6 +200,19 @@ def _check_shapes(shapes: Measured) -> Check:
     return Check(statement, shown, "; ".join(wrong[:3]) or f"{right:,} of {runs:,}")
 
 
+def _check_learned(learned: Measured) -> Check:
+    """Half the records are too few, so the number is not idle; one in seven are enough without a release."""
+    enough = [wilson(found["right"], point["runs"], SURE)[1] >= SUCCESS for point, found in learned]
+    half = [wilson(found["half"], point["runs"], SURE)[1] < SUCCESS for point, found in learned]
+    direct = [found["direct"] >= SUCCESS for _, found in learned]
+    statement = (
+        f"A threshold is learned from the released thresholds of both labels, not from half as many records; without a release one in {DEARER} is enough"
+    )
+    said = "; ".join(f"{point['bits']} bits, {point['n']:,}: {found['right']} and {found['half']} of {point['runs']}" for point, found in learned)
+    spent = all(found["nano"] <= EPSILON * NANO and not found["atto"] for _, found in learned)
+    return Check(statement, bool(learned) and all([*enough, *half, *direct, spent]), said)
+
+
 def _check_printed(proven: Measured, counts: Measured) -> Check:
     """The printed sanitizer of points against noise on all cells: from which domain on it would pay."""
     most = max((found["n"] for _, found in counts), default=0)
@@ -205,6 +240,12 @@ def _table(counts: Measured, trees: Measured, proven: Measured) -> Table:
 def _shape_table(shapes: Measured) -> Table:
     rows = [(TREES[point["tree"]], point["bits"], point["n"], point["shape"], found["right"], point["runs"]) for point, found in shapes]
     return Table("All thresholds within alpha, by the shape of the data", ("mechanism", "bits", "records", "shape", "right", "runs"), rows)
+
+
+def _learned_table(learned: Measured) -> Table:
+    rows = [(point["bits"], point["n"], found["right"], found["half"], point["runs"], round(found["direct"], 3)) for point, found in learned]
+    columns = ("bits", "records", "right", "right with half", "runs", f"chance without a release, one record in {DEARER}")
+    return Table("Thresholds learned from released thresholds, pure", columns, rows)
 
 
 def _bound(proven: Measured) -> Curve:

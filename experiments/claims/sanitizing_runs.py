@@ -10,18 +10,23 @@ from local_dp.bounds.packing import sanitizer_records
 from local_dp.bounds.points import cell_failures, histogram_success, least_multiple, per_cell_success
 from local_dp.curator.choosing.printed import Goals
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.reductions.learner_from_sanitizer import learner_from_sanitizer
+from local_dp.curator.reductions.thresholds import MediansByLabel, best_threshold
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians, TreeOfMedians
 from local_dp.curator.sanitizers.per_cell import PerCellHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
+from local_dp.curator.thresholds.hard import hard_thresholds, random_target
+from local_dp.curator.thresholds.pure import PureThresholds
 from local_dp.draws import Draws
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise
 from local_dp.populations.shapes import shaped
 
 ALPHA, EPSILON, SUCCESS, LEVELS = 0.1, 1.0, 0.9, 4
+DEARER = 7  # how many times dearer learning from a release is than learning
 WORST = {"pure": "clustered", "sparse": "nested"}  # the shape that asks for the most records
 
 
@@ -88,6 +93,24 @@ def measure_shape(point: Point, seed: int) -> Measurement:
     """How often all thresholds are within alpha of data of one shape."""
     success = within(point["tree"], point["delta"], point["shape"], point["bits"], np.random.default_rng([seed, point["bits"], len(point["shape"])]))
     return {"right": success(point["n"], point["runs"])}
+
+
+def measure_learned(point: Point, seed: int) -> Measurement:
+    """Of a threshold learned from all thresholds of each label's points: how often it is right of the needle, and with half the records.
+
+    And the exact chance, averaged over samples of one part in `DEARER` of the records, of learning it without releasing anything.
+    """
+    bits, n, runs = point["bits"], point["n"], point["runs"]
+    learner, direct = learner_from_sanitizer(MediansByLabel(EPSILON, 3), best_threshold), PureThresholds(EPSILON)
+    generator, draws = np.random.default_rng([seed, bits, n]), Draws(KeyedNoise(seed))
+    right, chance = {n: 0, n // 2: 0}, 0.0
+    for _ in range(runs):
+        law = hard_thresholds(bits, ALPHA, random_target(bits, generator))["needle"]
+        low, high = law.good(ALPHA)
+        for size in right:
+            right[size] += low <= learner.release(law.sample(size, generator), draws) <= high
+        chance += direct.chance(law.sample(n // DEARER, generator), low, high)
+    return {"right": right[n], "half": right[n // 2], "direct": chance / runs, **loss_of(learner.loss)}
 
 
 def measure_proven(point: Point, seed: int) -> Measurement:

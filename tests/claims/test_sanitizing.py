@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from experiments.claims import sanitizing_runs as runs
-from experiments.claims.sanitizing import EXPERIMENT
+from experiments.claims.sanitizing import EXPERIMENT, MEASURED
 from experiments.lab.claim import Finding, Measurement, Point, Scale
 from local_dp.bounds.packing import sanitizer_records
 from local_dp.bounds.points import per_cell_success
+from local_dp.curator.reductions.thresholds import MediansByLabel
 from local_dp.curator.sanitizers.cells import NoisyCounts
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
@@ -86,7 +87,7 @@ def test_a_threshold_that_grows_is_not_shown(monkeypatch: pytest.MonkeyPatch) ->
         found = right(point, seed)
         return {**found, "n": found["n"] + 10 * point["bits"]} if point["delta"] else found
 
-    monkeypatch.setattr("experiments.claims.sanitizing.measure_counts", by_bits)
+    monkeypatch.setitem(MEASURED, "counts", by_bits)
     fallen = lost(finding("counts"))
     assert any("does not depend on the domain" in statement for statement in fallen)
     assert any("No purely private sanitizer" in statement for statement in fallen)
@@ -119,3 +120,12 @@ def test_trees_that_cross_elsewhere_are_not_shown(monkeypatch: pytest.MonkeyPatc
     for bits in (16, 64):
         monkeypatch.setitem(SEARCHED, ("sparse", bits), 8000)
     assert any("Released thresholds take fewer" in statement for statement in lost(finding(scale="full")))
+
+
+def test_learners_that_do_not_learn_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hypothesis that ignores the release; records that were enough at half; a seventieth of them, which no learner learns from."""
+    statement = "A threshold is learned from the released thresholds"
+    for name, twin in (("best_threshold", lambda released: 1), ("MediansByLabel", lambda epsilon, levels: MediansByLabel(4 * epsilon, levels)), ("DEARER", 70)):
+        with monkeypatch.context() as patch:
+            patch.setattr(runs, name, twin)
+            assert any(statement in fallen for fallen in lost(finding("learned"))), name
