@@ -50,10 +50,42 @@ def test_discrete_laplace_has_its_law(epsilon: Fraction) -> None:
     assert p_value(epsilon * Fraction(6, 5), float(epsilon)) < 1e-6
 
 
+def cauchy_p_value(scale: int, claimed: float) -> float:
+    """Of a chi-squared test that 8,000 noises of `scale` have the discrete Cauchy law of `claimed`, in cells that double: the tails count."""
+    source, ends = Draws(KeyedNoise(7)), np.array([0, 1, 2, 3, 4, 6, 9, 14, 22, 40, 80, 200])
+    drawn = np.array([source.discrete_cauchy(scale) for _ in range(8000)])
+    near = np.arange(200)
+    share = claimed * np.tanh(np.pi * claimed) / np.pi / (near**2 + claimed**2)
+    upto = np.concatenate([[0], np.cumsum(share)])[ends]
+    positive = np.append(np.diff(upto), (1 + share[0]) / 2 - upto[-1])
+    law = np.concatenate([positive[:0:-1], positive])
+    law[len(positive) - 1 :][:1] = share[0]
+    cells = np.sign(drawn) * (np.searchsorted(ends, np.abs(drawn), side="right") - 1)
+    seen = [int((cells == cell).sum()) for cell in range(1 - len(positive), len(positive))]
+    return float(chisquare(seen, law / law.sum() * 8000).pvalue)
+
+
+@pytest.mark.parametrize("scale", [1, 2, 5])
+def test_discrete_cauchy_has_its_law(scale: int) -> None:
+    """Fails a true sampler with probability 1e-6 a case; noise of 1.2 times the scale, and noise without far tails' due, would be caught."""
+    assert cauchy_p_value(scale, scale) > 1e-6
+    assert cauchy_p_value(scale, 1.2 * scale) < 1e-6
+
+
+def test_discrete_cauchy_of_a_large_scale() -> None:
+    """Scales beyond 64 bits: half of 2,000 draws within the scale, and one in 20 beyond 12.706 scales (binomial, failure 1e-6 each)."""
+    source, scale = Draws(KeyedNoise(8)), 1 << 70
+    drawn = [abs(source.discrete_cauchy(scale)) / scale for _ in range(2000)]
+    for bound, share in ((1.0, 0.5), (12.706, 0.05)):
+        assert abs(sum(size > bound for size in drawn) - 2000 * share) < 4.9 * (2000 * share * (1 - share)) ** 0.5
+
+
 def test_bad_parameters_are_refused() -> None:
-    """No draw below 0 and no noise of epsilon 0."""
+    """No draw below 0, no noise of epsilon 0 and none of scale 0."""
     draws = Draws(KeyedNoise(0))
     with pytest.raises(InputError, match="below 0"):
         draws.below(0)
     with pytest.raises(InputError, match="positive number of nats"):
         draws.discrete_laplace(Fraction(0))
+    with pytest.raises(InputError, match="scale is 0"):
+        draws.discrete_cauchy(0)

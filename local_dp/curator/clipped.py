@@ -1,0 +1,63 @@
+"""Discrete Laplace noise on an answer of 0..last, clipped to it: few outcomes, and a law in whole weights."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from local_dp.curator.base import Law
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import ATTO, NANO, exp_epsilon
+
+LISTED = 1 << 10  # outcomes
+
+
+@dataclass(frozen=True)
+class ClippedLaplace:
+    """Noise of ratio e^(-`nano` / 1e9 / `sensitivity`) on 0..`last`: it hides a shift of `sensitivity` at `nano` nano-nats. No noise at sensitivity 0."""
+
+    nano: int
+    sensitivity: int
+    last: int
+
+    def add(self, value: int, draws: Draws) -> int:
+        """The value with noise, clipped."""
+        return min(self.last, max(0, value + self.noise(draws)))
+
+    def noise(self, draws: Draws) -> int:
+        """What is added, before it is clipped."""
+        return draws.discrete_laplace(self._step / NANO) if self.sensitivity else 0
+
+    def law(self, value: int) -> Law[int]:
+        """With e^(eps / sensitivity), which is no fraction, replaced by one just below it (relative gap 1e-50). Raises InputError above 1,025 outcomes."""
+        if self.last > LISTED:
+            raise InputError(f"the answer is one of 0..{self.last}; its law is listed up to {LISTED}")
+        if not self.sensitivity or not self.last:
+            return {value: 1}
+        growth, most = exp_epsilon(self._step), self.last
+        less, more = growth.denominator, growth.numerator
+        ends = {y: less ** abs(y - value) * more ** (most + 1 - abs(y - value)) for y in (0, most)}
+        inside = {y: less ** abs(y - value) * more ** (most - abs(y - value)) * (more - less) for y in range(1, most)}
+        return {**ends, **inside}
+
+    @property
+    def _step(self) -> Fraction:
+        """What a step of one in the value may cost, in nano-nats."""
+        return Fraction(self.nano, self.sensitivity)
+
+
+def laplace_tail(nano: int, least: int) -> Fraction:
+    """Pr[Y >= least] of discrete Laplace noise Y at `nano` nano-nats, with e^eps replaced by a fraction just below it: a small tail is not below its own."""
+    growth = exp_epsilon(nano)
+    return growth ** (1 - least) / (growth + 1) if least > 0 else 1 - growth**least / (growth + 1)
+
+
+def tail_beyond(nano: int, atto: int) -> int:
+    """The least whole t >= 0 with Pr[Y > t] <= `atto` / 1e18, for noise as in `laplace_tail`: about ln(1 / (2 delta)) / eps."""
+    ratio, growth = Fraction(ATTO, atto), exp_epsilon(nano)
+    low, high = 0, 1
+    while exp_epsilon(nano * high) * (growth + 1) < ratio:
+        low, high = high + 1, 2 * high
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if exp_epsilon(nano * middle) * (growth + 1) >= ratio else (middle + 1, high)
+    return low

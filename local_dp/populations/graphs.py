@@ -1,0 +1,71 @@
+"""Simple graphs as edge lists, and two kinds of random ones."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from local_dp.arrays import Counts, Ints
+from local_dp.checks import check_whole
+from local_dp.errors import InputError
+
+MAX_NODES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Graph:
+    """An undirected simple graph: the nodes 0..`nodes` - 1, which are public, and `edges`, shape (m, 2), each with its smaller node first, in order.
+
+    Its neighbours differ in one edge.
+    """
+
+    nodes: int
+    edges: Counts
+
+    @classmethod
+    def of(cls, edges: Iterable[tuple[int, int]] | Ints, nodes: int) -> Self:
+        """From edges in any order and direction. Raises InputError for self-loops, repeated edges, unknown nodes, and more than 65,536 nodes."""
+        check_whole("the number of nodes", nodes, 1, MAX_NODES)
+        held = np.asarray(edges if isinstance(edges, np.ndarray) else list(edges))
+        if not held.size:
+            return cls(nodes, np.zeros((0, 2), dtype=np.int64))
+        if held.ndim != 2 or held.shape[1] != 2 or held.dtype.kind not in "iu":
+            raise InputError(f"the edges have shape {held.shape} and type {held.dtype}; give two whole numbers for each edge")
+        if held.min() < 0 or held.max() >= nodes:
+            raise InputError(f"some edge has an unknown node; the nodes are 0..{nodes - 1}")
+        held = np.sort(held.astype(np.int64), axis=1)
+        if np.any(held[:, 0] == held[:, 1]):
+            raise InputError("some edge joins a node with itself; leave self-loops out")
+        codes = np.unique(held[:, 0] * nodes + held[:, 1])
+        if len(codes) < len(held):
+            raise InputError("some edge is given twice, perhaps in both directions; give each edge once")
+        return cls(nodes, np.stack(np.divmod(codes, nodes), axis=1))
+
+
+def binomial_graph(generator: np.random.Generator, nodes: int, chance: float) -> Graph:
+    """G(n, p): each pair of nodes is an edge with probability `chance`, independently."""
+    if not 0 <= chance <= 1:
+        raise InputError(f"the chance of an edge is {chance}; give a number from 0 to 1")
+    check_whole("the number of nodes", nodes, 1, MAX_NODES)
+    later = [node + 1 + np.flatnonzero(generator.random(nodes - 1 - node) < chance) for node in range(nodes)]
+    first = np.repeat(np.arange(nodes), [len(others) for others in later])
+    return Graph.of(np.stack([first, np.concatenate(later)], axis=1), nodes)
+
+
+def preferential_attachment(generator: np.random.Generator, nodes: int, links: int) -> Graph:
+    """A star of `links` + 1 nodes, then one node after another, each with edges to `links` different nodes, drawn in the proportion of their degrees.
+
+    Source: Barabasi, Albert 1999. Raises InputError unless 1 <= links < nodes.
+    """
+    check_whole("the number of nodes", nodes, 2, MAX_NODES)
+    check_whole("the number of links", links, 1, nodes - 1)
+    edges = [(0, node) for node in range(1, links + 1)]
+    ends = [node for edge in edges for node in edge]  # each node as often as it has edges
+    for node in range(links + 1, nodes):
+        chosen = dict[int, None]()
+        while len(chosen) < links:
+            chosen[ends[int(generator.integers(len(ends)))]] = None
+        edges += [(other, node) for other in chosen]
+        ends += [end for other in chosen for end in (other, node)]
+    return Graph.of(edges, nodes)
