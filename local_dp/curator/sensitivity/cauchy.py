@@ -74,14 +74,17 @@ class CauchyNoise:
         """s, in fine steps: the largest of A_k / a divided k times by e^b, rounded up each time.
 
         So neighbours keep to s' <= e^b s exactly: one division of s' takes every A_k of the neighbour to at most what A_(k + 1) of the database has become.
-        Cost: about ln(most / A_0) / b looks, at most `reach`.
+        Cost: at most `reach` looks and ln(most / A_0) / b.
         """
         most, enough, last = self._enough(local.most), self._enough(local.within(0)), 0
         while last < local.reach and most > enough:  # beyond this distance nothing counts
             most, last = self._shrunk(most), last + 1
-        scale = self._enough(local.most)
+        scale = known = self._enough(local.most)
         for k in reversed(range(last)):
-            scale = max(self._enough(local.within(k)), self._shrunk(scale))
+            scale = self._shrunk(scale)
+            if scale < known:  # otherwise A_k, no larger than those of larger distances, changes nothing
+                known = self._enough(local.within(k))
+                scale = max(scale, known)
         return max(enough, scale)
 
     def add(self, value: int, scale: int, draws: Draws) -> int:

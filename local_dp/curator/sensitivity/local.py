@@ -20,9 +20,9 @@ class LocalSensitivity(ABC):
         A_0 is no less than any difference between the answer here and at a neighbour, and a neighbour's A_k is at most A_(k + 1).
         """
 
-    def stable(self, bound: int) -> int:
-        """The distance to the nearest database whose local sensitivity is above the bound; `reach` + 1 if there is none. O(log reach) looks."""
-        low, high = 0, self.reach + 1
+    def stable(self, bound: int, most: int) -> int:
+        """The distance to the nearest database whose local sensitivity is above the bound, or `most` if it is larger or there is none. O(log most) looks."""
+        low, high = 0, most
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if self.within(middle) > bound else (middle + 1, high)

@@ -107,7 +107,7 @@ class Proposed(Mechanism[D_contra, int | None, Approximate]):
 
     def release(self, database: D_contra, draws: Draws) -> int | None:
         local = self.local(database)
-        if local.stable(self.bound) + ClippedLaplace(self._half, 1, 0).noise(draws) <= self.threshold:
+        if self._distance(local) + ClippedLaplace(self._half, 1, 0).noise(draws) <= self.threshold:
             return None
         return self._noise(local).add(local.value, draws)
 
@@ -117,7 +117,7 @@ class Proposed(Mechanism[D_contra, int | None, Approximate]):
 
     def law(self, database: D_contra) -> Law[int | None]:
         local = self.local(database)
-        told, answers = self.answered(local.stable(self.bound)), self._noise(local).law(local.value)
+        told, answers = self.answered(self._distance(local)), self._noise(local).law(local.value)
         shares = {answer: told * weight / sum(answers.values()) for answer, weight in answers.items()}
         return whole_weights({None: 1 - told, **shares})
 
@@ -125,6 +125,10 @@ class Proposed(Mechanism[D_contra, int | None, Approximate]):
     def _half(self) -> int:
         """What each of the two parts costs, in nano-nats."""
         return nano_epsilon(self.epsilon) // 2
+
+    def _distance(self, local: LocalSensitivity) -> int:
+        """Beyond three thresholds it matters no more."""
+        return local.stable(self.bound, 3 * self.threshold + 3)
 
     def _noise(self, local: LocalSensitivity) -> ClippedLaplace:
         return ClippedLaplace(self._half, self.bound, local.last)

@@ -18,7 +18,7 @@ MAX_BITS = 62
 class Median(LocalSensitivity):
     """The median x_m of n sorted points, and A_k, the largest of x_(m + t) - x_(m + t - k - 1), t = 0..k + 1, with 0 before the first and `last` after.
 
-    k replaced records can bring any k + 2 neighbouring points that include places m - 1 to m + 1 down to two next to each other. Cost: O(k log s) a look.
+    k replaced records can bring any k + 2 neighbouring points that include places m - 1 to m + 1 down to two next to each other. Cost: O(k) a look.
     Source: Nissim, Raskhodnikova, Smith 2007, Proposition 3.4; of an even number of points too. Raises InputError for no points, or beyond 62 bits.
     """
 
@@ -30,12 +30,15 @@ class Median(LocalSensitivity):
         self._middle = (self.reach + 1) // 2
         self._upto: Counts = np.cumsum(points.counts)
         self._values = np.append(points.values.astype(np.int64), self.last)
-        self.value = int(self._at(np.array([self._middle]))[0])
+        self._near = self._at(np.array([self._middle]))
+        self.value = int(self._near[0])
 
     def within(self, distance: int) -> int:
-        k = min(distance, self.reach)
-        above = np.arange(self._middle, self._middle + k + 2)
-        return int((self._at(above) - self._at(above - k - 1)).max())
+        k, radius = min(distance, self.reach), len(self._near) // 2
+        if k >= radius:
+            radius = k + 1
+            self._near = self._at(np.arange(self._middle - radius, self._middle + radius + 1))
+        return int((self._near[radius : radius + k + 2] - self._near[radius - k - 1 : radius + 1]).max())
 
     def _at(self, places: Ints) -> Counts:
         """The points at these places, 1..n, and beyond."""
