@@ -45,8 +45,7 @@ class Triangles(LocalSensitivity):
         seen, largest = 0, np.full(graph.nodes, -1)  # the largest b of the pairs with each a
         for rows in _rows(graph):
             seen += rows.triangles
-            found = _largest(rows, 2 * graph.nodes)
-            np.maximum(largest[: len(found)], found, out=largest[: len(found)])
+            np.maximum.at(largest, rows.common.ravel(), rows.single.ravel())
         self.value = seen // 6
         self._common = np.flatnonzero(largest >= 0)
         self._single = largest[self._common]
@@ -83,14 +82,6 @@ def _rows(graph: Graph) -> Iterator[Rows]:
         itself = np.arange(high - low), np.arange(low, high)
         common[itself] = single[itself] = 0  # no pair: it counts no more than any pair does
         yield Rows(seen, common, single)
-
-
-def _largest(rows: Rows, width: int) -> Counts:
-    """For each number of common neighbours that occurs the largest `single`, -1 for the others."""
-    held = np.zeros((int(rows.common.max()) + 1, width), dtype=bool)
-    held[rows.common, rows.single] = True
-    last = width - 1 - np.argmax(held[:, ::-1], axis=1)
-    return np.where(held.any(axis=1), last, -1)
 
 
 @dataclass(frozen=True)
