@@ -15,7 +15,7 @@ from local_dp.curator.base import Law
 from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise
+from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, cosh_loss, worst_ratio
 from local_dp.curator.sensitivity.local import LocalSensitivity
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian
 from local_dp.draws import Draws
@@ -103,6 +103,21 @@ def test_smooth_medians_are_private(epsilon: float) -> None:
     assert worst_log_ratio(CauchyNoise.published(epsilon)) <= CauchyNoise.published(epsilon).loss.epsilon
     exact = CauchyNoise.exact(epsilon)
     assert worst_log_ratio(LocalNoise(exact.shift, exact.stretch)) > 5
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_smooth_medians_are_private_in_fractions(epsilon: float) -> None:
+    """No float: on all multisets of 5 from five points and all replacements `worst_ratio`, which no ratio of the laws passes, is at most e^epsilon."""
+
+    def worst(noise: CauchyNoise) -> Fraction:
+        held = {records: Median(multiset(records)) for pair in small(5, FIVE).pairs("replace") for records in pair}
+        scales = {records: noise.scale(median) for records, median in held.items()}
+        steps = {(FINE * abs(held[one].value - held[other].value), scales[one], scales[other]) for one, other in small(5, FIVE).pairs("replace")}
+        return max(worst_ratio(cosh_loss(*step)) for step in steps)
+
+    exact = CauchyNoise.exact(epsilon)
+    assert exp_epsilon(round(0.95 * exact.loss.nano)) < worst(exact) <= exp_epsilon(exact.loss.nano)
+    assert worst(LocalNoise(exact.shift, exact.stretch)) > 10 * exp_epsilon(exact.loss.nano)
 
 
 def test_smooth_medians_of_all_small_domains_are_within_the_price() -> None:
