@@ -6,7 +6,7 @@ from local_dp.curator.account import Account
 from local_dp.curator.base import Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
-from local_dp.loss import Loss, Pure
+from local_dp.loss import Loss
 
 D = TypeVar("D")
 A = TypeVar("A")
@@ -15,7 +15,7 @@ A = TypeVar("A")
 class TrustedOracle(Generic[D]):
     """Answers rounds of mechanisms, and counts them. What asks it is CNI as a `Nonadaptive[Mechanism, A, R]` and CI as an `Adaptive[Mechanism, A, R]`.
 
-    Privacy: the sum of the losses, within the account's budget. A round is paid for whole before anything in it is drawn, or refused whole.
+    Privacy: what the account says the losses come to, within its budget. A round is paid for whole before anything in it is drawn, or refused whole.
     """
 
     def __init__(self, database: D, account: Account, draws: Draws) -> None:
@@ -32,7 +32,7 @@ class TrustedOracle(Generic[D]):
                 raise RefusedError(
                     "neighbours", f"the budget is of {self.account.neighbours!r} neighbours, {type(mechanism).__name__} protects {mechanism.neighbours!r}"
                 )
-        self.account.charge(sum((mechanism.loss for mechanism in mechanisms), Pure(0)))
+        self.account.charge(*(mechanism.loss for mechanism in mechanisms))
         self.rounds += 1
         self.queries += len(mechanisms)
         return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)
