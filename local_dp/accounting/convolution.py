@@ -20,6 +20,7 @@ from local_dp.arrays import Floats, Ints
 
 _TOLERANCE = 2e-4  # nats that the mesh may cost
 _MOST = 1 << 20  # points of a transform
+_RESOLVED = 200  # points to a standard deviation of a part's loss
 _RARE = 30.0  # what is wrapped around has probability e^-30 of the tilted law
 _ROUNDING = 4e-16
 _TILTS = 2.0 ** (np.arange(-40, 41) / 4)  # around the tilt of a normal law
@@ -110,7 +111,7 @@ class Summed:
         if common > finest:
             return common
         rounded = sum(count for _, count in laws)
-        return max(finest, min(_TOLERANCE / math.sqrt(rounded), *(math.sqrt(each.variance) / 20 for each, _ in laws)))
+        return max(finest, min(_TOLERANCE / math.sqrt(rounded), *(math.sqrt(each.variance) / _RESOLVED for each, _ in laws)))
 
 
 def _log_share(tilts: Floats) -> Floats:

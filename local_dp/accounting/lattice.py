@@ -107,13 +107,14 @@ class Lattice:
     def of_laws(cls, law: Mapping[R, int], other: Mapping[R, int], growth: Fraction) -> Self:
         """The loss of a pair of laws in whole weights. Raises InputError where a ratio of two probabilities is no power of `growth`."""
         total, others, found, infinite = sum(law.values()), sum(other.values()), dict[int, int](), 0
+        more, less, step = growth.numerator, growth.denominator, math.log(growth)
         for outcome, weight in law.items():
             against = other.get(outcome, 0)
             if weight and against:
-                ratio = Fraction(weight * others, against * total)
-                place = round(math.log(ratio) / math.log(growth))
-                if growth**place != ratio:
-                    raise InputError(f"a ratio of two probabilities, {float(ratio):g}, is no power of {float(growth):g}")
+                here, there = weight * others, against * total
+                place = round((math.log(here) - math.log(there)) / step)
+                if here * (less**place if place > 0 else more**-place) != there * (more**place if place > 0 else less**-place):
+                    raise InputError(f"a ratio of two probabilities, {here / there:g}, is no power of {float(growth):g}")
                 found[place] = found.get(place, 0) + weight
             infinite += 0 if against else weight
         least = min(found)

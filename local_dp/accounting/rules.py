@@ -6,48 +6,51 @@ Zhu, Dong, Wang 2022 (exact).
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
 
 from local_dp.accounting.binomial import binomial_curve
 from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_epsilon
 from local_dp.accounting.lattice import Lattice
 from local_dp.accounting.laws import Exact
+from local_dp.checks import check_share
 from local_dp.errors import InputError, unknown
-from local_dp.loss import Approximate, Concentrated, Pure
+from local_dp.loss import NANO, Approximate, Concentrated, Pure
 
 Part: TypeAlias = Exact | Concentrated
 Losses: TypeAlias = Mapping[Part, int]
 """How many there are of each loss: `Counter` makes it of a list. All are fixed beforehand; the mechanisms may be chosen adaptively."""
+P = TypeVar("P", bound=Part)
 
 MAX_PARTS = 10**8
+_LEAST = 1e-18  # delta
 _UP = 1 + 1e-12  # more than the rounding of a few floats
 
 
-def epsilon(losses: Losses, delta: float, rule: str = "exact") -> float:
+def epsilon(losses: Mapping[P, int], delta: float, rule: str = "exact") -> float:
     """The least epsilon (nats) of all losses together beside `delta`, by the rule, rounded up; infinite where no epsilon goes with so small a delta.
 
     Raises InputError unless 0 < delta < 1, or for an unknown rule, no losses, more than 10^8 of one, or a concentrated one under "exact".
     """
-    _check(losses, rule)
-    if not 0 < delta < 1:
-        raise InputError(f"delta is {delta:g}; give a number strictly between 0 and 1")
-    return max(0.0, RULES[rule](losses, delta))
+    checked = _checked(losses, rule)
+    check_share("delta", delta)
+    return max(0.0, RULES[rule](checked, delta))
 
 
-def delta(losses: Losses, epsilon: float, rule: str = "exact") -> float:
+def delta(losses: Mapping[P, int], epsilon: float, rule: str = "exact") -> float:
     """The least delta, of 1e-18 or more, of all losses together beside `epsilon` (nats), by the rule, rounded up; 1 where it promises nothing."""
-    _check(losses, rule)
+    checked = _checked(losses, rule)
     if not (math.isfinite(epsilon) and epsilon >= 0):
         raise InputError(f"epsilon is {epsilon:g}; give a number of nats, 0 or more")
     if rule == "exact":
-        return _exact_delta(losses, epsilon)
-    low, high = math.log(1e-18), 0.0
-    if RULES[rule](losses, math.exp(low)) <= epsilon:
-        return math.exp(low)
+        return _exact_delta(checked, epsilon)
+    low, high = math.log(_LEAST), 0.0
+    if RULES[rule](checked, _LEAST) <= epsilon:
+        return _LEAST
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if RULES[rule](losses, math.exp(middle)) <= epsilon else (middle, high)
+        low, high = (low, middle) if RULES[rule](checked, math.exp(middle)) <= epsilon else (middle, high)
     return math.exp(high)
 
 
@@ -72,7 +75,12 @@ def conversion(rho: float, delta: float) -> float:
 def _basic(losses: Losses, delta: float) -> float:
     """Epsilons and deltas add up; what has no epsilon of its own gets equal shares of the delta that is left."""
     parts = _each(losses, delta)
-    return math.fsum(count * eps for eps, count in parts) * _UP if parts else math.inf
+    if not parts:
+        return math.inf
+    exact = (Fraction(part.nano, NANO) if isinstance(part, Pure | Approximate) else Fraction(eps) for part, (eps, _) in zip(losses, parts, strict=True))
+    total = sum((eps * count for eps, count in zip(exact, losses.values(), strict=True)), Fraction(0))
+    nearest = float(total)
+    return nearest if nearest >= total else math.nextafter(nearest, math.inf)
 
 
 def _advanced(losses: Losses, delta: float) -> float:
@@ -120,11 +128,13 @@ RULES: dict[str, Callable[[Losses, float], float]] = {"basic": _basic, "advanced
 """Each rule by its name: what losses come to beside a delta."""
 
 
-def _check(losses: Losses, rule: str) -> None:
+def _checked(losses: Mapping[P, int], rule: str) -> Losses:
+    """The same losses. Raises InputError."""
     if rule not in RULES:
         raise InputError(unknown("no rule", rule, RULES))
     if not losses or not all(type(count) is int and 1 <= count <= MAX_PARTS for count in losses.values()):
         raise InputError(f"give at least one loss, and from 1 to {MAX_PARTS:,} of each")
+    return {**losses}
 
 
 def _own(part: Part) -> tuple[float, float] | None:
