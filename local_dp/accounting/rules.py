@@ -14,7 +14,7 @@ from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_epsilon
 from local_dp.accounting.lattice import Lattice
 from local_dp.accounting.laws import Exact
-from local_dp.checks import check_share
+from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError, unknown
 from local_dp.loss import NANO, Approximate, Concentrated, Pure
 
@@ -132,9 +132,13 @@ def _checked(losses: Mapping[P, int], rule: str) -> Losses:
     """The same losses. Raises InputError."""
     if rule not in RULES:
         raise InputError(unknown("no rule", rule, RULES))
-    if not losses or not all(type(count) is int and 1 <= count <= MAX_PARTS for count in losses.values()):
-        raise InputError(f"give at least one loss, and from 1 to {MAX_PARTS:,} of each")
-    return {**losses}
+    checked = dict[Part, int]()
+    for part, count in losses.items():
+        check_whole("the number of equal losses", count, 1, MAX_PARTS)
+        checked[part] = count
+    if not checked:
+        raise InputError("there are no losses; give at least one")
+    return checked
 
 
 def _own(part: Part) -> tuple[float, float] | None:

@@ -181,9 +181,9 @@ def test_bad_input_is_refused() -> None:
         delta(one, -1.0)
     with pytest.raises(InputError, match="no rule 'exakt'; did you mean 'exact'"):
         epsilon(one, 1e-6, "exakt")
-    refused: list[Losses] = [{}, {Pure(NANO): 0}, {Lattice(Fraction(2), 0, (1,)): 10**9}]
-    for losses in refused:
-        with pytest.raises(InputError, match="at least one loss"):
+    refused: list[tuple[Losses, str]] = [({}, "at least one"), ({Pure(NANO): 0}, "is 0; give"), ({Lattice(Fraction(2), 0, (1,)): 10**9}, "give a whole number")]
+    for losses, said in refused:
+        with pytest.raises(InputError, match=said):
             epsilon(losses, 1e-6)
 
 

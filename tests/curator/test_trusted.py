@@ -7,14 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_dp.accounting.shares import optimal_delta
 from local_dp.arrays import Words
-from local_dp.curator.account import Account
+from local_dp.curator.account import Account, DeclaredAccount
 from local_dp.curator.base import Mechanism, Neighbours
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.loss import Approximate, Loss, Pure
+from local_dp.loss import NANO, Approximate, Loss, Pure, approximate
 from local_dp.noise import KeyedNoise
 
 SMALL = st.integers(0, 6)
@@ -124,3 +125,41 @@ def test_a_curators_algorithms_are_run_by_the_one_interpreter() -> None:
     assert oracle.rounds == 1
     assert 300 <= run(adaptive, oracle) <= 303
     assert (oracle.rounds, oracle.queries, oracle.account.spent) == (3, 5, Approximate(5, 2))
+
+
+def test_declared_queries_may_lose_more_each() -> None:
+    """Ten thousand within (1, 1e-6) may lose 23.7 times their share of epsilon each, a nano-nat more would pass delta; without delta, their share."""
+    budget = approximate(1, 1e-6)
+    part = DeclaredAccount(budget, 10_000).part
+    assert round(part.nano / (NANO / 10_000), 1) == 23.7
+    assert optimal_delta(part, 10_000, Pure(NANO)) <= budget.atto < optimal_delta(Pure(part.nano + 1), 10_000, Pure(NANO))
+    assert DeclaredAccount(Pure(NANO), 10_000).part == Pure(NANO // 10_000)
+
+
+def test_a_declared_account_pays_for_places() -> None:
+    """So many queries of at most the part are paid for, whole rounds only; one more, a dearer one and one with a delta are refused and commit nothing."""
+    account = DeclaredAccount(approximate(1, 1e-6), 100)
+    part, spent = account.part, list[Loss]()
+    oracle = TrustedOracle(0, account, Draws(KeyedNoise(0)))
+    oracle.answer((Coin(part),) * 10)
+    spent.append(account.spent)
+    oracle.answer((Coin(part),) * 88)
+    spent.append(account.spent)
+    assert spent == [Pure(10 * part.nano), Approximate(NANO, optimal_delta(part, 98, Pure(NANO)))]
+    for refused in ((Coin(part),) * 3, (Coin(Pure(part.nano + 1)),), (Coin(Approximate(1, 1)),)):
+        with pytest.raises(RefusedError, match="declared") as said:
+            oracle.answer(refused)
+        assert said.value.code == "budget"
+        assert (account.asked, oracle.queries) == (98, 98)
+    oracle.answer((Coin(Pure(1)), Coin(part)))
+    assert account.spent.nano <= account.budget.nano
+    assert account.spent.atto <= account.budget.atto
+    with pytest.raises(RefusedError, match="exceed the 100"):
+        oracle.answer((Coin(part),))
+
+
+def test_too_little_for_so_many_is_refused() -> None:
+    with pytest.raises(InputError, match="fewer"):
+        DeclaredAccount(Pure(10), 11)
+    with pytest.raises(InputError, match="queries is 0"):
+        DeclaredAccount(Pure(10), 0)
