@@ -37,7 +37,7 @@ def shown(data: dict[str, Any], width: int) -> str:
 
 
 def rounded_up(price: float) -> str:
-    """Four significant digits, never less than the price."""
+    """Four significant digits, rounded up unless they are right to a billionth."""
     if price <= 0:
         return "0"
     unit = 10.0 ** (math.floor(math.log10(price)) + 1 - _DIGITS)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from experiments.door.price import TOLD, priced, rounded_up
 from local_dp.accounting.rules import RULES
 from tests.support.command import local_dp
+from tests.support.documents import ROOT, typed
 
 
 def test_the_table_has_every_rule() -> None:
@@ -65,3 +67,13 @@ def test_shown_prices_are_rounded_up(price: float) -> None:
     shown = float(rounded_up(price))
     assert price * (1 - 2e-9) <= shown <= price * 1.0011
     assert rounded_up(round(price, 3 - math.floor(math.log10(price)))) == f"{price:.4g}"
+
+
+def test_the_price_page_shows_what_is_printed() -> None:
+    """Every command of docs/price.md says, line by line, what the page shows under it."""
+    commands = list(typed(ROOT / "docs" / "price.md"))
+    assert len(commands) >= 4
+    for each in commands:
+        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
+        assert done.returncode == 0, done.stderr
+        assert set(each.shown) <= set(done.stdout.splitlines()), each.command
