@@ -26,7 +26,12 @@ class Curve:
     infinite: float = 0.0
 
     def delta(self, epsilon: float) -> float:
-        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + the sum of Pr[loss] (1 - e^(eps - loss)) over losses above it."""
+        """The least delta beside this epsilon (nats), rounded up: Pr[infinite] + the sum of Pr[loss] (1 - e^(eps - loss)) over losses above it.
+
+        Below the lowest loss, where more may have been left out, 1.
+        """
+        if epsilon < self.lowest:
+            return 1.0
         start = max(0, math.floor((epsilon - self.lowest) / self.step) + 1)
         over = (self.lowest - epsilon) + np.arange(start, len(self.weights)) * self.step
         shares = self.weights[start:] * np.exp(-self.tilt * over) * -np.expm1(-np.maximum(over, 0.0))
@@ -50,7 +55,7 @@ class Curve:
         if lowest:
             part = (left - found[lowest]) / (found[lowest - 1] - found[lowest])
             loss += math.log1p(part * math.expm1(-self.step))
-        return max(0.0, loss + 1e-12 * abs(loss) + 1e-12)
+        return max(0.0, loss + 1e-12 * abs(loss) + 1e-15 * abs(self.lowest))
 
     def _near(self, delta: float) -> int:
         """The first place from which on there is no more probability than delta: exponentials are taken around it."""

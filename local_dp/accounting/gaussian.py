@@ -8,7 +8,7 @@ from typing import Self
 from local_dp.errors import InputError
 from local_dp.loss import ATTO
 
-SIGMAS = (0.01, 10_000.0)
+SIGMAS = (0.1, 10_000.0)
 _FAR = 25.0  # standard deviations from where on a tail is its continued fraction
 _MARGIN = 1 + 1e-11  # more than the rounding of a closed form
 
@@ -28,7 +28,7 @@ class Gaussian:
 
     @classmethod
     def of_sigma(cls, sigma: float) -> Self:
-        """One answer of sensitivity 1. Raises InputError unless .01 <= sigma <= 10,000."""
+        """One answer of sensitivity 1. Raises InputError unless .1 <= sigma <= 10,000."""
         if not SIGMAS[0] <= sigma <= SIGMAS[1]:  # also false for NaN
             raise InputError(f"sigma is {sigma:g}; give a number from {SIGMAS[0]:g} to {SIGMAS[1]:,.0f}")
         return cls(math.ceil(ATTO / Fraction(repr(float(sigma))) ** 2))
@@ -58,7 +58,7 @@ class DiscreteGaussian:
 
     @classmethod
     def of_sigma(cls, sigma: float) -> Self:
-        """With weight e^(-y^2 / (2 sigma^2)). Raises InputError unless .01 <= sigma <= 10,000."""
+        """With weight e^(-y^2 / (2 sigma^2)). Raises InputError unless .1 <= sigma <= 10,000."""
         return cls(Gaussian.of_sigma(sigma).atto_mu2)
 
     @property
@@ -75,10 +75,11 @@ class DiscreteGaussian:
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """Phi(mu / 2 - eps / mu) - e^eps Phi(-mu / 2 - eps / mu): the least delta, exact, rounded up. Source: Balle, Wang 2018, Theorem 8."""
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if near < _FAR:
-        return max(0.0, _tail(near) - math.exp(epsilon) * _tail(far)) * _MARGIN + 1e-16 * _tail(near)
     density = math.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)  # that of `far` times e^eps
-    return density * (_mills(near) - _mills(far)) * _MARGIN
+    if near >= _FAR:
+        return density * (_mills(near) - _mills(far)) * _MARGIN
+    other = density * _mills(far) if far >= _FAR else math.exp(epsilon) * _tail(far)
+    return max(0.0, _tail(near) - other) * _MARGIN + 1e-16 * _tail(near)
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

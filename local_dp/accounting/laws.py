@@ -18,6 +18,8 @@ Exact: TypeAlias = Pure | Approximate | Lattice | Gaussian | DiscreteGaussian
 
 _FAR = 20.0  # standard deviations of noise beyond which everything is taken for told: probability 6e-89
 _BEYOND = 1e-88
+_NONE = 1e-290  # a mass that is as good as none, and is taken for told
+_FINE = 0.05  # mu below which a discrete Gaussian is as good as a normal one where a bound is asked for
 _CELLS = 50  # to a standard deviation of a normal loss, three nodes each: wrong by less than 1e-11 of a mass
 _MARGIN = 1 + 1e-10
 SLACK = 2e-15  # of a loss: more than the rounding of floats
@@ -84,10 +86,10 @@ def atoms_of(part: Exact) -> Atoms:
         shown = 1 - part.delta
         return Atoms(np.array([-part.epsilon, part.epsilon]), np.array([shown * rare, shown * (1 - rare)]), part.delta, Fraction(part.nano, NANO))
     if isinstance(part, Lattice):
-        held = [place for place, weight in enumerate(part.weights) if weight]
+        held = [place for place, weight in enumerate(part.weights) if weight / part.total > _NONE]
         masses = np.array([part.weights[place] / part.total for place in held])
         losses = (part.least + np.array(held)) * part.step
-        return Atoms(losses, masses, part.infinite / part.total, Fraction(round(part.step * ATTO), ATTO))
+        return Atoms(losses, masses, part.infinite / part.total + _BEYOND, Fraction(round(part.step * ATTO), ATTO))
     return _discrete(part) if isinstance(part, DiscreteGaussian) else _normal(part.mu, part.mu / _CELLS)
 
 
@@ -95,7 +97,9 @@ def _discrete(part: DiscreteGaussian) -> Atoms:
     reach = math.ceil(_FAR / part.mu) + 1
     noise = np.arange(-reach, reach + 1)
     weights = np.exp(-(noise**2) * part.step / 2)
-    return Atoms((1 - 2 * noise[::-1]) * part.step / 2, (weights / weights.sum())[::-1], _BEYOND, Fraction(part.atto_mu2, 2 * ATTO), part.mu)
+    noise, weights = noise[weights > _NONE], weights[weights > _NONE]
+    mu = part.mu if part.mu < _FINE else 0.0
+    return Atoms((1 - 2 * noise) * part.step / 2, weights / weights.sum(), _BEYOND, Fraction(part.atto_mu2, 2 * ATTO), mu)
 
 
 def _normal(mu: float, cell: float) -> Atoms:

@@ -150,6 +150,15 @@ def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> No
         assert delta(losses, epsilon(losses, rare, rule), rule) <= rare * 1.01
 
 
+def test_losses_of_nothing_cost_nothing() -> None:
+    """An epsilon of 0 adds none, and what is told with a small probability is told with that of any."""
+    assert [epsilon({Pure(0): 3}, 1e-6, rule) for rule in ("basic", "tanh", "exact")] == [0.0] * 3
+    assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9991e-3) == 0
+    assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9989e-3) == math.inf
+    assert delta({Approximate(0, ATTO // 1000): 2}, 0.0) == pytest.approx(1 - 0.999**2, rel=1e-9)
+    assert epsilon({Pure(0): 3, Pure(NANO): 1, Pure(NANO // 2): 1}, 1e-9) == pytest.approx(1.5, abs=1e-6)
+
+
 def test_concentrated_losses_are_converted() -> None:
     """Rhos add up in the zCDP rule, pure parts with eps^2 / 2; a Gaussian's zCDP price lies above its closed one; only its exact price is unknown."""
     assert conversion(0.5, 1e-6) == pytest.approx(5.2215, abs=1e-4)
