@@ -38,7 +38,7 @@ def test_golden_figures(terms: str, expected: list[float]) -> None:
     assert [round(price(terms, 1e-6, rule), places) for rule, places in zip(RULES, digits, strict=True)] == expected
 
 
-@pytest.mark.parametrize("sigma", [0.1, 0.5, 1, 5, 50, 1000])
+@pytest.mark.parametrize("sigma", [0.2, 1, 5, 1000])
 @pytest.mark.parametrize("rare", [1e-15, 1e-6, 0.01])
 def test_exact_is_the_closed_gaussian_price(sigma: float, rare: float) -> None:
     """At most .001 above and never below, for one answer and for 16 of four times the noise, which are the same; delta within a thousandth."""
@@ -80,7 +80,7 @@ def test_exact_is_between_another_accountants_estimates(terms: str, rare: float,
     assert low <= price(terms, rare) <= high + ABOVE / 2
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), min_size=2, max_size=4, unique_by=lambda part: part[0]),
     st.integers(0, 40),
@@ -140,7 +140,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(max_examples=10, deadline=None, derandomize=True)
+@settings(max_examples=6, deadline=None, derandomize=True)
 @given(st.dictionaries(PARTS, st.integers(1, 20), min_size=1, max_size=3), st.sampled_from([1e-5, 1e-3]))
 def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> None:
     """Each rule is right, so the optimum is at most its price, but for the mesh; and what it says to spend beside its own epsilon is not more than delta."""
