@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from local_dp.accounting.binomial import binomial_curve
+from local_dp.accounting.concentrated import conversion
 from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_epsilon
 from local_dp.accounting.lattice import Lattice
@@ -52,24 +53,6 @@ def delta(losses: Mapping[P, int], epsilon: float, rule: str = "exact") -> float
         middle = (low + high) / 2
         low, high = (low, middle) if RULES[rule](checked, math.exp(middle)) <= epsilon else (middle, high)
     return math.exp(high)
-
-
-def conversion(rho: float, delta: float) -> float:
-    """The least epsilon that rho-zCDP gives beside delta: a rho + ln(1 / (a delta)) / (a - 1) + ln(1 - 1 / a) at its best order a > 1; any order is safe.
-
-    Source: Canonne, Kamath, Steinke 2020, Proposition 12.
-    """
-
-    def at(log_more: float) -> float:
-        order = 1 + math.exp(log_more)
-        return order * rho - math.log(order * delta) / (order - 1) + math.log1p(-1 / order)
-
-    best = min(range(-40, 60), key=lambda quarter: at(quarter / 4)) / 4
-    low, high, golden = best - 0.25, best + 0.25, (math.sqrt(5) - 1) / 2
-    for _ in range(60):
-        near, far = high - golden * (high - low), low + golden * (high - low)
-        low, high = (low, far) if at(near) < at(far) else (near, high)
-    return at((low + high) / 2) * _UP
 
 
 def _basic(losses: Losses, delta: float) -> float:

@@ -6,7 +6,7 @@ from local_dp.curator.account import Account
 from local_dp.curator.base import Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
-from local_dp.loss import Loss
+from local_dp.loss import Concentrated, Loss
 
 D = TypeVar("D")
 A = TypeVar("A")
@@ -25,7 +25,7 @@ class TrustedOracle(Generic[D]):
         self._database = database
         self._draws = draws
 
-    def answer(self, mechanisms: tuple[Mechanism[D, A, Loss], ...]) -> tuple[A, ...]:
+    def answer(self, mechanisms: tuple[Mechanism[D, A, Loss | Concentrated], ...]) -> tuple[A, ...]:
         """What each mechanism releases. Raises RefusedError, code "neighbours" or "budget", before anything is drawn."""
         for mechanism in mechanisms:
             if mechanism.neighbours != self.account.neighbours:

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.accounting.binomial import binomial_curve
+from local_dp.accounting.concentrated import conversion, rho_within
 from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_delta, gaussian_epsilon
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
-from local_dp.accounting.rules import RULES, Losses, conversion, delta, epsilon
+from local_dp.accounting.rules import RULES, Losses, delta, epsilon
 from local_dp.accounting.terms import losses_of
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon
@@ -168,6 +169,14 @@ def test_concentrated_losses_are_converted() -> None:
     assert epsilon({Concentrated(ATTO // 4): 1}, 1e-6, "basic") == pytest.approx(conversion(0.25, 1e-6), rel=1e-11)
     with pytest.raises(InputError, match="no worst law"):
         epsilon(mixed, 1e-6)
+
+
+def test_the_most_rho_within_a_budget() -> None:
+    """It is converted to no more than epsilon, and a billionth more of it to more; without a delta there is none."""
+    most = rho_within(Approximate(NANO, ATTO // 10**6)).atto_rho
+    assert conversion(most / ATTO, 1e-6) <= 1 < conversion(most * (1 + 1e-9) / ATTO, 1e-6)
+    with pytest.raises(InputError, match="worth no rho"):
+        rho_within(Approximate(NANO, 0))
 
 
 def test_what_no_delta_pays_for() -> None:

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_dp.accounting.concentrated import conversion
 from local_dp.accounting.shares import optimal_delta
 from local_dp.arrays import Words
-from local_dp.curator.account import Account, DeclaredAccount
+from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount
 from local_dp.curator.base import Mechanism, Neighbours
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.loss import NANO, Approximate, Loss, Pure, approximate
+from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure, approximate
 from local_dp.noise import KeyedNoise
 
 SMALL = st.integers(0, 6)
@@ -23,13 +24,13 @@ LOSSES = st.one_of(st.builds(Pure, SMALL), st.builds(Approximate, SMALL, SMALL))
 
 
 @dataclass(frozen=True)
-class Coin(Mechanism[int, int, Loss]):
+class Coin(Mechanism[int, int, Loss | Concentrated]):
     """The database plus one word's lowest bit, at a price."""
 
-    price: Loss
+    price: Loss | Concentrated
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> Loss | Concentrated:
         return self.price
 
     def release(self, database: int, draws: Draws) -> int:
@@ -163,3 +164,30 @@ def test_too_little_for_so_many_is_refused() -> None:
         DeclaredAccount(Pure(10), 11)
     with pytest.raises(InputError, match="queries is 0"):
         DeclaredAccount(Pure(10), 0)
+
+
+def test_a_concentrated_account_is_a_filter() -> None:
+    """Rho and pure losses are paid for in any order as long as their rhos fit; what is spent is their conversion, and never passes the budget."""
+    budget = approximate(1, 1e-6)
+    account = ConcentratedAccount(budget)
+    oracle, tenth = TrustedOracle(0, account, Draws(KeyedNoise(0))), Concentrated(account.rho.atto_rho // 10)
+    oracle.answer((Coin(tenth), Coin(Pure(NANO // 100))))
+    assert account.spent_rho == Concentrated(tenth.atto_rho + ATTO // 20_000)
+    rho = account.spent_rho.rho
+    assert (conversion(rho, 1e-6) <= account.spent.epsilon < conversion(rho, 1e-6) + 2e-9, account.spent.atto) == (True, budget.atto)
+    for refused in ((Coin(tenth),) * 10, (Coin(tenth), Coin(Approximate(1, 1)))):
+        with pytest.raises(RefusedError) as said:
+            oracle.answer(refused)
+        assert (said.value.code, account.spent_rho.rho, oracle.queries) == ("budget", rho, 2)
+    oracle.answer((Coin(Concentrated(account.rho.atto_rho - account.spent_rho.atto_rho)),))
+    assert (account.spent.nano <= budget.nano, account.spent.epsilon) == (True, pytest.approx(1, abs=1e-8))
+    with pytest.raises(RefusedError, match="is worth"):
+        oracle.answer((Coin(Concentrated(1)),))
+
+
+def test_other_accounts_pay_for_no_rho() -> None:
+    """Where losses add up in epsilon, a concentrated one is refused and nothing is spent."""
+    for account in (Account(approximate(1, 1e-6)), DeclaredAccount(approximate(1, 1e-6), 10)):
+        with pytest.raises(RefusedError, match="rho 1e-18"):
+            account.charge(Pure(1), Concentrated(1))
+        assert account.spent == Pure(0)

@@ -85,6 +85,13 @@ def other_losses_add(pure: Pure, approximate: Approximate, concentrated: Concent
     return hidden, approximate + concentrated, concentrated + lattice  # type: ignore[operator]
 
 
+def a_curator_answers_what_is_concentrated(oracle: TrustedOracle[int], asked: Nonadaptive[Mechanism[int, int, Concentrated], int, str]) -> object:
+    """A mechanism with a rho is asked as any other, and is no approximate one."""
+    assert_type(run(asked, oracle), str)
+    approximate: Nonadaptive[Mechanism[int, int, Loss], int, str] = asked  # type: ignore[assignment]
+    return approximate
+
+
 def a_mechanism_shows_its_loss(parity: ParityLearner, somewhat: Mechanism[Labelled, int, Approximate]) -> Mechanism[Labelled, int, Pure]:
     """Which privacy a mechanism has is read off its type."""
     assert_type(parity.loss, Pure)
