@@ -1,7 +1,7 @@
-"""Privacy losses as data, in whole numbers: epsilon in nano-nats, delta in units of 1e-18; and e^epsilon as a fraction on the private side of it.
+"""Privacy losses as data, in whole numbers: epsilon in nano-nats, delta and rho in units of 1e-18; and e^epsilon as a fraction on the private side of it.
 
 Adding losses is basic composition (KLNRS Claim 2.1), and the type of the sum says which privacy an algorithm has: pure and pure is pure, anything else
-approximate.
+approximate, concentrated with concentrated or pure is concentrated. `accounting` knows what a list of losses comes to by better rules.
 """
 
 import math
@@ -80,6 +80,8 @@ class Pure:
     def __add__(self, other: "Pure | Approximate") -> "Pure | Approximate":
         if isinstance(other, Approximate):
             return other + self
+        if not isinstance(other, Pure):
+            return NotImplemented
         return Pure(self.nano + other.nano)
 
 
@@ -107,10 +109,42 @@ class Approximate:
         return self.atto / ATTO
 
     def __add__(self, other: "Pure | Approximate") -> "Approximate":
+        if not isinstance(other, Pure | Approximate):
+            return NotImplemented
         return Approximate(self.nano + other.nano, self.atto + other.atto)
 
 
 Loss: TypeAlias = Pure | Approximate
+
+
+@dataclass(frozen=True)
+class Concentrated:
+    """Zero-concentrated privacy: D_a(A(z) || A(z')) <= a rho for all neighbours z, z' and all orders a > 1, with rho = `atto_rho` / 1e18.
+
+    Rhos add up, and e^2 / 2 is the rho of a pure loss e. It adds to no `Approximate`. Source: Bun, Steinke 2016, Lemma 2.3 and Proposition 3.3.
+    """
+
+    atto_rho: int
+
+    def __post_init__(self) -> None:
+        _check_whole(atto_rho=self.atto_rho)
+
+    def __str__(self) -> str:
+        return f"rho {self.rho:g}"
+
+    @property
+    def rho(self) -> float:
+        """In nats, or squared nats."""
+        return self.atto_rho / ATTO
+
+    def __add__(self, other: "Concentrated | Pure") -> "Concentrated":
+        if isinstance(other, Pure):
+            return Concentrated(self.atto_rho + -(-(other.nano**2) // 2))  # nano-nats squared are units of 1e-18
+        if not isinstance(other, Concentrated):
+            return NotImplemented
+        return Concentrated(self.atto_rho + other.atto_rho)
+
+    __radd__ = __add__
 
 
 def approximate(epsilon: float, delta: float) -> Approximate:

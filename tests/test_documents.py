@@ -87,7 +87,7 @@ def test_the_commands_of_the_table_run(tmp_path: Path) -> None:
     """Each command in the README's table of further commands ends well, with a name put in for what is in capitals; those left to others are listed."""
     certificate = tmp_path / "certificate.json"
     certificate.write_text(json.dumps(hidden_set_certificate((StatisticalQuery(MaskedCoset(4, 0, 3), 0.4),), 4)))
-    named = {"NAME": "grr", "CLASS": "stumps", "FILE": str(certificate), "PROTOCOL": "survey"}
+    named = {"NAME": "grr", "CLASS": "stumps", "FILE": str(certificate), "PROTOCOL": "survey", "TERMS": "pure 0.1 x 100"}
     rows = re.findall(r"^\| (`local-dp [^|]+) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
     commands = [span.removeprefix("local-dp ") for row in rows for span in re.findall(r"`([^`]+)`", row)]
     assert set(commands) >= ELSEWHERE.keys()

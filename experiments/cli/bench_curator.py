@@ -1,4 +1,4 @@
-"""The curator's speeds on a million distinct points of 2^64, and on few points of 2^65536, each beside a sort of as many words."""
+"""The curator's speeds on a million distinct points of 2^64, on few points of 2^65536, and of prices, each beside a sort of as many words."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,6 +7,8 @@ import numpy as np
 
 from experiments.cli.screen import SCREEN
 from experiments.cli.speeds import Speed, best_of
+from local_dp.accounting.rules import epsilon
+from local_dp.accounting.terms import losses_of
 from local_dp.arrays import Ints
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
@@ -19,6 +21,7 @@ from local_dp.noise import KeyedNoise
 
 POINTS, VALUES = 1_000_000, 1000
 DELTA = 1e-6
+PRICED = ("pure 0.001 x 1e6", "discrete-gaussian 1000 x 1e6", "pure 0.0012345 x 5e5 + gaussian 1000 x 5e5")
 
 
 def curator_speeds() -> list[Speed]:
@@ -41,6 +44,7 @@ def curator_speeds() -> list[Speed]:
         ("thresholded histogram, 10^9 records of 10^3 values", lambda: histogram.release(heavy, draws), 0.1),
         ("RecConcave, 10^3 points of 2^65536", lambda: learner.release(long, draws), 2.0),
         ("dyadic thresholds, 10^3 points of 2^65536", lambda: dyadic(1 << 16).release(long, draws), 2.0),
+        *((f"exact price of {terms}", partial(epsilon, losses_of(terms), DELTA), 1.0) for terms in PRICED),
     ]
     reference, speeds = best_of(lambda: np.sort(words)), []
     for what, work, asked in cases:

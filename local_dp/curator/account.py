@@ -1,8 +1,13 @@
 """What a trusted curator may still spend: checked, then committed, then drawn; nothing is refunded."""
 
+import math
+
+from local_dp.accounting.concentrated import conversion, rho_within
+from local_dp.accounting.shares import optimal_delta, optimal_part
+from local_dp.checks import check_whole
 from local_dp.curator.base import Neighbours
-from local_dp.errors import RefusedError
-from local_dp.loss import Loss, Pure
+from local_dp.errors import InputError, RefusedError
+from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure
 
 
 class Account:
@@ -16,9 +21,74 @@ class Account:
         self.neighbours = neighbours
         self.spent: Loss = Pure(0)
 
-    def charge(self, loss: Loss) -> None:
-        """Commits the loss, or raises RefusedError("budget") and commits nothing."""
+    def charge(self, *losses: Loss | Concentrated) -> None:
+        """Commits the losses of one round, or raises RefusedError("budget") and commits nothing."""
+        loss: Loss = Pure(0)
+        for each in losses:
+            if isinstance(each, Concentrated):
+                raise RefusedError("budget", f"{each} does not add up to an epsilon; pay for it from a ConcentratedAccount")
+            loss += each
         after = self.spent + loss
         if after.nano > self.budget.nano or after.atto > self.budget.atto:
             raise RefusedError("budget", f"{loss} on top of {self.spent} spent exceeds the budget of {self.budget}")
         self.spent = after
+
+
+class DeclaredAccount(Account):
+    """A budget for a declared number of queries, each of pure loss at most `part`: the most that `budget` allows so many of.
+
+    With a `Pure` budget its equal share, as by adding up. With a delta, by the optimal composition of equal parts (Kairouz, Oh, Viswanath 2015), which holds
+    for queries that are chosen one after the other: 10^4 queries within (1, 1e-6) may lose .00237 each, 23.7 times their share of epsilon. A query that loses
+    less takes a whole place.
+    """
+
+    def __init__(self, budget: Loss, queries: int, neighbours: Neighbours = "replace") -> None:
+        super().__init__(budget, neighbours)
+        check_whole("queries", queries, 1, 10**8)
+        if budget.nano < queries and isinstance(budget, Pure):
+            raise InputError(f"{budget} in {queries} parts leaves less than 1e-9 nats for each; give a larger budget or fewer queries")
+        self.part = optimal_part(budget, queries) if isinstance(budget, Approximate) else Pure(budget.nano // queries)
+        self.queries = queries
+        self.asked = 0
+
+    def charge(self, *losses: Loss | Concentrated) -> None:
+        """Commits the places of one round, or raises RefusedError("budget") and commits nothing."""
+        for loss in losses:
+            if not isinstance(loss, Pure) or loss.nano > self.part.nano:
+                raise RefusedError("budget", f"{loss} is more than the {self.part} of each of {self.queries:,} declared queries")
+        if self.asked + len(losses) > self.queries:
+            raise RefusedError("budget", f"{len(losses):,} on top of {self.asked:,} queries exceed the {self.queries:,} that were declared")
+        self.asked += len(losses)
+        self.spent = self._spent()
+
+    def _spent(self) -> Loss:
+        """What the places that are taken come to: by adding up as long as that is within the budget."""
+        added = Pure(self.asked * self.part.nano)
+        if added.nano <= self.budget.nano:
+            return added
+        return Approximate(self.budget.nano, optimal_delta(self.part, self.asked, Pure(self.budget.nano)))
+
+
+class ConcentratedAccount(Account):
+    """A budget with a delta, spent in rho: for losses chosen as one goes along, pure ones and concentrated ones, which add up in rho and never pass `rho`.
+
+    A filter: that the sum is bounded is enough, also where each loss depends on what was released before (Feldman, Zrnic 2021, for Renyi divergences).
+    """
+
+    def __init__(self, budget: Approximate, neighbours: Neighbours = "replace") -> None:
+        super().__init__(budget, neighbours)
+        self.rho = rho_within(budget)
+        self.spent_rho = Concentrated(0)
+
+    def charge(self, *losses: Loss | Concentrated) -> None:
+        """Commits the rho of one round, or raises RefusedError("budget") and commits nothing."""
+        after = self.spent_rho
+        for loss in losses:
+            if isinstance(loss, Approximate):
+                raise RefusedError("budget", f"{loss} has a delta of its own, which no rho covers; pay for it from an Account")
+            after += loss
+        if after.atto_rho > self.rho.atto_rho:
+            raise RefusedError("budget", f"{after} in all exceeds the {self.rho} that {self.budget} is worth")
+        self.spent_rho = after
+        nano = math.ceil(max(0.0, conversion(after.atto_rho / ATTO, self.budget.delta)) * NANO) if after.atto_rho else 0
+        self.spent = Approximate(min(nano, self.budget.nano), self.budget.atto if after.atto_rho else 0)

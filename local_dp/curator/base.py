@@ -7,12 +7,12 @@ from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Loss
+from local_dp.loss import Concentrated, Loss
 
 R = TypeVar("R")
 D_contra = TypeVar("D_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
-L_co = TypeVar("L_co", bound=Loss, covariant=True)
+L_co = TypeVar("L_co", bound=Loss | Concentrated, covariant=True)
 
 Neighbours: TypeAlias = Literal["replace", "add-remove", "edge", "labels"]
 """Which databases a loss compares: one record replaced, one added or removed, one edge of a graph flipped, one label (the last entry of a record) replaced."""
@@ -26,7 +26,7 @@ Whole weights and not Fractions: they are what a sampler draws below, a normalis
 
 @dataclass(frozen=True)
 class Mechanism(ABC, Generic[D_contra, R_co, L_co]):
-    """A private function of a database D with result R; its loss L (Pure, Approximate) is in its type.
+    """A private function of a database D with result R; its loss L (Pure, Approximate, Concentrated) is in its type.
 
     Which privacy an algorithm has is thereby its type, and a curator's algorithm is a `Nonadaptive` or an `Adaptive` over mechanisms: it sees no record.
     """

@@ -6,7 +6,9 @@ from typing import Any, get_args, get_type_hints
 
 from local_dp import curator
 from local_dp.curator.base import Mechanism
-from local_dp.loss import Approximate, Pure
+from local_dp.loss import Approximate, Concentrated, Pure
+
+_KINDS: dict[Any, str] = {Pure: "pure", Approximate: "approximate", Concentrated: "concentrated"}
 
 
 def mechanisms() -> list[type[Mechanism[Any, Any, Any]]]:
@@ -23,10 +25,10 @@ def _below(kind: type[Any]) -> set[type[Any]]:
 
 
 def privacy_in(kind: type[Mechanism[Any, Any, Any]]) -> str:
-    """Pure or approximate, by the type of its loss; "that of its parts" where it depends on what it is made of."""
+    """Pure, approximate or concentrated, by the type of its loss; "that of its parts" where it depends on what it is made of."""
     declared = vars(next(each for each in kind.__mro__ if "loss" in vars(each)))["loss"]
     loss = get_type_hints(declared.fget)["return"]
-    if loss in (Pure, Approximate):
-        return "pure" if loss is Pure else "approximate"
+    if loss in _KINDS:
+        return _KINDS[loss]
     kinds = get_args(loss)
-    return "that of its parts" if not kinds else " or ".join("pure" if each is Pure else "approximate" for each in kinds)
+    return "that of its parts" if not kinds else " or ".join(_KINDS[each] for each in kinds)

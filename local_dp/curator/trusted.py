@@ -6,7 +6,7 @@ from local_dp.curator.account import Account
 from local_dp.curator.base import Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
-from local_dp.loss import Loss, Pure
+from local_dp.loss import Concentrated, Loss
 
 D = TypeVar("D")
 A = TypeVar("A")
@@ -15,7 +15,7 @@ A = TypeVar("A")
 class TrustedOracle(Generic[D]):
     """Answers rounds of mechanisms, and counts them. What asks it is CNI as a `Nonadaptive[Mechanism, A, R]` and CI as an `Adaptive[Mechanism, A, R]`.
 
-    Privacy: the sum of the losses, within the account's budget. A round is paid for whole before anything in it is drawn, or refused whole.
+    Privacy: what the account says the losses come to, within its budget. A round is paid for whole before anything in it is drawn, or refused whole.
     """
 
     def __init__(self, database: D, account: Account, draws: Draws) -> None:
@@ -25,14 +25,14 @@ class TrustedOracle(Generic[D]):
         self._database = database
         self._draws = draws
 
-    def answer(self, mechanisms: tuple[Mechanism[D, A, Loss], ...]) -> tuple[A, ...]:
+    def answer(self, mechanisms: tuple[Mechanism[D, A, Loss | Concentrated], ...]) -> tuple[A, ...]:
         """What each mechanism releases. Raises RefusedError, code "neighbours" or "budget", before anything is drawn."""
         for mechanism in mechanisms:
             if mechanism.neighbours != self.account.neighbours:
                 raise RefusedError(
                     "neighbours", f"the budget is of {self.account.neighbours!r} neighbours, {type(mechanism).__name__} protects {mechanism.neighbours!r}"
                 )
-        self.account.charge(sum((mechanism.loss for mechanism in mechanisms), Pure(0)))
+        self.account.charge(*(mechanism.loss for mechanism in mechanisms))
         self.rounds += 1
         self.queries += len(mechanisms)
         return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)

@@ -20,9 +20,9 @@ def curated_from_sq(
 ) -> Nonadaptive[NoisySum, int, R] | Adaptive[NoisySum, int, R]:
     """The same algorithm with every statistical query answered by a noisy sum over all of the curator's records, at `epsilon` nats a query.
 
-    Privacy: t queries cost t epsilon (KLNRS Claim 2.1), which the oracle's account pays or refuses. Utility: standard error about sqrt(8) / (n epsilon) on the
-    [-1, 1] scale beside the sampling error; with `enough_records` all of t answers are within their tolerances except with probability beta. Preserves
-    adaptivity, and its type says so.
+    Privacy: t queries cost t epsilon (KLNRS Claim 2.1), which the oracle's account pays or refuses; a `DeclaredAccount` says which epsilon a delta allows.
+    Utility: standard error about sqrt(8) / (n epsilon) on the [-1, 1] scale beside the sampling error; with `enough_records` all of t answers are within their
+    tolerances except with probability beta. Preserves adaptivity, and its type says so.
     """
     if records < 1:
         raise InputError(f"records is {records}; give 1 or more")

@@ -27,6 +27,8 @@ SHOWING = [
     ["experiment", "-h"],
     ["plan", "frequency", "--clients", "2000"],
     ["compare", "mean", "-h"],
+    ["price", "-h"],
+    ["price", "discrete-laplace 0.01 x 10000 + gaussian 5 x 3"],
     ["protocols"],
     ["randomizers"],
     ["describe", "masked-parity-literal"],

@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_dp.accounting.concentrated import conversion
+from local_dp.accounting.shares import optimal_delta
 from local_dp.arrays import Words
-from local_dp.curator.account import Account
+from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount
 from local_dp.curator.base import Mechanism, Neighbours
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.loss import Approximate, Loss, Pure
+from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Loss, Pure, approximate
 from local_dp.noise import KeyedNoise
 
 SMALL = st.integers(0, 6)
@@ -22,13 +24,13 @@ LOSSES = st.one_of(st.builds(Pure, SMALL), st.builds(Approximate, SMALL, SMALL))
 
 
 @dataclass(frozen=True)
-class Coin(Mechanism[int, int, Loss]):
+class Coin(Mechanism[int, int, Loss | Concentrated]):
     """The database plus one word's lowest bit, at a price."""
 
-    price: Loss
+    price: Loss | Concentrated
 
     @property
-    def loss(self) -> Loss:
+    def loss(self) -> Loss | Concentrated:
         return self.price
 
     def release(self, database: int, draws: Draws) -> int:
@@ -124,3 +126,68 @@ def test_a_curators_algorithms_are_run_by_the_one_interpreter() -> None:
     assert oracle.rounds == 1
     assert 300 <= run(adaptive, oracle) <= 303
     assert (oracle.rounds, oracle.queries, oracle.account.spent) == (3, 5, Approximate(5, 2))
+
+
+def test_declared_queries_may_lose_more_each() -> None:
+    """Ten thousand within (1, 1e-6) may lose 23.7 times their share of epsilon each, a nano-nat more would pass delta; without delta, their share."""
+    budget = approximate(1, 1e-6)
+    part = DeclaredAccount(budget, 10_000).part
+    assert round(part.nano / (NANO / 10_000), 1) == 23.7
+    assert optimal_delta(part, 10_000, Pure(NANO)) <= budget.atto < optimal_delta(Pure(part.nano + 1), 10_000, Pure(NANO))
+    assert DeclaredAccount(Pure(NANO), 10_000).part == Pure(NANO // 10_000)
+
+
+def test_a_declared_account_pays_for_places() -> None:
+    """So many queries of at most the part are paid for, whole rounds only; one more, a dearer one and one with a delta are refused and commit nothing."""
+    account = DeclaredAccount(approximate(1, 1e-6), 100)
+    part, spent = account.part, list[Loss]()
+    oracle = TrustedOracle(0, account, Draws(KeyedNoise(0)))
+    oracle.answer((Coin(part),) * 10)
+    spent.append(account.spent)
+    oracle.answer((Coin(part),) * 88)
+    spent.append(account.spent)
+    assert spent == [Pure(10 * part.nano), Approximate(NANO, optimal_delta(part, 98, Pure(NANO)))]
+    for refused in ((Coin(part),) * 3, (Coin(Pure(part.nano + 1)),), (Coin(Approximate(1, 1)),)):
+        with pytest.raises(RefusedError, match="declared") as said:
+            oracle.answer(refused)
+        assert said.value.code == "budget"
+        assert (account.asked, oracle.queries) == (98, 98)
+    oracle.answer((Coin(Pure(1)), Coin(part)))
+    assert account.spent.nano <= account.budget.nano
+    assert account.spent.atto <= account.budget.atto
+    with pytest.raises(RefusedError, match="exceed the 100"):
+        oracle.answer((Coin(part),))
+
+
+def test_too_little_for_so_many_is_refused() -> None:
+    with pytest.raises(InputError, match="fewer"):
+        DeclaredAccount(Pure(10), 11)
+    with pytest.raises(InputError, match="queries is 0"):
+        DeclaredAccount(Pure(10), 0)
+
+
+def test_a_concentrated_account_is_a_filter() -> None:
+    """Rho and pure losses are paid for in any order as long as their rhos fit; what is spent is their conversion, and never passes the budget."""
+    budget = approximate(1, 1e-6)
+    account = ConcentratedAccount(budget)
+    oracle, tenth = TrustedOracle(0, account, Draws(KeyedNoise(0))), Concentrated(account.rho.atto_rho // 10)
+    oracle.answer((Coin(tenth), Coin(Pure(NANO // 100))))
+    assert account.spent_rho == Concentrated(tenth.atto_rho + ATTO // 20_000)
+    rho = account.spent_rho.rho
+    assert (conversion(rho, 1e-6) <= account.spent.epsilon < conversion(rho, 1e-6) + 2e-9, account.spent.atto) == (True, budget.atto)
+    for refused in ((Coin(tenth),) * 10, (Coin(tenth), Coin(Approximate(1, 1)))):
+        with pytest.raises(RefusedError) as said:
+            oracle.answer(refused)
+        assert (said.value.code, account.spent_rho.rho, oracle.queries) == ("budget", rho, 2)
+    oracle.answer((Coin(Concentrated(account.rho.atto_rho - account.spent_rho.atto_rho)),))
+    assert 1 - 1e-8 <= account.spent.epsilon <= budget.epsilon
+    with pytest.raises(RefusedError, match="is worth"):
+        oracle.answer((Coin(Concentrated(1)),))
+
+
+def test_other_accounts_pay_for_no_rho() -> None:
+    """Where losses add up in epsilon, a concentrated one is refused and nothing is spent."""
+    for account in (Account(approximate(1, 1e-6)), DeclaredAccount(approximate(1, 1e-6), 10)):
+        with pytest.raises(RefusedError, match="rho 1e-18"):
+            account.charge(Pure(1), Concentrated(1))
+        assert account.spent == Pure(0)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, Pure, exp_epsilon, nano_of_ratio
+from local_dp.loss import Approximate, Concentrated, Pure, exp_epsilon, nano_of_ratio
 
 
 @given(st.integers(1, 24 * 10**9))
@@ -34,3 +34,14 @@ def test_losses_add_up_and_are_never_negative() -> None:
     for build in (lambda: Pure(-1), lambda: Pure(True), lambda: Approximate(1, -1)):
         with pytest.raises(InputError, match="0 or more"):
             build()
+
+
+def test_concentrated_losses_add_up() -> None:
+    """Rhos add; a pure loss e adds e^2 / 2, rounded up to 1e-18, from either side; an approximate one adds to none."""
+    assert Concentrated(2) + Concentrated(3) == Concentrated(5)
+    assert Concentrated(1) + Pure(3) == Pure(3) + Concentrated(1) == Concentrated(6)
+    assert str(Concentrated(5 * 10**17)) == "rho 0.5"
+    with pytest.raises(TypeError):
+        Concentrated(1) + Approximate(1, 1)  # type: ignore[operator]
+    with pytest.raises(InputError, match="0 or more"):
+        Concentrated(-1)

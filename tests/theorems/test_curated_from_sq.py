@@ -4,13 +4,13 @@ import pytest
 from scipy.stats import binom
 
 from local_dp.bounds.curator import enough_records
-from local_dp.curator.account import Account
+from local_dp.curator.account import Account, DeclaredAccount
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.loss import Pure, nano_epsilon, split_epsilon
+from local_dp.loss import Approximate, Pure, approximate, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
@@ -60,6 +60,21 @@ def test_the_same_algorithms_run() -> None:
     for algorithm in (once, twice):
         curated = curated_from_sq(algorithm, split_epsilon(1.0, 2), n)
         assert abs(run(curated, trusted(population, 1.0, 1)) - run(algorithm, ExactOracle(population))) < 0.1
+
+
+def test_a_delta_buys_less_noise() -> None:
+    """Four hundred questions within (1, 1e-6) are answered with a fifth of the noise that adding up leaves them, and no question more is answered."""
+    account, population = DeclaredAccount(approximate(1, 1e-6), 400), bernoulli("vote", 0.3, 1000, 0)
+    oracle, each = TrustedOracle(population, account, Draws(KeyedNoise(0))), account.part.epsilon
+    answers = run(curated_from_sq(asking(400), each, 1000), oracle)
+    added = run(curated_from_sq(asking(400), split_epsilon(1.0, 400), 1000), trusted(population, 1.0))
+    assert each == pytest.approx(4.753 / 400, rel=1e-3)
+    truth = run(asking(1), ExactOracle(population))[0]
+    off, off_by_adding_up = (sum(abs(answer - truth) for answer in each) for each in (answers, added))
+    assert off < off_by_adding_up / 3  # 4.75 expected, each a mean of 400 absolute values: failure below 1e-6
+    assert isinstance(account.spent, Approximate)
+    with pytest.raises(RefusedError, match="exceed the 400"):
+        run(curated_from_sq(asking(1), each, 1000), oracle)
 
 
 @pytest.mark.parametrize(("epsilon", "t"), [(1.0, 1), (0.1, 5)])

@@ -5,6 +5,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 
 from typing import assert_type
 
+from local_dp.accounting.lattice import Lattice
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
@@ -35,7 +36,7 @@ from local_dp.curator.thresholds.pure import PureThresholds
 from local_dp.curator.thresholds.rectangles import RankRectangles
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
-from local_dp.loss import Approximate, Loss, Pure
+from local_dp.loss import Approximate, Concentrated, Loss, Pure
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
@@ -70,6 +71,25 @@ def losses_add(pure: Pure, approximate: Approximate, either: Loss) -> None:
     assert_type(pure + approximate, Approximate)
     assert_type(approximate + pure, Approximate)
     assert_type(approximate + approximate, Approximate)
+
+
+def other_losses_add(pure: Pure, approximate: Approximate, concentrated: Concentrated, lattice: Lattice) -> tuple[object, ...]:
+    """Rhos take pure losses in, loss laws take all that has a worst one; what has a delta is never concentrated."""
+    assert_type(concentrated + concentrated, Concentrated)
+    assert_type(pure + concentrated, Concentrated)
+    assert_type(concentrated + pure, Concentrated)
+    assert_type(lattice + lattice, Lattice)
+    assert_type(pure + lattice, Lattice)
+    assert_type(approximate + lattice, Lattice)
+    hidden: Pure = pure + lattice  # type: ignore[assignment]
+    return hidden, approximate + concentrated, concentrated + lattice  # type: ignore[operator]
+
+
+def a_curator_answers_what_is_concentrated(oracle: TrustedOracle[int], asked: Nonadaptive[Mechanism[int, int, Concentrated], int, str]) -> object:
+    """A mechanism with a rho is asked as any other, and is no approximate one."""
+    assert_type(run(asked, oracle), str)
+    approximate: Nonadaptive[Mechanism[int, int, Loss], int, str] = asked  # type: ignore[assignment]
+    return approximate
 
 
 def a_mechanism_shows_its_loss(parity: ParityLearner, somewhat: Mechanism[Labelled, int, Approximate]) -> Mechanism[Labelled, int, Pure]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from local_dp.composition import optimal_part, printed_part
+from local_dp.accounting.shares import optimal_part, printed_part
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.groups import Groups, Listed
 from local_dp.curator.choosing.printed import Goals, PrintedChoice

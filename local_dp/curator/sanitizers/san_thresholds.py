@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from local_dp.accounting.shares import optimal_part, printed_part
 from local_dp.arrays import Counts
-from local_dp.composition import optimal_part, printed_part
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.exponential import ExponentialChoice, numbered
 from local_dp.curator.choosing.groups import Groups

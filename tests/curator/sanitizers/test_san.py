@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.composition import optimal_delta
+from local_dp.accounting.shares import optimal_delta
 from local_dp.curator.choosing.printed import Goals
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from local_dp.composition import advanced_part, optimal_delta, optimal_part, printed_part
+from local_dp.accounting.shares import advanced_part, optimal_delta, optimal_part, printed_part
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, Pure, approximate, nano_epsilon
 

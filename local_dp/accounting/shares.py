@@ -1,6 +1,6 @@
-"""What many losses come to together: adding up, Theorem 2.5, and the optimal composition of equal pure parts; always rounded against the claim.
+"""What each of many equal pure parts of a budget may cost: by optimal composition and by Theorem 2.5; always rounded against the claim.
 
-Adding up is `+` on losses. Source of the rest: Dwork, Rothblum, Vadhan 2010 in the form of Beimel, Nissim, Stemmer 2013, Theorem 2.5; Kairouz, Oh,
+Source: Dwork, Rothblum, Vadhan 2010 in the form of Beimel, Nissim, Stemmer 2013, Theorem 2.5; Kairouz, Oh,
 Viswanath 2015, Theorem 3.3.
 """
 
@@ -8,11 +8,12 @@ import math
 from decimal import ROUND_CEILING, Decimal, localcontext
 from functools import lru_cache
 
+from local_dp.accounting.binomial import MAX_PARTS, binomial_curve
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Pure
 
-MAX_PARTS = 1 << 16
+_TO_THE_DIGIT = 1 << 12  # parts; beyond, the log-domain curve, rounded up by a billionth
 _DIGITS = 60  # every term is right to nearly as many: rounding is paid for by 1e-40
 
 
@@ -24,6 +25,8 @@ def optimal_delta(part: Pure, parts: int, whole: Pure) -> int:
     reached by k randomized responses. Parts that have deltas of their own add these.
     """
     check_whole("parts", parts, 1, MAX_PARTS)
+    if parts > _TO_THE_DIGIT:
+        return math.ceil(binomial_curve(part, parts).delta(whole.epsilon) * ATTO)
     with localcontext() as context:
         context.prec = _DIGITS
         step, most = (Decimal(part.nano) / NANO).exp(), (Decimal(whole.nano) / NANO).exp()
@@ -39,7 +42,7 @@ def optimal_delta(part: Pure, parts: int, whole: Pure) -> int:
 def optimal_part(budget: Approximate, parts: int) -> Pure:
     """The largest pure loss that each of `parts` mechanisms may have within the budget, by optimal composition; by adding up where that allows more (k < 3).
 
-    With 824 parts and (1, 1e-6): .00826 nats, where Theorem 2.5 allows .00621.
+    With 824 parts and (1, 1e-6): .00826 nats, where Theorem 2.5 allows .00621. With 10^4: .00237, 23.7 times what adding up allows.
     """
     check_whole("parts", parts, 1, MAX_PARTS)
     low, high = budget.nano // parts, budget.nano + 1

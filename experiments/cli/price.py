@@ -1,0 +1,29 @@
+"""`local-dp price`: what a list of mechanisms costs together."""
+
+import json
+from dataclasses import dataclass
+
+from experiments.cli.fields import argument, option
+from experiments.cli.screen import SCREEN
+from experiments.text.layout import screen_width
+
+
+@dataclass(frozen=True)
+class Price:
+    """Prices a list of mechanisms by every rule of composition: basic, advanced, tanh, zCDP and exact.
+
+    Terms are joined by +, each a name, its numbers and how many: pure EPSILON, approximate EPSILON DELTA, discrete-laplace EPSILON [SENSITIVITY],
+    gaussian SIGMA, discrete-gaussian SIGMA, followed by x COUNT. The list is fixed beforehand; who is asked what may depend on answers. Nothing is drawn.
+    """
+
+    mechanisms: str = argument("What is released, such as 'discrete-laplace 0.01 x 10000 + gaussian 5 x 3'.", metavar="TERMS")
+    delta: float = option(1e-6, "With which probability more may be lost", metavar="D")
+    epsilon: float | None = option(None, "Instead of epsilon beside --delta, the delta beside this epsilon", metavar="E", unit="nats")
+    as_json: bool = option(False, "Print the prices as JSON, alone on standard output", name="--json")
+
+    def __call__(self) -> None:
+        from experiments.door.price import priced, shown
+
+        SCREEN.working("adding up losses")
+        data = priced(self.mechanisms, self.delta, self.epsilon)
+        SCREEN.tell(json.dumps(data) if self.as_json else shown(data, screen_width()))

@@ -1,0 +1,106 @@
+"""Gaussian noise as a loss, and its price in closed form; its discrete counterpart."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+from local_dp.errors import InputError
+from local_dp.loss import ATTO
+
+SIGMAS = (0.1, 10_000.0)
+_FAR = 25.0  # standard deviations from where on a tail is its continued fraction
+_MARGIN = 1 + 1e-11  # more than the rounding of a closed form
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Normal noise, one part or many: the loss is normal with mean mu^2 / 2 and variance mu^2, mu^2 = `atto_mu2` / 1e18. The mu^2 of several add up, exactly.
+
+    One answer of sensitivity 1 with noise of standard deviation sigma has mu = 1 / sigma. A law to compare with: no float noise is drawn here.
+    """
+
+    atto_mu2: int
+
+    def __post_init__(self) -> None:
+        if type(self.atto_mu2) is not int or self.atto_mu2 < 1:
+            raise InputError(f"mu^2 is {self.atto_mu2!r} units of 1e-18; give a whole number, 1 or more")
+
+    @classmethod
+    def of_sigma(cls, sigma: float) -> Self:
+        """One answer of sensitivity 1. Raises InputError unless .1 <= sigma <= 10,000."""
+        if not SIGMAS[0] <= sigma <= SIGMAS[1]:  # also false for NaN
+            raise InputError(f"sigma is {sigma:g}; give a number from {SIGMAS[0]:g} to {SIGMAS[1]:,.0f}")
+        return cls(math.ceil(ATTO / Fraction(repr(float(sigma))) ** 2))
+
+    @property
+    def mu(self) -> float:
+        """The distance of the two laws, in standard deviations."""
+        return math.sqrt(self.atto_mu2 / ATTO)
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise, in units of the sensitivity."""
+        return 1 / self.mu
+
+    def __add__(self, other: "Gaussian") -> "Gaussian":
+        return Gaussian(self.atto_mu2 + other.atto_mu2)
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """Noise y of weight e^(-y^2 mu^2 / 2) on a count that one record moves by 1: the loss is (1 - 2 y) mu^2 / 2. rho = mu^2 / 2, as of the normal one.
+
+    Several do not add up to another. Source: Canonne, Kamath, Steinke 2020, Theorem 4.
+    """
+
+    atto_mu2: int
+
+    @classmethod
+    def of_sigma(cls, sigma: float) -> Self:
+        """With weight e^(-y^2 / (2 sigma^2)). Raises InputError unless .1 <= sigma <= 10,000."""
+        return cls(Gaussian.of_sigma(sigma).atto_mu2)
+
+    @property
+    def mu(self) -> float:
+        """1 / sigma."""
+        return math.sqrt(self.atto_mu2 / ATTO)
+
+    @property
+    def step(self) -> float:
+        """Losses are odd multiples of half of this, in nats."""
+        return self.atto_mu2 / ATTO
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Phi(mu / 2 - eps / mu) - e^eps Phi(-mu / 2 - eps / mu): the least delta, exact, rounded up. Source: Balle, Wang 2018, Theorem 8."""
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    density = math.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)  # that of `far` times e^eps
+    if near >= _FAR:
+        return density * (_mills(near) - _mills(far)) * _MARGIN
+    other = density * _mills(far) if far >= _FAR else math.exp(epsilon) * _tail(far)
+    return max(0.0, _tail(near) - other) * _MARGIN + 1e-16 * _tail(near)
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The least epsilon (nats) beside this delta, by bisection, rounded up."""
+    if gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))  # the normal tail of the loss alone
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if gaussian_delta(mu, middle) <= delta else (middle, high)
+    return high
+
+
+def _tail(z: float) -> float:
+    """Pr[N(0, 1) > z], to full relative precision far out."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
+def _mills(z: float) -> float:
+    """Pr[N(0, 1) > z] over its density, for z of 25 or more: by its continued fraction."""
+    found = z
+    for term in range(20, 0, -1):
+        found = z + term / found
+    return 1 / found

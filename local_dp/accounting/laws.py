@@ -1,0 +1,118 @@
+"""What one part may lose, as a law: finitely many losses, or a normal one."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian
+from local_dp.accounting.lattice import Lattice
+from local_dp.arrays import Floats, Ints
+from local_dp.loss import ATTO, NANO, Approximate, Pure
+
+Exact: TypeAlias = Pure | Approximate | Lattice | Gaussian | DiscreteGaussian
+"""A loss whose worst law is known. That of a `Concentrated` one is not: it may be any of many."""
+
+_FAR = 20.0  # standard deviations of noise beyond which everything is taken for told: probability 6e-89
+_BEYOND = 1e-88
+_NONE = 1e-290  # a mass that is as good as none, and is taken for told
+_FINE = 0.05  # mu below which a discrete Gaussian is as good as a normal one where a bound is asked for
+_CELLS = 50  # to a standard deviation of a normal loss, three nodes each: wrong by less than 1e-11 of a mass
+_MARGIN = 1 + 1e-10
+SLACK = 2e-15  # of a loss: more than the rounding of floats
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """The loss is losses[i] with probability masses[i], and infinite with probability `infinite`; `step` divides all losses, to within 1e-18.
+
+    With `mu`, losses is a normal law in nodes of its own, or bounded by one: E[e^(t loss)] <= e^(t (t + 1) mu^2 / 2).
+    """
+
+    losses: Floats
+    masses: Floats
+    infinite: float
+    step: Fraction
+    mu: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """Of the finite losses."""
+        mean = float(self.masses @ self.losses)
+        return float(self.masses @ (self.losses - mean) ** 2)
+
+    @property
+    def width(self) -> float:
+        """From the lowest loss to the highest."""
+        return float(self.losses.max() - self.losses.min())
+
+    def slack(self, mesh: float) -> float:
+        """How much too low a place on a mesh may be, in nats."""
+        return 2 * SLACK * (float(np.abs(self.losses).max()) + mesh)
+
+    def log_growth(self, tilt: float) -> float:
+        """ln E[e^(tilt loss); finite], at most."""
+        if self.mu:
+            return tilt * (tilt + 1) * self.mu**2 / 2
+        return log_sum(np.log(self.masses) + tilt * self.losses)
+
+    def on_mesh(self, mesh: float) -> tuple[Ints, Floats]:
+        """Places and masses on a mesh: each loss split among its two neighbours so that both laws keep their mass; within `slack`, a loss is a place."""
+        places = np.floor(self.losses / mesh + SLACK * (np.abs(self.losses) / mesh + 1))
+        over = self.losses - places * mesh
+        over[np.abs(over) <= SLACK * (np.abs(self.losses) + mesh)] = 0.0
+        upper = self.masses * np.minimum(1.0, np.expm1(-over) / math.expm1(-mesh))
+        low, count = int(places.min()), int(places.max() - places.min()) + 2
+        here = (places - low).astype(np.int64)
+        masses = np.bincount(here, self.masses - upper, count).astype(np.float64) + np.bincount(here + 1, upper, count)
+        held: Ints = np.flatnonzero(masses)
+        return held + low, masses[held]
+
+
+def log_sum(powers: Floats) -> float:
+    """ln of the sum of e^power."""
+    peak = float(powers.max())
+    return peak + math.log(float(np.exp(powers - peak).sum()))
+
+
+@lru_cache(maxsize=64)
+def atoms_of(part: Exact) -> Atoms:
+    """The worst law of a loss (Kairouz, Oh, Viswanath 2015 for the pure and the approximate ones)."""
+    if isinstance(part, Pure | Approximate):
+        rare = 1 / (1 + math.exp(part.epsilon))
+        shown = 1 - part.delta
+        return Atoms(np.array([-part.epsilon, part.epsilon]), np.array([shown * rare, shown * (1 - rare)]), part.delta, Fraction(part.nano, NANO))
+    if isinstance(part, Lattice):
+        held = [place for place, weight in enumerate(part.weights) if weight / part.total > _NONE]
+        masses = np.array([part.weights[place] / part.total for place in held])
+        losses = (part.least + np.array(held)) * part.step
+        return Atoms(losses, masses, part.infinite / part.total + _BEYOND, Fraction(round(part.step * ATTO), ATTO))
+    return _discrete(part) if isinstance(part, DiscreteGaussian) else _normal(part.mu, part.mu / _CELLS)
+
+
+def _discrete(part: DiscreteGaussian) -> Atoms:
+    reach = math.ceil(_FAR / part.mu) + 1
+    noise = np.arange(-reach, reach + 1)
+    weights = np.exp(-(noise**2) * part.step / 2)
+    noise, weights = noise[weights > _NONE], weights[weights > _NONE]
+    mu = part.mu if part.mu < _FINE else 0.0
+    return Atoms((1 - 2 * noise) * part.step / 2, weights / weights.sum(), _BEYOND, Fraction(part.atto_mu2, 2 * ATTO), mu)
+
+
+def _normal(mu: float, cell: float) -> Atoms:
+    """A normal loss of mean mu^2 / 2 and deviation mu, as three nodes in each cell [i cell, (i + 1) cell] (Gauss and Legendre)."""
+    low, high = math.floor((mu**2 / 2 - _FAR * mu) / cell), math.ceil((mu**2 / 2 + _FAR * mu) / cell)
+    nodes, weights = np.array([-math.sqrt(0.6), 0.0, math.sqrt(0.6)]), np.array([5, 8, 5]) / 18
+    losses = ((np.arange(low, high)[:, None] + (1 + nodes) / 2) * cell).ravel()
+    density = np.exp(-(((losses - mu**2 / 2) / mu) ** 2) / 2) / (mu * math.sqrt(2 * math.pi))
+    return Atoms(losses, density * np.tile(weights, high - low) * cell * _MARGIN, _BEYOND, Fraction(0), mu)
+
+
+def on_mesh(part: Exact, mesh: float) -> tuple[Ints, Floats]:
+    """The worst law of a loss on a mesh; the cells of a normal one lie between its points."""
+    if isinstance(part, Gaussian):
+        return _normal(part.mu, mesh / math.ceil(mesh / (part.mu / _CELLS))).on_mesh(mesh)
+    return atoms_of(part).on_mesh(mesh)

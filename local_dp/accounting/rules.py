@@ -1,0 +1,178 @@
+"""What many losses come to together, by every rule: basic, advanced, its tanh form, zCDP, exact. Losses are data, and each rule an interpreter of them.
+
+Sources: Dwork, Rothblum, Vadhan 2010 (advanced); Bun, Steinke 2016 and Canonne, Kamath, Steinke 2020, Proposition 12 (zCDP); Kairouz, Oh, Viswanath 2015 and
+Zhu, Dong, Wang 2022 (exact).
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TypeAlias, TypeVar
+
+from local_dp.accounting.binomial import binomial_curve
+from local_dp.accounting.concentrated import conversion
+from local_dp.accounting.convolution import Summed
+from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_epsilon
+from local_dp.accounting.lattice import Lattice
+from local_dp.accounting.laws import Exact
+from local_dp.checks import check_share, check_whole
+from local_dp.errors import InputError, unknown
+from local_dp.loss import NANO, Approximate, Concentrated, Pure
+
+Part: TypeAlias = Exact | Concentrated
+Losses: TypeAlias = Mapping[Part, int]
+"""How many there are of each loss: `Counter` makes it of a list. All are fixed beforehand; the mechanisms may be chosen adaptively."""
+P = TypeVar("P", bound=Part)
+
+MAX_PARTS = 10**8
+_LEAST = 1e-18  # delta
+_UP = 1 + 1e-12  # more than the rounding of a few floats
+
+
+def epsilon(losses: Mapping[P, int], delta: float, rule: str = "exact") -> float:
+    """The least epsilon (nats) of all losses together beside `delta`, by the rule, rounded up; infinite where no epsilon goes with so small a delta.
+
+    Raises InputError unless 0 < delta < 1, or for an unknown rule, no losses, more than 10^8 of one, or a concentrated one under "exact".
+    """
+    checked = _checked(losses, rule)
+    check_share("delta", delta)
+    return max(0.0, RULES[rule](checked, delta))
+
+
+def delta(losses: Mapping[P, int], epsilon: float, rule: str = "exact") -> float:
+    """The least delta, of 1e-18 or more, of all losses together beside `epsilon` (nats), by the rule, rounded up; 1 where it promises nothing."""
+    checked = _checked(losses, rule)
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise InputError(f"epsilon is {epsilon:g}; give a number of nats, 0 or more")
+    if rule == "exact":
+        return _exact_delta(checked, epsilon)
+    low, high = math.log(_LEAST), 0.0
+    if RULES[rule](checked, _LEAST) <= epsilon:
+        return _LEAST
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if RULES[rule](checked, math.exp(middle)) <= epsilon else (middle, high)
+    return math.exp(high)
+
+
+def _basic(losses: Losses, delta: float) -> float:
+    """Epsilons and deltas add up; what has no epsilon of its own gets equal shares of the delta that is left."""
+    parts = _each(losses, delta)
+    if not parts:
+        return math.inf
+    exact = (Fraction(part.nano, NANO) if isinstance(part, Pure | Approximate) else Fraction(eps) for part, (eps, _) in zip(losses, parts, strict=True))
+    total = sum((eps * count for eps, count in zip(exact, losses.values(), strict=True)), Fraction(0))
+    nearest = float(total)
+    return nearest if nearest >= total else math.nextafter(nearest, math.inf)
+
+
+def _advanced(losses: Losses, delta: float) -> float:
+    """sqrt(2 ln(1 / d) sum eps^2) + sum eps (e^eps - 1), d the delta that is left, or half of it where parts need some of their own."""
+    return _spread(losses, delta, math.expm1)
+
+
+def _tanh(losses: Losses, delta: float) -> float:
+    """The same with the largest expected loss, eps tanh(eps / 2), that of randomized response, for eps (e^eps - 1)."""
+    return _spread(losses, delta, lambda eps: math.tanh(eps / 2))
+
+
+def _spread(losses: Losses, delta: float, mean: Callable[[float], float]) -> float:
+    left = _left(losses, delta) / (2 if _sharing(losses) else 1)
+    parts = _each(losses, delta - left) if _sharing(losses) else _each(losses, delta)
+    if left <= 0 or not parts:
+        return math.inf
+    squares = math.fsum(count * eps**2 for eps, count in parts)
+    try:
+        return (math.sqrt(-2 * math.log(left) * squares) + math.fsum(count * eps * mean(eps) for eps, count in parts)) * _UP
+    except OverflowError:
+        return math.inf
+
+
+def _zcdp(losses: Losses, delta: float) -> float:
+    """The sum of all rho, eps^2 / 2 for a pure part and 1 / (2 sigma^2) for a Gaussian one, converted beside the delta that is left."""
+    left = _left(losses, delta)
+    return conversion(math.fsum(count * _rho(part) for part, count in losses.items()), left) if left > 0 else math.inf
+
+
+def _exact(losses: Losses, delta: float) -> float:
+    """The optimal composition: of the worst laws of the parts, which no adaptive choice exceeds."""
+    if (alike := _alike(losses)) is not None:
+        return binomial_curve(*alike).epsilon(delta)
+    return Summed.of(_laws(losses)).epsilon(delta)
+
+
+def _exact_delta(losses: Losses, epsilon: float) -> float:
+    if (alike := _alike(losses)) is not None:
+        return binomial_curve(*alike).delta(epsilon)
+    return Summed.of(_laws(losses)).delta(epsilon)
+
+
+RULES: dict[str, Callable[[Losses, float], float]] = {"basic": _basic, "advanced": _advanced, "tanh": _tanh, "zcdp": _zcdp, "exact": _exact}
+"""Each rule by its name: what losses come to beside a delta."""
+
+
+def _checked(losses: Mapping[P, int], rule: str) -> Losses:
+    """The same losses. Raises InputError."""
+    if rule not in RULES:
+        raise InputError(unknown("no rule", rule, RULES))
+    checked = dict[Part, int]()
+    for part, count in losses.items():
+        check_whole("the number of equal losses", count, 1, MAX_PARTS)
+        checked[part] = count
+    if not checked:
+        raise InputError("there are no losses; give at least one")
+    return checked
+
+
+def _own(part: Part) -> tuple[float, float] | None:
+    """The epsilon and delta that a part has of itself; none where every delta has another epsilon."""
+    if isinstance(part, Lattice):
+        return part.epsilon, part.infinite / part.total
+    return (part.epsilon, part.delta) if isinstance(part, Pure | Approximate) else None
+
+
+def _left(losses: Losses, delta: float) -> float:
+    """What is left of delta beside the deltas of the parts."""
+    return delta - math.fsum(count * own[1] for part, count in losses.items() if (own := _own(part)))
+
+
+def _sharing(losses: Losses) -> int:
+    """How many parts need a share of delta."""
+    return sum(count for part, count in losses.items() if _own(part) is None)
+
+
+def _each(losses: Losses, delta: float) -> list[tuple[float, int]]:
+    """The epsilon of each part, and how many have it; none at all where delta is too small."""
+    left, sharing = _left(losses, delta), _sharing(losses)
+    if left < 0 or (sharing and left <= 0):
+        return []
+    return [(own[0] if (own := _own(part)) else _alone(part, left / sharing), count) for part, count in losses.items()]
+
+
+def _alone(part: Part, delta: float) -> float:
+    """What one release costs beside this delta."""
+    if isinstance(part, Gaussian):
+        return gaussian_epsilon(part.mu, delta)
+    return conversion(part.rho, delta) if isinstance(part, Concentrated) else _exact({part: 1}, delta)
+
+
+def _rho(part: Part) -> float:
+    if isinstance(part, Concentrated):
+        return part.rho
+    if isinstance(part, Gaussian | DiscreteGaussian):
+        return part.mu**2 / 2
+    return part.epsilon**2 / 2
+
+
+def _alike(losses: Losses) -> tuple[Pure, int] | None:
+    """The one pure loss that all are, and how many there are."""
+    ((part, count), *others) = losses.items()
+    return (part, count) if isinstance(part, Pure) and part.nano and not others else None
+
+
+def _laws(losses: Losses) -> dict[Exact, int]:
+    """All parts, if each has a worst law. Raises InputError."""
+    found = {part: count for part, count in losses.items() if not isinstance(part, Concentrated)}
+    if len(found) < len(losses):
+        raise InputError("a concentrated loss has no worst law to be exact about; ask by zcdp, or name the mechanism")
+    return found

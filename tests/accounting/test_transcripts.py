@@ -1,0 +1,83 @@
+"""Many noisy counts, over all transcripts: what they lose together is the binomial curve, in fractions."""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from local_dp.accounting.lattice import Lattice, discrete_laplace, response
+from local_dp.accounting.shares import optimal_delta
+from local_dp.curator.base import Law
+from local_dp.curator.laws import hockey_stick
+from local_dp.curator.sums import NoisySum
+from local_dp.loss import ATTO, NANO, Pure, exp_epsilon
+from local_dp.queries.tables import Question
+from local_dp.records import Records
+
+EPSILON = 0.3
+NANOS = 3 * NANO // 10
+GROWTH = exp_epsilon(NANOS)
+QUESTIONS = (Question("vote == 1"), Question("vote == 0"))
+
+
+def databases(n: int) -> Iterator[tuple[Records, Records]]:
+    """Every ordered pair of neighbours among the databases of n votes, up to order."""
+    for ones, there in product(range(n + 1), repeat=2):
+        if abs(ones - there) == 1:
+            yield tuple(Records({"vote": np.array([1] * each + [0] * (n - each), dtype=np.int64)}) for each in (ones, there))  # type: ignore[misc]
+
+
+def transcripts(database: Records, rounds: int, epsilon: float) -> Law[tuple[int, ...]]:
+    """The law of all answers, each question chosen by the answers before it."""
+    laws = [NoisySum(question, epsilon).law(database) for question in QUESTIONS]
+    found: dict[tuple[int, ...], int] = {(): 1}
+    for _ in range(rounds):
+        found = {(*before, answer): weight * more for before, weight in found.items() for answer, more in laws[sum(before) % 2].items()}
+    return found
+
+
+def binomial(rounds: int, whole: Fraction) -> Fraction:
+    """The hockey stick of `rounds` randomized responses, term by term (Kairouz, Oh, Viswanath 2015)."""
+    terms = (math.comb(rounds, likes) * max(Fraction(0), GROWTH**likes - whole * GROWTH ** (rounds - likes)) for likes in range(rounds + 1))
+    return sum(terms, Fraction(0)) / (1 + GROWTH) ** rounds
+
+
+@pytest.mark.parametrize(("n", "rounds"), [*((1, rounds) for rounds in range(1, 13)), (2, 4), (2, 5), (3, 4)])
+def test_counts_lose_the_binomial_curve(n: int, rounds: int) -> None:
+    """Adaptively asked counts with discrete Laplace noise lose exactly the binomial curve on lattice points and between; over all neighbours no more.
+
+    Twice the epsilon, a twin, loses more everywhere.
+    """
+    curve, wholes = discrete_laplace(NANOS).times(rounds), [GROWTH**steps for steps in {0, 1, rounds // 2, rounds - 1}] + [Fraction(6, 5)]
+    expected = [binomial(rounds, whole) for whole in wholes]
+    assert [curve.delta(whole) for whole in wholes] == expected
+    pairs = list(databases(n))
+    for pair in pairs:
+        here, there = (transcripts(database, rounds, EPSILON) for database in pair)
+        if n == 1:
+            lost = Lattice.of_laws(here, there, GROWTH)
+            assert [lost.delta(whole) for whole in wholes] == expected
+        assert hockey_stick(here, there, wholes[-1]) == expected[-1] if n == 1 else hockey_stick(here, there, wholes[-1]) <= expected[-1]
+    here, there = (transcripts(database, min(rounds, 4), 2 * EPSILON) for database in pairs[0])
+    assert all(hockey_stick(here, there, GROWTH**steps) > binomial(min(rounds, 4), GROWTH**steps) for steps in range(min(rounds, 4)))
+
+
+def test_the_whole_noise_loses_it_too() -> None:
+    """Unclipped noise on a count takes two losses only, plus and minus epsilon; its curve is that of the randomized response."""
+    whole = discrete_laplace(NANOS)
+    assert (whole.least, [weight > 0 for weight in whole.weights], whole.infinite) == (-1, [True, False, True], 0)
+    assert whole.weights[2] == whole.weights[0] * GROWTH
+    for parts in (1, 2, 7):
+        mine, theirs = whole.times(parts), response(GROWTH).times(parts)
+        assert all(mine.delta(GROWTH**steps) == theirs.delta(GROWTH**steps) for steps in range(parts + 1))
+
+
+@pytest.mark.parametrize("parts", [1, 3, 12, 40])
+def test_decimals_agree_with_fractions(parts: int) -> None:
+    """The curve in units of 1e-18 is the one in fractions, rounded up by less than one unit and 1e-30 of it."""
+    for nano in (0, NANOS, 2 * NANOS + 1):
+        exact = response(GROWTH).times(parts).delta(exp_epsilon(nano)) * ATTO
+        assert exact * (1 - Fraction(1, 10**30)) <= optimal_delta(Pure(NANOS), parts, Pure(nano)) < exact * (1 + Fraction(1, 10**30)) + 1
