@@ -23,6 +23,8 @@ QUERIES = Registry(
         "nearest-centre": "local_dp.queries.centres:NearestCentre",
         "centre-sum": "local_dp.queries.centres:CentreSum",
         "cell": "local_dp.queries.cells:Cell",
+        "subset": "local_dp.queries.subsets:Subset",
+        "bit": "local_dp.queries.packed:Bit",
         "encoded": "local_dp.queries.encoded:Encoded",
         "verdict": "local_dp.learners.verdicts:Verdict",
         "parity-example": "local_dp.queries.parity:ParityExample",
