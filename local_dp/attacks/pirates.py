@@ -15,12 +15,12 @@ Strategy: TypeAlias = Callable[[Bools, np.random.Generator], Bools]
 
 def marked(rows: Bools, wish: Bools) -> Bools:
     """The word nearest to the wish that the coalition can make: where all of its rows have one bit, that bit (the marking condition)."""
-    word: Bools = np.where(rows.all(axis=0), True, rows.any(axis=0) & wish)
+    word: Bools = np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
     return word
 
 
 def _flip(rows: Bools, generator: np.random.Generator) -> Bools:
-    flipped: Bools = generator.random(rows.shape[1]) < 0.5
+    flipped: Bools = generator.random(rows.shape[1:]) < 0.5
     return flipped
 
 

@@ -25,6 +25,7 @@ QUERIES = Registry(
         "cell": "local_dp.queries.cells:Cell",
         "subset": "local_dp.queries.subsets:Subset",
         "bit": "local_dp.queries.packed:Bit",
+        "decrypted": "local_dp.queries.ciphers:Decrypted",
         "encoded": "local_dp.queries.encoded:Encoded",
         "verdict": "local_dp.learners.verdicts:Verdict",
         "parity-example": "local_dp.queries.parity:ParityExample",
