@@ -20,6 +20,8 @@ NAMES = (
     "stability",
     "pure-or-approximate",
     "sanitizing",
+    "reconstruction",
+    "tracing",
 )
 ALL = "all"
 
