@@ -14,11 +14,10 @@ from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive, run
+from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.populations.table import Rows
 from local_dp.queries.packed import Bit, packed
@@ -193,28 +192,6 @@ def test_suspects_that_are_none_are_refused() -> None:
         traced_share(np.zeros(3), np.zeros(3), 0.0)
     with pytest.raises(InputError, match="false accusation"):
         Traced(np.zeros(1), np.ones(1)).accused(0.0)
-
-
-def test_clients_who_answer_one_query_each_are_unbiased() -> None:
-    """Over 1,000 draws of the public coins and the reports the answers average to the table's; counted once, not t times, they do not.
-
-    Three clients, two bits; normal test at 1e-6.
-    """
-    rows = np.array([[True, False], [True, True], [False, False]])
-    held = packed(rows)
-    asked = tracing(np.full(2, 0.4), rows, 0.1).queries
-    truth = np.array(ExactOracle(Rows(held)).answer(asked))
-    plain = [_answers(seed, held, asked) for seed in range(1000)]
-    error = np.std(plain, axis=0) / np.sqrt(len(plain))
-    reach = stats.norm.isf(FAILURE / 4)
-    assert np.all(np.abs(np.mean(plain, axis=0) - truth) < reach * error)
-    assert np.any(np.abs(np.mean(plain, axis=0) / 2 - truth) > reach * error)
-
-
-def _answers(seed: int, held: Records, asked: tuple[StatisticalQuery, ...]) -> Floats:
-    """What the server reads from reports of epsilon 3."""
-    plain: Nonadaptive[StatisticalQuery, float, tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
-    return np.array(run(one_query_each(plain, 3.0, 3, seed), PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0)))
 
 
 def test_every_pair_of_bits_has_its_probability() -> None:

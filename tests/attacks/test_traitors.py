@@ -40,6 +40,7 @@ def test_everybody_reads_their_own_message() -> None:
     right = int(np.sum(np.stack([query.values(stolen) for query in queries], axis=1) == np.roll(messages, 1, axis=0)))
     assert stats.binomtest(right, 3000).pvalue > CERTAIN
     assert stats.binomtest(int(np.sum(pads(keys, 0, 600))), 3000).pvalue > CERTAIN
+    assert stats.binomtest(int(np.sum(pads(keys, 0, 512) == pads(keys, 512, 1024))), 2560).pvalue > CERTAIN, "no part of a stream is used twice"
     assert QUERIES.build("decrypted", queries[7].params()) == queries[7]
     assert np.array_equal(pads(keys, 500, 530), pads(keys, 0, 600)[:, 500:530])
 
