@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "plan": ("plan:PLAN", "Says how many clients an accuracy takes, or how accurate so many clients are."),
     "compare": ("plan:COMPARE", "Measures randomizers beside one another, over epsilons and numbers of clients: a table and a figure."),
     "curate": ("curate:CURATE", "Asks a trusted curator of a table: histogram, quantiles, threshold, point or rectangle."),
+    "attack": ("attack:ATTACK", "Tries what noisy answers about a table would give away: rows by reconstruction, members by tracing."),
     "protocols": ("listing:Protocols", "Lists the protocols: model, parameters with their defaults, source."),
     "randomizers": ("listing:Randomizers", "Lists the randomizers on this machine, those of installed packages included."),
     "queries": ("listing:Queries", "Lists the queries: what a client may be asked about its record."),

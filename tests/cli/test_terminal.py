@@ -27,6 +27,8 @@ SHOWING = [
     ["experiment", "-h"],
     ["plan", "frequency", "--clients", "2000"],
     ["compare", "mean", "-h"],
+    ["attack", "-h"],
+    ["attack", "trace", "-h"],
     ["protocols"],
     ["randomizers"],
     ["describe", "masked-parity-literal"],
