@@ -28,7 +28,7 @@ def pads(keys: Records, first: int, stop: int) -> Bools:
     """Bits `first` to `stop` of each key's stream, shape (n, stop - first): keyed BLAKE2b of the number of a block of 512 bits."""
     blocks = range(first // BLOCK, -(-stop // BLOCK))
     stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in _key_bytes(keys) for block in blocks)
-    bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(len(keys), -1)
+    bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(len(keys), len(blocks) * BLOCK)
     skip = first - first // BLOCK * BLOCK
     wanted: Bools = bits[:, skip : skip + stop - first].astype(np.bool_)
     return wanted
