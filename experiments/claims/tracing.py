@@ -35,10 +35,11 @@ from local_dp.theorems.one_report import one_query_each
 N, EPSILON = 25, 1.0  # members, and as many strangers beside them
 ONE_PERCENT = 2.3263  # the score that a stranger exceeds with probability .01, in the normal limit
 BITS: dict[Scale, tuple[int, ...]] = {"quick": (100, 625, 1600), "full": (100, 625, 2500, 10_000)}
-TABLES: dict[Scale, int] = {"quick": 4, "full": 40}
+TABLES: dict[Scale, int] = {"quick": 4, "full": 20}
 COALITIONS: dict[Scale, tuple[int, ...]] = {"quick": (3, 5), "full": (3, 5, 10, 20)}
 LENGTHS = (1, 2, 3, 4, 6)  # in units of c^2 ln(N / .01)
 RUNS: dict[Scale, int] = {"quick": 10, "full": 20}
+LONG = 10  # a coalition beyond which a quarter of the runs must do
 TRAITORS: dict[Scale, tuple[int, int]] = {"quick": (3, 60), "full": (10, 200)}  # of how many users
 BROADCASTS: dict[Scale, int] = {"quick": 3, "full": 10}
 CERTAIN = 4.4  # standard errors: a right rate is called wrong once in 100,000
@@ -93,7 +94,7 @@ class Tracing(Experiment):
 
     def points(self, scale: Scale) -> list[Point]:
         means = [{"kind": "means", "model": model, "d": d, "tables": TABLES[scale]} for model in MODELS for d in BITS[scale]]
-        codes = [{"kind": "codes", "c": c, "length": length, "runs": RUNS[scale]} for c in COALITIONS[scale] for length in LENGTHS]
+        codes = [{"kind": "codes", "c": c, "length": length, "runs": RUNS[scale] // (4 if c > LONG else 1)} for c in COALITIONS[scale] for length in LENGTHS]
         coalition, users = TRAITORS[scale]
         return [*means, *codes, {"kind": "traitors", "c": coalition, "users": users, "runs": BROADCASTS[scale]}]
 
