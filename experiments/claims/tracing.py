@@ -30,12 +30,12 @@ from local_dp.queries.ciphers import keys_of
 from local_dp.queries.packed import packed
 from local_dp.records import Records
 from local_dp.theorems.curated_from_sq import curated_from_sq
-from local_dp.theorems.one_report import one_query_each
+from local_dp.theorems.one_report import one_sign_each
 
 N, EPSILON = 25, 1.0  # members, and as many strangers beside them
 ONE_PERCENT = 2.3263  # the score that a stranger exceeds with probability .01, in the normal limit
-BITS: dict[Scale, tuple[int, ...]] = {"quick": (100, 625, 1600), "full": (100, 625, 2500, 10_000)}
-TABLES: dict[Scale, int] = {"quick": 4, "full": 20}
+BITS: dict[Scale, tuple[int, ...]] = {"quick": (100, 400, 1225), "full": (100, 625, 2500, 10_000)}
+TABLES: dict[Scale, int] = {"quick": 4, "full": 10}
 COALITIONS: dict[Scale, tuple[int, ...]] = {"quick": (3, 5), "full": (3, 5, 10, 20)}
 LENGTHS = (1, 2, 3, 4, 6)  # in units of c^2 ln(N / .01)
 RUNS: dict[Scale, int] = {"quick": 10, "full": 20}
@@ -61,7 +61,7 @@ def _curated(attack: Attack, held: Records, seed: int) -> Answers:
 
 def _local(attack: Attack, held: Records, seed: int) -> Answers:
     clients = PopulationOracle(Rows(held), KeyedNoise(seed), seed, EPSILON)
-    return run(one_query_each(_told(attack), EPSILON, len(held), seed), clients)
+    return run(one_sign_each(_told(attack), EPSILON, len(held), seed), clients)
 
 
 def _told(attack: Attack) -> Nonadaptive[StatisticalQuery, float, Answers]:

@@ -17,6 +17,8 @@ from local_dp.loss import Pure
 
 POINTS = EXPERIMENT.points("quick")
 MEANS = [point for point in POINTS if point["kind"] == "means"]
+EXACT = [point for point in MEANS if point["model"] == "exact means"]
+LARGEST = [point for point in MEANS if point["d"] == 1225]
 CODES = [point for point in POINTS if point["kind"] == "codes" and point["c"] == 3]
 TRAITORS = [point for point in POINTS if point["kind"] == "traitors"]
 
@@ -35,7 +37,8 @@ def test_shown() -> None:
     """By the whole quick run; a point measured twice is identical."""
     finding = found(POINTS)
     assert finding.verdict == "shown", lost(finding)
-    assert EXPERIMENT.measure(MEANS[-1], 5) == EXPERIMENT.measure(MEANS[-1], 5) != EXPERIMENT.measure(MEANS[-1], 6)
+    assert EXPERIMENT.measure(TRAITORS[0], 5) == EXPERIMENT.measure(TRAITORS[0], 5)
+    assert EXPERIMENT.measure(MEANS[3], 5) != EXPERIMENT.measure(MEANS[3], 6)
 
 
 def half_scored(shares: Any, means: Any, suspects: Any) -> Traced:
@@ -52,8 +55,8 @@ def all_accused(tells: Traced, failure: float) -> Bools:
 
 
 TWINS: list[tuple[str, object, str | None, object, list[Point], str]] = [
-    ("a score against one half", "local_dp.attacks.tracing.traced", None, half_scored, MEANS, "from exact means"),
-    ("a curator without noise", MODELS, "a curator", MODELS["exact means"], MEANS, "where means err"),
+    ("a score against one half", "local_dp.attacks.tracing.traced", None, half_scored, EXACT, "from exact means"),
+    ("a curator without noise", MODELS, "a curator", MODELS["exact means"], LARGEST, "where means err"),
     ("accusations that are not shared out", Traced, "accused", all_accused, CODES, "innocents are accused"),
     ("pirates who are not marked", tracing, "marked", lambda rows, wish: STRATEGIES["coin flips"](rows, np.random.default_rng(1)), CODES, "of 6 c^2"),
     ("a code a sixth as long", tracing, "traced_length", lambda c, users, failure: 79, CODES, "of 6 c^2"),

@@ -1,5 +1,7 @@
 """One report a client, and every query answered: unbiased, at one charge of epsilon."""
 
+import math
+from collections.abc import Callable
 from itertools import product
 
 import numpy as np
@@ -10,6 +12,7 @@ from local_dp.arrays import Floats
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
@@ -21,7 +24,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.theorems.one_report import from_own_bits, one_query_each
+from local_dp.theorems.one_report import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation
 
 TABLE = Records({"age": np.array([30, 40, 50]), "sick": np.array([1, 0, 1])})
 QUERIES = (
@@ -33,6 +36,7 @@ QUERIES = (
 )
 PLAIN: Nonadaptive[StatisticalQuery, float, tuple[float, ...]] = Nonadaptive(QUERIES, lambda answers: answers)
 EPSILON, FAILURE = 1.0, 1e-6
+Translation = Callable[[Nonadaptive[StatisticalQuery, float, tuple[float, ...]], float, int, int], Nonadaptive[LocalQuery, Tally, tuple[float, ...]]]
 
 
 def blind(table: Records) -> Records:
@@ -69,20 +73,47 @@ def test_own_bits_cost_one_epsilon_whatever_is_asked() -> None:
         run(algorithm, PopulationOracle(Rows(TABLE), KeyedNoise(1), 0, 0.99 * EPSILON))
 
 
-def test_one_query_each_is_unbiased() -> None:
-    """Three clients, two bits: over 1,000 draws of coins and reports the answers average to the table's; counted once, not t times, they do not.
+@pytest.mark.parametrize("terms", [1, 3, 5, 7])
+def test_a_sign_correlates_with_every_term(terms: int) -> None:
+    """For all v and all signs z, exactly: the mean of z_j sign(<z, v>) is v_j C(t - 1, (t - 1) / 2) / 2^(t - 1); and for many terms about sqrt(2 / (pi t))."""
+    signs = np.array(list(product((-1, 1), repeat=terms)))
+    for v in signs:
+        means = (signs * np.sign(signs @ v)[:, None]).mean(axis=0)
+        assert means == pytest.approx(v * math.comb(terms - 1, terms // 2) / 2 ** (terms - 1), abs=1e-15)
+        assert means == pytest.approx(v * sign_correlation(terms), abs=1e-12)
+    assert sign_correlation(10_001) == pytest.approx(math.sqrt(2 / (math.pi * 10_001)), rel=1e-3)
+
+
+def test_a_sign_is_told_of_yes_and_no_alone() -> None:
+    """It is the sign of the sum under the client's own signs, of an odd number of terms; other queries are refused, and so are no clients."""
+    rows = np.array(list(product((False, True), repeat=4)))
+    for t in (3, 4):
+        query = SignOfAll(tuple(StatisticalQuery(Bit(number), 0.1) for number in range(t)), 1, 2)
+        sums = (2 * rows[:, :t].astype(int) - 1) @ query.signs[:t] + (0 if t % 2 else query.signs[t])
+        assert len(query.signs) % 2 == 1
+        assert query.values(packed(rows)).tolist() == (sums > 0).tolist()
+        assert not np.array_equal(query.signs, SignOfAll(query.queries, 1, 0).signs) or t == 3
+    with pytest.raises(InputError, match="yes/no"):
+        one_sign_each(PLAIN, 1.0, 3, 1)
+    with pytest.raises(InputError, match="give 1 or more"):
+        one_sign_each(Nonadaptive(QUERIES[:1], lambda answers: answers), 1.0, 0, 1)
+
+
+@pytest.mark.parametrize("translation", [one_query_each, one_sign_each])
+def test_one_answer_each_is_unbiased(translation: Translation) -> None:
+    """Three clients, two bits: over 600 draws of coins and reports the answers average to the table's; counted twice, they do not.
 
     Normal test at 1e-6. It costs epsilon, and needs a client.
     """
-    held = packed(np.array([[True, False], [True, True], [False, False]]))
+    held = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
     asked = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
     plain: Nonadaptive[StatisticalQuery, float, tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
-    oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(1000)]
-    told: Floats = np.array([run(one_query_each(plain, 3.0, 3, seed), oracle) for seed, oracle in enumerate(oracles)])
+    oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(600)]
+    told: Floats = np.array([run(translation(plain, 3.0, 3, seed), oracle) for seed, oracle in enumerate(oracles)])
     truth = np.array(ExactOracle(Rows(held)).answer(asked))
     reach = stats.norm.isf(FAILURE / 4) * np.std(told, axis=0) / np.sqrt(len(told))
     assert np.all(np.abs(np.mean(told, axis=0) - truth) < reach)
-    assert np.any(np.abs(np.mean(told, axis=0) / 2 - truth) > reach)
+    assert np.any(np.abs(2 * np.mean(told, axis=0) - truth) > reach)
     assert {summary.epsilon for oracle in oracles for summary in oracle.rounds} == {3.0}
     with pytest.raises(InputError, match="give 1 or more"):
-        one_query_each(plain, 1.0, 0, 1)
+        translation(plain, 1.0, 0, 1)

@@ -20,7 +20,7 @@ from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.curated_from_sq import curated_from_sq
-from local_dp.theorems.one_report import from_own_bits, one_query_each
+from local_dp.theorems.one_report import from_own_bits, one_query_each, one_sign_each
 
 Attack = Nonadaptive[StatisticalQuery, float, Bools]
 
@@ -42,6 +42,7 @@ def three_models(
     assert_type(curated, Nonadaptive[NoisySum, int, Bools])
     assert_type(local, Nonadaptive[LocalQuery, Tally, Bools])
     assert_type(one_query_each(attack, 1.0, 10, 1), Nonadaptive[LocalQuery, Tally, Bools])
+    assert_type(one_sign_each(attack, 1.0, 10, 1), Nonadaptive[LocalQuery, Tally, Bools])
     return run(attack, exact), run(curated, trusted), run(local, clients)
 
 
