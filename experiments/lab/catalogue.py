@@ -21,6 +21,8 @@ NAMES = (
     "pure-or-approximate",
     "sanitizing",
     "data-noise",
+    "reconstruction",
+    "tracing",
 )
 ALL = "all"
 

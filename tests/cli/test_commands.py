@@ -23,7 +23,7 @@ from tests.support.command import command, local_dp, outcome_of
 pytestmark = pytest.mark.usefixtures("warm")
 
 ROOT = Path(__file__).parents[2]
-HEAVY = ("numpy", "pydantic", "polars", "matplotlib", "rich", "asyncio", "aiomqtt", "multiprocessing")
+HEAVY = ("numpy", "scipy", "pydantic", "polars", "matplotlib", "rich", "asyncio", "aiomqtt", "multiprocessing")
 SCHEMA: dict[str, Any] = json.loads(files("experiments.tiers").joinpath("outcome.schema.json").read_text())
 
 

@@ -18,6 +18,7 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "compare": [("survey", "--out", "compared")],
     "curate": [("histogram", "--records", "fair.csv", "--column", "age")],
     "price": [("pure 0.1 x 100",)],
+    "attack": [("reconstruct", "--records", "fair.csv", "--question", "age > 30", "--noise", "1")],
     "protocols": [()],
     "randomizers": [()],
     "queries": [()],

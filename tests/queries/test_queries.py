@@ -152,6 +152,9 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "binned": {"column": "x", "low": 0.0, "high": 1.0, "bins": 3},
     "crossed": {"parts": ("x", "y == 1"), "labels": ("a\x1fb", "")},
     "grouped": {"column": "x", "low": 0.0, "high": 1.0},
+    "subset": {"members": "a0"},
+    "bit": {"number": 3},
+    "decrypted": {"number": 600, "bits": "a0"},
     "masked-index": {"d": 4},
     "masked-parity": {"d": 4, "r": 3},
     "masked-bit": {"d": 4, "j": 1},
@@ -181,7 +184,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
 def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndarray) -> None:
     """On columns of any type a query gives values of its domain or an InputError, and no row decides which: a server may ask a table anything."""
     query = QUERIES.build(name, ANY_PARAMETERS[name])
-    records = Records(dict.fromkeys(("x", "i", "b", "y", "x0"), column))
+    records = Records(dict.fromkeys(("x", "i", "b", "y", "x0", "row", "secret", "w0", "user", "key0", "key1", "key2", "key3"), column))
     outcomes = []
     for rows in (0, 1):
         try:

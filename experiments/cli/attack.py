@@ -1,0 +1,99 @@
+"""`local-dp attack`: what answers about one's own table would give away, by trying."""
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+
+from experiments.cli.fields import Group, command_of, first_line, option
+from experiments.cli.screen import SCREEN
+from experiments.text.layout import screen_width
+
+if TYPE_CHECKING:
+    from experiments.door.attack import Answers  # imported where it is used: help needs none of it
+    from local_dp.records import Records
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attacking(ABC):
+    """What every attack is told."""
+
+    example: ClassVar[str]
+    records: Path = option(help="A CSV or Parquet table", metavar="FILE")
+    question: str = option(help="A yes/no question that every row answers, such as 'affairs > 0'", metavar="Q")
+    noise: float | None = option(None, "The standard deviation of each count's noise", metavar="SD", unit="rows")
+    epsilon: float | None = option(None, "What a curator may lose by all counts together, with delta 1e-6", metavar="E", unit="nats")
+    seed: int | None = option(None, "Repeats an attack; without it, one is drawn and shown", metavar="S")
+    as_json: bool = option(False, "Print what was found as JSON, alone on standard output", name="--json")
+
+    def __call__(self) -> None:
+        from experiments.door.attack import Answers, shown
+        from experiments.door.tables import read_records
+
+        answers = Answers(self.noise, self.epsilon, self.seed)
+        SCREEN.working(f"reading {self.records.name}")
+        table = read_records(self.records)
+        SCREEN.working("attacking")
+        found = self.attack(table, answers)
+        SCREEN.tell(json.dumps(found) if self.as_json else shown(found, screen_width()))
+
+    @abstractmethod
+    def attack(self, table: "Records", answers: "Answers") -> dict[str, Any]:
+        """What it finds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reconstruct(Attacking):
+    """Guesses every row's answer from many noisy counts of random groups of rows."""
+
+    example: ClassVar[str] = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
+
+    def attack(self, table: "Records", answers: "Answers") -> dict[str, Any]:
+        from experiments.door.attack import reconstruct
+
+        return reconstruct(table, self.question, answers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace(Attacking):
+    """Tells who is in a small group of rows that answer yes, from the noisy means of all their attributes."""
+
+    example: ClassVar[str] = "trace --records fair.csv --question 'affairs > 0' --noise 0"
+    members: int = option(25, "Rows in the group whose means are published", metavar="N")
+
+    def attack(self, table: "Records", answers: "Answers") -> dict[str, Any]:
+        from experiments.door.attack import trace
+
+        return trace(table, self.question, answers, self.members)
+
+
+KINDS: dict[str, type[Attacking]] = {"reconstruct": Reconstruct, "trace": Trace}
+
+
+class Attack(Group):
+    """`local-dp attack NAME`."""
+
+    example = "local-dp attack reconstruct --records fair.csv --question 'affairs > 0' --epsilon 1"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(KINDS)
+
+    def line_of(self, ctx: click.Context, name: str) -> str:
+        return first_line(KINDS[name].__doc__ or "")
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in KINDS:
+            return None
+        command = command_of(name, KINDS[name])
+        command.example = f"local-dp attack {KINDS[name].example}"
+        return command
+
+
+ATTACK = Attack(
+    "attack",
+    help="Tries what noisy answers about a table would give away: rows by reconstruction, members by tracing.\n\nThe table is yours: nothing is private here.",
+    no_args_is_help=True,
+)

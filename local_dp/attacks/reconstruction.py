@@ -1,0 +1,101 @@
+"""Reconstruction: secret bits from subset sums that are answered too well (Dinur, Nissim 2003; Dwork, McSherry, Talwar 2007; lecture notes 4.1)."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Bools, Floats
+from local_dp.checks import check_whole
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.queries.subsets import Subset
+
+Decoder: TypeAlias = Callable[[Floats, Floats], Floats]
+"""From the subsets, shape (k, n), and their noisy sums, shape (k,), to a number in about [0, 1] for each row, shape (n,)."""
+
+MOST_ROWS = 12  # of a search through all 2^n tables
+_CHUNK = 256
+
+
+def reconstruction(subsets: Bools, tolerance: float, decoder: Decoder) -> Nonadaptive[StatisticalQuery, float, Bools]:
+    """The attack: asks how many secret bits are set in each subset, shape (k, n), and guesses all of them, shape (n,).
+
+    It is an algorithm like any other: `run` puts it to exact, hostile and noisy expectations, `curated_from_sq` to a trusted curator, `from_own_bits` to the
+    clients themselves. On the [-1, 1] scale of a statistical query a tolerance tau is an error of n tau / 2 in the sum.
+    """
+    n = subsets.shape[1]
+    check_whole("the number of rows", n, 1, 1 << 20)
+    matrix = subsets.astype(np.float64)
+    queries = tuple(StatisticalQuery(Subset.of(members), tolerance) for members in subsets)
+
+    def decode(answers: tuple[float, ...]) -> Bools:
+        guess: Bools = decoder(matrix, n * (np.array(answers) + 1) / 2) >= 0.5
+        return guess
+
+    return Nonadaptive(queries, decode)
+
+
+def random_subsets(k: int, n: int, generator: np.random.Generator) -> Bools:
+    """k subsets, each row in each of them by a fair coin, shape (k, n)."""
+    drawn: Bools = generator.random((k, n)) < 0.5
+    return drawn
+
+
+def every_subset(n: int) -> Bools:
+    """All 2^n subsets of n <= 12 rows, shape (2^n, n)."""
+    check_whole("the number of rows", n, 1, MOST_ROWS)
+    members: Bools = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.bool_)
+    return members
+
+
+def exhaustive(matrix: Floats, sums: Floats) -> Floats:
+    """The table whose largest error over the given sums is least, among all 2^n: Dinur and Nissim's exponential attack, n <= 12.
+
+    Claim: asked `every_subset`, with largest error E it has at most 4 E wrong bits, whatever the answers (lecture notes 4.1.2). Proof: its own errors are at
+    most E too, so no subset sum of the difference is beyond 2 E, and the wrong ones are two subsets of one sign. Cost: 2^n k n.
+    """
+    tables = every_subset(matrix.shape[1]).astype(np.float64)
+    worst = [np.abs(part @ matrix.T - sums).max(axis=1) for part in np.array_split(tables, -(-len(tables) // _CHUNK))]
+    best: Floats = tables[int(np.argmin(np.concatenate(worst)))]
+    return best
+
+
+def least_squares(matrix: Floats, sums: Floats) -> Floats:
+    """argmin |Q x - y|_2. Wrong bits under noise of standard deviation s: `bounds.reconstruction.wrong_bits`. Cost: k n^2. Raises InputError below rank n."""
+    k, n = matrix.shape
+    try:
+        return np.asarray(np.linalg.solve(matrix.T @ matrix, matrix.T @ sums), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        raise InputError(f"{k} sums do not determine {n} rows; ask more, {4 * n} say") from None
+
+
+def least_largest(matrix: Floats, sums: Floats) -> Floats:
+    """argmin |Q x - y|_inf over [0, 1]^n, a linear program of n + 1 variables: the best of these where the errors are bounded."""
+    k, n = matrix.shape
+    slack = np.ones((k, 1))
+    return _minimise(np.r_[np.zeros(n), 1.0], np.block([[matrix, -slack], [-matrix, -slack]]), np.r_[sums, -sums], n)
+
+
+def least_sum(matrix: Floats, sums: Floats) -> Floats:
+    """argmin |Q x - y|_1 over [0, 1]^n, a linear program of n + k variables: no bit is lost to a part of the answers that are arbitrarily wrong.
+
+    Source: Dwork, McSherry, Talwar 2007.
+    """
+    k, n = matrix.shape
+    slack = np.eye(k)
+    return _minimise(np.r_[np.zeros(n), np.ones(k)], np.block([[matrix, -slack], [-matrix, -slack]]), np.r_[sums, -sums], n)
+
+
+def _minimise(costs: Floats, left: Floats, right: Floats, n: int) -> Floats:
+    """The first n variables, in [0, 1], of the least cost with left x <= right; the others are not negative."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    bounds = [(0.0, 1.0)] * n + [(0.0, None)] * (len(costs) - n)
+    solved = linprog(costs, A_ub=csr_array(left), b_ub=right, bounds=bounds, method="highs")
+    if solved.status != 0:
+        raise InputError(f"the linear program of {n} rows was not solved: {solved.message}")
+    found: Floats = np.asarray(solved.x[:n], dtype=np.float64)
+    return found

@@ -1,0 +1,78 @@
+"""Tracing: who is in a table, from means that are answered too well, with a proof against each false accusation."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Bools, Floats
+from local_dp.checks import check_share
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.queries.packed import Bit
+
+FAILURE = 0.01  # Pr[anybody innocent is accused]
+_STEPS = np.geomspace(0.01, 40.0, 64)  # where Chernoff's bound is tried, in standard deviations
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """What a tracer says of each suspect, shape (m,): `scores` in standard deviations of an innocent's, `p_values` for being innocent."""
+
+    scores: Floats
+    p_values: Floats
+
+    def accused(self, failure: float = FAILURE) -> Bools:
+        """Whose p-value is below `failure` / m: all innocents are spared with probability 1 - `failure` or more, by a union bound, shape (m,)."""
+        check_share("the probability of a false accusation", failure)
+        guilty: Bools = self.p_values < failure / len(self.p_values)
+        return guilty
+
+
+def tracing(shares: Floats, suspects: Bools, tolerance: float, *, rounded: bool = False) -> Nonadaptive[StatisticalQuery, float, Traced]:
+    """The attack: asks for the mean of each of d bits and scores the suspects' rows, shape (m, d), against those of strangers, who have bit j with `shares`[j].
+
+    The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)), q the answers, or, with `rounded`, the word of the nearer of 0 and 1. Members of n
+    rows that are answered exactly stand out by sqrt(d / n) standard deviations. It is an algorithm like any other: on exact answers, a curator's, clients',
+    pirates'. Source: Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes 5.2; scored against p rather than 1/2.
+    """
+    _check(shares, suspects)
+    queries = tuple(StatisticalQuery(Bit(number), tolerance) for number in range(len(shares)))
+
+    def decode(answers: tuple[float, ...]) -> Traced:
+        means = (np.array(answers) + 1) / 2
+        return traced(shares, (means >= 0.5).astype(np.float64) if rounded else means, suspects)
+
+    return Nonadaptive(queries, decode)
+
+
+def traced(shares: Floats, means: Floats, suspects: Bools) -> Traced:
+    """The scores and p-values, given the answers, shape (d,)."""
+    weights = (means - shares) / (shares * (1 - shares))
+    spread = np.sqrt(np.sum(weights**2 * shares * (1 - shares)))
+    weights = weights / (spread or 1.0)
+    scores: Floats = (suspects - shares) @ weights
+    return Traced(scores, chernoff_p_values(scores, weights, shares))
+
+
+def chernoff_p_values(scores: Floats, weights: Floats, shares: Floats) -> Floats:
+    """A bound on Pr[a stranger scores as much], for each score: min over t of E[e^(t S)] e^(-t s), S = sum of w_j (X_j - p_j), X_j ~ Bernoulli(p_j), at most 1.
+
+    A p-value: whoever's row is independent of the weights given the shares has one below a with probability a at most, for the very p and w at hand, for the
+    bound falls in s. The weights may depend on the answers, for an innocent's row had no part in them. Only the minimum over t is approximate, upwards.
+    """
+    steps = _STEPS[:, None] * weights
+    growth = np.logaddexp(np.log1p(-shares) - steps * shares, np.log(shares) + steps * (1 - shares)).sum(axis=1)
+    bound: Floats = np.exp(np.minimum(0.0, (growth[:, None] - _STEPS[:, None] * scores).min(axis=0)))
+    return bound
+
+
+def traced_share(members: Floats, strangers: Floats, rate: float) -> float:
+    """The share of the members who score above all but `rate` of the strangers: the true positive rate at that false positive rate."""
+    check_share("the false positive rate", rate)
+    return float(np.mean(members > np.quantile(strangers, 1 - rate)))
+
+
+def _check(shares: Floats, suspects: Bools) -> None:
+    if suspects.ndim != 2 or suspects.shape[1:] != shares.shape or not (np.all(shares > 0) and np.all(shares < 1)):
+        raise InputError(f"suspects of shape {suspects.shape} need as many shares as they have bits, all strictly between 0 and 1; shares are {shares.shape}")

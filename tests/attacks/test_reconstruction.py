@@ -1,0 +1,237 @@
+"""Reconstruction: what subset sums give away, exactly where it is possible, and the one attack in three models."""
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.accounting.shares import optimal_part
+from local_dp.arrays import Bools, Counts, Floats
+from local_dp.attacks.discrepancy import partial_discrepancy
+from local_dp.attacks.reconstruction import (
+    Decoder,
+    every_subset,
+    exhaustive,
+    least_largest,
+    least_squares,
+    least_sum,
+    random_subsets,
+    reconstruction,
+)
+from local_dp.bounds.reconstruction import wrong_bits
+from local_dp.curator.account import Account
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.interaction import run
+from local_dp.loss import Pure, approximate, nano_epsilon
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.hostile import BiasedOracle, RoundedOracle, against, downward, upward
+from local_dp.oracles.statistical.noisy import NoisyOracle
+from local_dp.populations.table import Rows
+from local_dp.queries.registry import QUERIES
+from local_dp.queries.subsets import Subset, secret_bits
+from local_dp.records import Records
+from tests.typing import attacks as typing_attacks
+
+FAILURE = 1e-6
+
+
+def secret(n: int, seed: int) -> Bools:
+    """n fair bits."""
+    return np.random.default_rng(seed).random(n) < 0.5
+
+
+def uniform(seed: int) -> Callable[[float], float]:
+    """A bias that fills the tolerance evenly."""
+    generator = np.random.default_rng(seed)
+    return lambda expectation: float(generator.uniform(-1, 1))
+
+
+def wrong(decoder: Decoder, bits: Bools, subsets: Bools, sums: Floats) -> int:
+    return int(np.sum((decoder(subsets.astype(np.float64), sums) >= 0.5) != bits))
+
+
+def test_a_subset_counts_its_rows() -> None:
+    """The mean of the query over n rows is <q, x> / n for all x and q of 3 rows; rows beyond the subset are not in it, and it travels as data."""
+    for bits, members in product(product((False, True), repeat=3), repeat=2):
+        query = Subset.of(np.array(members))
+        table = secret_bits(np.array(bits))
+        assert query.values(table).tolist() == [bit and member for bit, member in zip(bits, members, strict=True)]
+        assert QUERIES.build("subset", query.params()) == query
+    far = Records({"row": np.array([2, 8, 1 << 40]), "secret": np.ones(3, dtype=np.uint8)})
+    assert Subset.of(np.ones(3, dtype=np.bool_)).values(far).tolist() == [1, 0, 0]
+    with pytest.raises(InputError, match="hexadecimal"):
+        Subset("xy")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_the_exponential_attack_has_at_most_four_errors_wrong(n: int) -> None:
+    """Against the worst answers, half-way between the truth and another table, for every pair of tables: at most 4 E wrong bits, which some pair reaches.
+
+    Wrong twin: asked for the whole alone, it has more.
+    """
+    everything, whole = every_subset(n), np.ones((1, n), dtype=np.bool_)
+    ratios, beyond = [], 0
+    for bits, others in product(every_subset(n), repeat=2):
+        for subsets in (everything, whole):
+            sums = subsets @ (bits.astype(np.float64) + others) / 2
+            error = float(np.abs(sums - subsets @ bits.astype(np.float64)).max())
+            missed = wrong(exhaustive, bits, subsets, sums)
+            if subsets is whole:
+                beyond += missed > 4 * error
+            else:
+                assert missed <= 4 * error
+                ratios.append(missed / error if error else 0.0)
+    assert (max(ratios) == 4.0, beyond > 0) == (n > 1, n > 1)
+
+
+@pytest.mark.parametrize("bias", [upward, downward, against, uniform(3)])
+def test_no_legal_oracle_of_small_tolerance_hides_much(bias: Callable[[float], float]) -> None:
+    """On 8 rows: within tolerance tau on the [-1, 1] scale at most 4 (n tau / 2) bits are wrong, and none below tau = 1 / (2 n)."""
+    bits = secret(8, 1)
+    for tau in (0.05, 0.125, 0.25):
+        attack = reconstruction(every_subset(8), tau, exhaustive)
+        for oracle in (BiasedOracle(Rows(secret_bits(bits)), bias), RoundedOracle(Rows(secret_bits(bits)))):
+            missed = np.sum(run(attack, oracle) != bits)
+            assert missed <= 4 * 8 * tau / 2
+            assert missed == 0 or tau > 1 / 16
+
+
+@pytest.mark.parametrize(("decoder", "norm"), [(least_largest, np.inf), (least_sum, 1), (least_squares, 2)])
+def test_each_decoder_minimises_its_norm(decoder: Decoder, norm: float) -> None:
+    """No further from the answers than the truth in its own norm; every other decoder is further from them than it in that norm."""
+    bits, subsets, generator = secret(40, 1), random_subsets(160, 40, np.random.default_rng(2)), np.random.default_rng(3)
+    matrix = subsets.astype(np.float64)
+    sums = matrix @ bits + generator.uniform(-3, 3, 160)
+
+    def away(table: Floats) -> float:
+        return float(np.linalg.norm(matrix @ table - sums, norm))
+
+    reached = away(decoder(matrix, sums))
+    assert reached <= away(bits.astype(np.float64)) + 1e-6
+    assert all(away(np.clip(other(matrix, sums), 0, 1)) > reached + 1e-3 for other in (least_largest, least_sum, least_squares) if other != decoder)
+
+
+def test_the_programs_decode_what_they_are_for() -> None:
+    """A tenth of the answers arbitrary: the least sum gets every bit of 60, least squares does not. Errors bounded: the largest does better than squares."""
+    bits, subsets, generator = secret(60, 4), random_subsets(240, 60, np.random.default_rng(5)), np.random.default_rng(6)
+    sums = subsets @ bits.astype(np.float64)
+    gross = np.where(generator.random(240) < 0.1, generator.uniform(0, 60, 240), sums)
+    assert wrong(least_sum, bits, subsets, gross) == 0 < wrong(least_squares, bits, subsets, gross)
+    even = sums + generator.uniform(-1, 1, 240) * 0.7 * np.sqrt(60)
+    assert wrong(least_largest, bits, subsets, even) < wrong(least_squares, bits, subsets, even)
+
+
+@pytest.mark.parametrize(("n", "k"), [(50, 100), (100, 400), (200, 800)])
+def test_wrong_bits_by_least_squares(n: int, k: int) -> None:
+    """Given the subsets and normal noise, Pr[bit i wrong] is Phi(-1 / (2 s sqrt((Q'Q)^-1_ii))) exactly; its mean over i is the closed form's to 3 / n.
+
+    Wrong twin: with k for the k - n + 1 dimensions that are left it is not.
+    """
+    matrix = random_subsets(k, n, np.random.default_rng(n)).astype(np.float64)
+    spread = np.sqrt(np.diagonal(np.linalg.inv(matrix.T @ matrix)))
+    for a in (0.3, 0.5, 1.0):
+        sd = a * np.sqrt(n)
+        exact = float(np.mean(stats.norm.sf(1 / (2 * sd * spread))))
+        assert abs(wrong_bits(n, k, sd) - exact) < 0.6 / n
+        assert abs(stats.norm.sf(np.sqrt(k) / (4 * sd)) - exact) > 1.5 / n
+
+
+@pytest.mark.parametrize("a", [0.25, 0.5, 1.0])
+def test_square_root_of_n_is_the_scale(a: float) -> None:
+    """Through the oracle, k = 4 n, noise evenly within a sqrt(n): the share of wrong bits over 24 tables of 100 is the closed form's.
+
+    Student's test over tables, failure 1e-6; the wrong twin, noise as if of standard deviation a sqrt(n), is refused.
+    """
+    n, tau = 100, 2 * a / 10
+    shares = []
+    for seed in range(24):
+        bits, attack = secret(n, seed), reconstruction(random_subsets(4 * n, n, np.random.default_rng(99 + seed)), tau, least_squares)
+        shares.append(float(np.mean(run(attack, BiasedOracle(Rows(secret_bits(bits)), uniform(seed))) != bits)))
+    assert stats.ttest_1samp(shares, wrong_bits(n, 4 * n, a * np.sqrt(n / 3))).pvalue > FAILURE
+    assert stats.ttest_1samp(shares, wrong_bits(n, 4 * n, a * np.sqrt(n))).pvalue < FAILURE
+
+
+def test_a_share_of_n_is_no_scale() -> None:
+    """Noise within .02 n on k = 4 n sums: less than 1 bit in 100 wrong at n = 100, a sixth at n = 1600; within a sqrt(n) n hardly matters."""
+    within = {n: wrong_bits(n, 4 * n, 0.02 * n / np.sqrt(3)) for n in (100, 1600)}
+    assert 100 * within[100] < 0.01
+    assert abs(within[1600] - 0.174) < 1e-3
+    assert abs(wrong_bits(100, 400, 5) / wrong_bits(1600, 6400, 20) - 1) < 0.03
+
+
+def test_noisy_expectations_hide_as_their_noise_says() -> None:
+    """The noisy oracle has the standard deviation it is given: on 100 tables of one query twice its own size is refused by a chi-squared test at 1e-6."""
+    oracle = NoisyOracle(Rows(secret_bits(secret(10, 1))), 0.5, np.random.default_rng(1))
+    query = reconstruction(every_subset(2), 0.1, exhaustive).queries[3]
+    exact = ExactOracle(oracle.population).answer_one(query)
+    squares = sum((oracle.answer_one(query) - exact) ** 2 for _ in range(100))
+    assert stats.chi2.sf(squares / 0.25, 100) > FAILURE
+    assert stats.chi2.cdf(squares / 0.25, 100) > FAILURE
+    assert stats.chi2.cdf(squares / 1.0, 100) < FAILURE
+
+
+def test_one_attack_in_three_models() -> None:
+    """Asked of expectations it has every bit of 128; of a curator at eps = 1, delta = 1e-6 about half of them, of clients at eps = 1 all but 1 / (1 + e).
+
+    Binomial tests at 1e-6; a curator at 20 nats a query is no defence, and clients at eps = 3 lose more than at eps = 1.
+    """
+    n, k = 128, 512
+    bits = secret(n, 7)
+    table = secret_bits(bits)
+    public = secret_bits(np.zeros(n, dtype=np.bool_))
+    attack = typing_attacks.attacks(random_subsets(k, n, np.random.default_rng(8)), np.full(2, 0.5), np.ones((1, 2), dtype=np.bool_))[0]
+
+    def missed(each: float, client: float) -> list[int]:
+        trusted = TrustedOracle(table, Account(Pure(k * nano_epsilon(each))), Draws(KeyedNoise(9)))
+        clients = PopulationOracle(Rows(table), KeyedNoise(10), 0, client)
+        guesses = typing_attacks.three_models(attack, ExactOracle(Rows(table)), trusted, clients, public, (each, client))
+        return [int(np.sum(guess != bits)) for guess in guesses]
+
+    part = optimal_part(approximate(1.0, 1e-6), k).epsilon
+    exact, curated, local = missed(part, 1.0)
+    assert exact == 0
+    assert stats.binom.cdf(curated, n, 0.45) > FAILURE
+    assert stats.binomtest(local, n, 1 / (1 + np.e)).pvalue > FAILURE
+    exact, curated, local = missed(20.0, 3.0)
+    assert exact == curated == 0
+    assert stats.binomtest(local, n, 1 / (1 + np.e)).pvalue < FAILURE
+
+
+def _brute(subsets: Bools, share: float) -> int:
+    n = subsets.shape[1]
+    return min(int(np.abs(subsets.astype(int) @ np.array(z)).max()) for z in product((-1, 0, 1), repeat=n) if sum(map(abs, z)) > share * n)
+
+
+@pytest.mark.parametrize(("k", "share"), [(7, 0.25), (28, 0.25), (28, 0.6), (56, 0.25)])
+def test_partial_discrepancy_is_the_minimum(k: int, share: float) -> None:
+    """By the integer program as by trying all 3^7 differences; and half of it hides that many rows: errors of half its witness do not tell two tables apart."""
+    subsets = random_subsets(k, 7, np.random.default_rng(k))
+    least, z = partial_discrepancy(subsets, share)
+    assert least == _brute(subsets, share)
+    assert np.abs(z).sum() > share * 7
+    here, there = _apart(z)
+    middle = subsets @ (here + there) / 2
+    assert max(np.abs(middle - subsets @ table).max() for table in (here, there)) == least / 2
+
+
+def _apart(z: Counts) -> tuple[Floats, Floats]:
+    """Two tables whose difference is z."""
+    return (z > 0).astype(np.float64), (z < 0).astype(np.float64)
+
+
+def test_bad_attacks_are_refused() -> None:
+    """Too few sums, too many rows for a search, a share that is none: each by one line."""
+    with pytest.raises(InputError, match="do not determine"):
+        least_squares(np.ones((2, 3)), np.ones(2))
+    with pytest.raises(InputError, match="number of rows"):
+        every_subset(13)
+    with pytest.raises(InputError, match="strictly between"):
+        partial_discrepancy(np.ones((2, 3), dtype=np.bool_), 1.0)
+    with pytest.raises(InputError, match="give k >= n"):
+        wrong_bits(10, 9, 1.0)

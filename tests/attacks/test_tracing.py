@@ -1,0 +1,201 @@
+"""Tracing: p-values proved by enumeration, and who is found from means in three models."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.accounting.shares import optimal_part
+from local_dp.arrays import Bools, Floats
+from local_dp.attacks.reconstruction import every_subset
+from local_dp.attacks.tracing import Traced, chernoff_p_values, traced, traced_share, tracing
+from local_dp.curator.account import Account
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.interaction import run
+from local_dp.loss import Pure, approximate
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.populations.table import Rows
+from local_dp.queries.packed import Bit, packed
+from local_dp.queries.registry import QUERIES
+from local_dp.records import Records
+from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.one_report import one_query_each
+
+FAILURE = 1e-6
+RATE = 0.01  # of strangers who score above a member
+
+
+def test_a_packed_row_has_its_bits() -> None:
+    """Every bit of 3 rows of 130 is read back from its word; the query travels as data, and a bit that is none is refused."""
+    bits = np.random.default_rng(1).random((3, 130)) < 0.5
+    table = packed(bits)
+    assert len(table.columns) == 3
+    assert all(Bit(number).values(table).tolist() == bits[:, number].tolist() for number in range(130))
+    assert QUERIES.build("bit", {"number": 129}) == Bit(129)
+    with pytest.raises(InputError, match="bit's number"):
+        Bit(-1)
+
+
+def everybody(d: int) -> Bools:
+    """All rows of d bits, d <= 14."""
+    rows: Bools = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.bool_)
+    return rows
+
+
+def chance_excess(p_values: Floats, sixteenths: list[int]) -> float:
+    """The largest Pr[p-value <= t] / t over all t, exactly: rows have bit j with probability `sixteenths`[j] / 16, and are counted in whole numbers."""
+    rows = everybody(len(sixteenths))
+    weights = np.prod(np.where(rows, sixteenths, 16 - np.array(sixteenths)), axis=1, dtype=np.int64)
+    order = np.argsort(p_values, kind="stable")
+    upto, ordered = np.cumsum(weights[order]), p_values[order]
+    last = np.append(ordered[1:] > ordered[:-1] * (1 + 1e-12), True)  # scores equal but for rounding are one score
+    return float(np.max(upto[last] / 16 ** len(sixteenths) / ordered[last]))
+
+
+def test_p_values_are_p_values_for_every_word_of_eight_bits() -> None:
+    """For all 256 words of 8 bits, over all 256 rows of an innocent: Pr[p-value <= t] <= t for every t. The normal tail, a wrong twin, exceeds it."""
+    sixteenths = [1, 2, 4, 6, 8, 11, 13, 15]
+    shares, normal = np.array(sixteenths) / 16, []
+    for word in everybody(8):
+        found = traced(shares, word.astype(np.float64), everybody(8))
+        assert chance_excess(found.p_values, sixteenths) <= 1 + 1e-9
+        normal.append(chance_excess(stats.norm.sf(found.scores), sixteenths))
+    assert max(normal) > 3
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_p_values_are_p_values_for_fourteen_bits(seed: int) -> None:
+    """The same over all 2^14 rows for real answers, also absurd ones; and they are not idle: somewhere within a factor 4 of the truth."""
+    generator = np.random.default_rng(seed)
+    sixteenths = generator.integers(1, 16, 14).tolist()
+    shares = np.array(sixteenths) / 16
+    for means in (generator.random(14), generator.normal(0, 30, 14), shares + 1e-9 * generator.normal(size=14)):
+        excess = chance_excess(traced(shares, means, everybody(14)).p_values, sixteenths)
+        assert 0.25 < excess <= 1 + 1e-9
+
+
+def test_answers_that_tell_nothing_accuse_nobody() -> None:
+    """Means that are the strangers' own give every suspect the score 0 and the p-value 1."""
+    found = traced(np.array([0.3, 0.6]), np.array([0.3, 0.6]), every_subset(2))
+    assert found.scores.tolist() == [0.0] * 4
+    assert found.p_values.tolist() == [1.0] * 4
+    assert not found.accused().any()
+
+
+def test_a_p_value_is_the_best_exponent() -> None:
+    """Of one fair bit with weight 1 and score 1/2 the bound's limit is its probability 1/2; and no t gives less than the minimum by search."""
+    shares, weights = np.full(40, 0.5), np.full(40, 1 / np.sqrt(10))
+    scores = np.array([1.0, 2.5, 4.0])
+    steps = np.linspace(0.01, 6, 6000)
+    best = [min(40 * np.log(np.cosh(t * weights[0] / 2)) - t * score for t in steps) for score in scores]
+    assert chernoff_p_values(scores, weights, shares) == pytest.approx(np.exp(best), rel=0.02)
+    assert chernoff_p_values(np.array([0.5]), np.ones(1), np.full(1, 0.5))[0] == pytest.approx(0.5, rel=1e-9)
+
+
+def table(n: int, d: int, seed: int) -> tuple[Floats, Bools]:
+    """Shares of strangers, and 2 n rows of which the first n are the members."""
+    generator = np.random.default_rng(seed)
+    shares = generator.uniform(0.01, 0.99, d)
+    return shares, generator.random((2 * n, d)) < shares
+
+
+def half_scored(shares: Floats, means: Floats, suspects: Bools) -> Floats:
+    """The wrong twin: scored against 1/2 in place of the strangers' shares."""
+    weights = (2 * means - 1) / np.sqrt(shares * (1 - shares))
+    scores: Floats = (suspects - shares) @ weights / np.sqrt(np.sum(weights**2 * shares * (1 - shares)))
+    return scores
+
+
+def test_members_stand_out_by_the_square_root_of_d_over_n() -> None:
+    """Exact means, n = 25, d = 625: members score 5 above strangers, a twin scored against 1/2 much less. Student's test over 40 tables, failure 1e-6."""
+    n, d = 25, 625
+    right, twin = [], []
+    for seed in range(40):
+        shares, rows = table(n, d, seed)
+        means = rows[:n].mean(axis=0)
+        right.append(float(traced(shares, means, rows).scores[:n].mean()))
+        twin.append(float(half_scored(shares, means, rows)[:n].mean()))
+    assert stats.ttest_1samp(right, np.sqrt(d / n)).pvalue > FAILURE
+    assert stats.ttest_1samp(twin, np.sqrt(d / n)).pvalue < FAILURE
+
+
+RUNS = 40
+REACH = float(np.sqrt(-np.log(FAILURE) / (2 * RUNS)))
+"""How far a mean of 40 independent shares is from its expectation, except with probability 1e-6 (Hoeffding)."""
+
+
+def shared(scores: list[Floats], n: int) -> float:
+    """The share of the members who score above 99 % of the strangers, in several tables."""
+    return traced_share(np.concatenate([each[:n] for each in scores]), np.concatenate([each[n:] for each in scores]), RATE)
+
+
+def test_one_tracer_in_three_models() -> None:
+    """n = 25, d = 625, at most 1 % of strangers above: members are found behind exact means, nobody behind a curator's or the clients' at eps = 1.
+
+    Expected .99, .01, .01; each mean of 40 tables is held to Hoeffding's reach at 1e-6, and the twin scored against 1/2 finds too few behind exact means.
+    """
+    n, d = 25, 625
+    part = optimal_part(approximate(1.0, 1 / (10 * n)), d)
+    found: dict[str, list[Floats]] = {name: [] for name in ("exact", "curator", "local", "twin")}
+    for seed in range(RUNS):
+        shares, rows = table(n, d, seed)
+        held = packed(rows[:n])
+        attack = tracing(shares, rows, 0.1)
+        found["exact"].append(run(attack, ExactOracle(Rows(held))).scores)
+        curated = curated_from_sq(attack, part.epsilon, n)
+        found["curator"].append(run(curated, TrustedOracle[Records](held, Account(Pure(d * part.nano)), Draws(KeyedNoise(seed)))).scores)
+        clients = PopulationOracle(Rows(held), KeyedNoise(seed), 0, 1.0)
+        found["local"].append(run(one_query_each(attack, 1.0, n, seed), clients).scores)
+        found["twin"].append(half_scored(shares, rows[:n].mean(axis=0), rows))
+    told = {name: shared(scores, n) for name, scores in found.items()}
+    assert told["exact"] > 0.99 - REACH > max(told["local"], told["curator"], told["twin"]) + 0.1
+
+
+def test_rounding_hides_members_until_d_is_large() -> None:
+    """Rounded to 0 or 1, an error of nearly 1/2: few are found at d = n^2 = 625, all at 10,000; five tables each, and the words are the nearest."""
+    n = 25
+    for d, bounds in ((625, (0.05, 0.6)), (10_000, (0.98, 1.0))):
+        scores = []
+        for seed in range(5):
+            shares, rows = table(n, d, seed)
+            means = rows[:n].mean(axis=0)
+            attack = tracing(shares, rows, 0.1, rounded=True)
+            scores.append(attack.decode(tuple((2 * means - 1).tolist())).scores)
+            assert np.array_equal(scores[-1], traced(shares, np.where(means >= 0.5, 1.0, 0.0), rows).scores)
+        assert bounds[0] <= shared(scores, n) <= bounds[1]
+
+
+def test_accusations_keep_to_their_failure() -> None:
+    """Among 50 suspects of exact means every accused is a member in at least .99 of 300 tables, by a binomial test at 1e-6; unshared, .05 each accuse many."""
+    careful = careless = 0
+    for seed in range(300):
+        shares, rows = table(25, 400, seed)
+        found = traced(shares, rows[:25].mean(axis=0), rows)
+        careful += bool(found.accused()[25:].any())
+        careless += bool((found.p_values[25:] < 0.05).any())
+        assert found.accused()[:25].any()
+    assert stats.binom.sf(careful - 1, 300, 0.01) > FAILURE
+    assert stats.binom.sf(careless - 1, 300, 0.01) < FAILURE
+
+
+def test_suspects_that_are_none_are_refused() -> None:
+    """Rows of another length, and shares of 0 or 1, by which nobody can be told, are refused; so is a false positive rate of 0."""
+    for shares, rows in (([0.5], (2, 2)), ([0.0, 0.5], (2, 2)), ([0.5, 0.5], (2,))):
+        with pytest.raises(InputError, match="strictly between 0 and 1"):
+            tracing(np.array(shares), np.ones(rows, dtype=np.bool_), 0.1)
+    with pytest.raises(InputError, match="false positive rate"):
+        traced_share(np.zeros(3), np.zeros(3), 0.0)
+    with pytest.raises(InputError, match="false accusation"):
+        Traced(np.zeros(1), np.ones(1)).accused(0.0)
+
+
+def test_every_pair_of_bits_has_its_probability() -> None:
+    """The enumeration itself: weights of all rows of two bits are the products."""
+    assert chance_excess(np.array([1.0, 1.0, 1.0, 1.0]), [4, 8]) == 1.0
+    ones = [float(bits == (1, 1)) for bits in product((0, 1), repeat=2)]
+    assert chance_excess(np.where(ones, 0.125, 1.0), [4, 8]) == 1.0

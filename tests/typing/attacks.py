@@ -1,0 +1,53 @@
+"""One attack, three models, as types: checked by mypy, and run by the tests.
+
+Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as unused if it ever does.
+"""
+
+from typing import assert_type
+
+from local_dp.arrays import Bools, Floats
+from local_dp.attacks.codes import BonehShaw
+from local_dp.attacks.pirates import Pirates
+from local_dp.attacks.reconstruction import least_squares, reconstruction
+from local_dp.attacks.tracing import Traced, tracing
+from local_dp.curator.sums import NoisySum
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.interaction import Nonadaptive, run
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.one_report import from_own_bits, one_query_each, one_sign_each
+
+Attack = Nonadaptive[StatisticalQuery, float, Bools]
+
+
+def attacks(subsets: Bools, shares: Floats, suspects: Bools) -> tuple[Attack, Nonadaptive[StatisticalQuery, float, Traced]]:
+    """Reconstruction and tracing are non-adaptive SQ algorithms; what they guess is their result."""
+    assert_type(BonehShaw(2, 1, 0).tracing(0.1), Nonadaptive[StatisticalQuery, float, int])
+    return reconstruction(subsets, 0.1, least_squares), tracing(shares, suspects, 0.1)
+
+
+def three_models(
+    attack: Attack, exact: ExactOracle, trusted: TrustedOracle[Records], clients: PopulationOracle, public: Records, epsilons: tuple[float, float]
+) -> tuple[Bools, Bools, Bools]:
+    """The one attack asks expectations, the curator's mechanisms, and clients: each translation keeps its result and that it is non-adaptive.
+
+    `epsilons` are the curator's for a query and the client's for its bit.
+    """
+    curated, local = curated_from_sq(attack, epsilons[0], len(public)), from_own_bits(attack, public, "secret", epsilons[1])
+    assert_type(curated, Nonadaptive[NoisySum, int, Bools])
+    assert_type(local, Nonadaptive[LocalQuery, Tally, Bools])
+    assert_type(one_query_each(attack, 1.0, 10, 1), Nonadaptive[LocalQuery, Tally, Bools])
+    assert_type(one_sign_each(attack, 1.0, 10, 1), Nonadaptive[LocalQuery, Tally, Bools])
+    return run(attack, exact), run(curated, trusted), run(local, clients)
+
+
+def not_claimed(attack: Attack, exact: ExactOracle, clients: PopulationOracle, pirates: Pirates) -> tuple[Bools, ...]:
+    """Untranslated, an attack reaches expectations and pirates alone."""
+    run(attack, clients)  # type: ignore[misc]
+    run(curated_from_sq(attack, 1.0, 10), exact)  # type: ignore[misc]
+    return run(attack, pirates), run(attack, exact)
