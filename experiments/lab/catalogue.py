@@ -20,6 +20,7 @@ NAMES = (
     "stability",
     "pure-or-approximate",
     "sanitizing",
+    "intervals",
 )
 ALL = "all"
 
