@@ -86,7 +86,7 @@ def _measure_central(point: Point, seed: int) -> Measurement:
     """The largest errors over intervals and over thresholds of each run; and the mean of all thresholds' squared errors in units of their stated variance."""
     release, bits = mechanism(point["kind"], point["bits"]), point["bits"]
     points = Multiset.of([0, 1, (1 << bits) - 1], bits)
-    draws, stated = Draws(KeyedNoise(seed)), _stated(release)
+    draws, stated = Draws(KeyedNoise(seed), KINDS.index(point["kind"]) << 8 | bits), _stated(release)
     found: dict[str, list[float]] = {"intervals": [], "thresholds": [], "scores": []}
     for _ in range(point["runs"]):
         errors = release.release(points, draws).errors(points)
@@ -108,7 +108,7 @@ def _stated(release: CountTree | PrefixFactorization) -> Floats | None:
 def _measure_local(point: Point, seed: int) -> Measurement:
     """The same errors in records, from one bit a client."""
     protocol, n = PrefixSums(k=1 << point["bits"]), point["n"]
-    population, generator = protocol.synthetic(n, 0), np.random.default_rng(seed)
+    population, generator = protocol.synthetic(n, 0), np.random.default_rng([seed, point["bits"], n])
     found: dict[str, list[float]] = {"intervals": [], "thresholds": []}
     for _ in range(point["runs"]):
         estimate = run(protocol.algorithm(EPSILON, n), AggregateOracle(population, generator, EPSILON))
