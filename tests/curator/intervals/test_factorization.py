@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Counts
@@ -127,3 +128,24 @@ def test_bad_input_gets_a_line() -> None:
         PrefixFactorization(4, 1.0, 1e-6).release(Multiset.of([1], 5), Draws(KeyedNoise(0)))
     with pytest.raises(InputError, match="up to 2\\^32"):
         PrefixFactorization(4, 1.0, 1e-6).release(Multiset(4, np.array([1], dtype=np.uint64), np.array([1 << 33])), Draws(KeyedNoise(0)))
+
+
+def test_privacy_of_two_points_by_enumeration() -> None:
+    """All pairs of replaced records, all whole answers W x + z: within delta, and most of it; not with half the variance.
+
+    The noise does not depend on x, so a pair of neighbours is the move W (e_a - e_b) alone, whatever the other records are.
+    """
+    mechanism = PrefixFactorization(1, 1.0, 1e-2)
+    columns = matrix(mechanism.coefficients).T
+
+    def spent(variance: float) -> float:
+        sigma, most = math.sqrt(variance), int(12 * math.sqrt(variance)) + 8
+        borders = (np.arange(-most, most + 2) - 0.5) / sigma
+        one = np.diff(norm.cdf(borders))
+        law, worst = np.outer(one, one), 0.0
+        for move in (columns[0] - columns[1], columns[1] - columns[0]):
+            other = np.roll(law, tuple(move.tolist()), axis=(0, 1))
+            worst = max(worst, float(np.maximum(law - math.e * other, 0).sum()))
+        return worst
+
+    assert 0.75e-2 < spent(mechanism.variance) <= 1e-2 < spent(mechanism.variance / 2)
