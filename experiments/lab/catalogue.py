@@ -23,6 +23,7 @@ NAMES = (
     "data-noise",
     "reconstruction",
     "tracing",
+    "intervals",
 )
 ALL = "all"
 

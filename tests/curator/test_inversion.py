@@ -75,3 +75,30 @@ def test_successes_among_more_than_atoms() -> None:
     assert p_value(drawn, {value: float(poisson.pmf(value, 3)) for value in range(1, 6)}) > 1e-6
     assert binomial(draws, 0, lambda: Decimal(1) / 3) == 0
     assert float(exp_minus(Fraction(1, 2))) == pytest.approx(0.6065306597126334)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 20)])
+def test_a_guide_decides_what_is_decided(epsilon: Fraction) -> None:
+    """Each of the 2^16 beginnings of a word: where the guide answers k, all uniforms that begin so lie between F(k - 1) and F(k), in fractions.
+
+    It answers all but as many as there are probabilities, and what it leaves open is open.
+    """
+    sizes = inversion._laplace_sizes(epsilon)
+    table, exact = inversion._table(sizes), [Fraction(0), *(Fraction(share) for share in sizes(60))]
+    doubt, part, guide = Fraction(1, 10**60), Fraction(1, 1 << 16), table.guide.tolist()
+    for prefix, k in enumerate(guide):
+        if k >= 0:
+            assert exact[k] + doubt <= prefix * part or not k
+            assert (prefix + 1) * part <= exact[k + 1] - doubt
+    borders = {int(share / part) for share in exact[1:]}
+    assert {prefix for prefix, k in enumerate(guide) if k < 0} == {prefix for prefix in borders if prefix < 1 << 16}
+
+
+def test_draws_do_not_depend_on_the_guide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same words give the same draws with it and by search alone; in chunks, one after the other."""
+    guided = discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 20_000)
+    monkeypatch.setattr(inversion, "_GUIDED", 1 << 30)
+    assert np.array_equal(guided, discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 20_000))
+    monkeypatch.setattr(inversion, "_CHUNK", 15_000)
+    draws = Draws(KeyedNoise(8))
+    assert np.array_equal(discrete_laplaces(draws, Fraction(1, 3), 20_000)[:1000], discrete_laplaces(Draws(KeyedNoise(8)), Fraction(1, 3), 15_000)[:1000])

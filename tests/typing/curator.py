@@ -10,6 +10,10 @@ from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
 from local_dp.curator.choosing.printed import Goals
+from local_dp.curator.intervals.answers import IntervalCounts
+from local_dp.curator.intervals.factorization import PrefixFactorization
+from local_dp.curator.intervals.level import Level, LevelCounts
+from local_dp.curator.intervals.tree import CountTree
 from local_dp.curator.labels.concepts import Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
 from local_dp.curator.multisets import LabelledMultiset, Multiset
@@ -148,6 +152,16 @@ def no_delta_is_lost(somewhat: Mechanism[Multiset, Steps, Approximate]) -> tuple
     learner: Mechanism[LabelledMultiset, int, Pure] = learner_of_thresholds(somewhat, 10, 1.0)  # type: ignore[arg-type]
     larger: Mechanism[Multiset, Steps, Pure] = amplified(somewhat, 10, averaged)  # type: ignore[arg-type]
     return learner, larger
+
+
+def trees_are_non_interactive(tree: CountTree, roots: PrefixFactorization, points: TrustedOracle[Multiset], clients: PopulationOracle) -> object:
+    """A tree of counts is CNI by its type and pure, the factorization pays with a delta; clients cannot be asked for a level."""
+    assert_type(tree.algorithm(100), Nonadaptive[Level, LevelCounts, IntervalCounts])
+    assert_type(run(tree.algorithm(100), points), IntervalCounts)
+    assert_type(tree.loss, Pure)
+    assert_type(roots.loss, Approximate)
+    by_clients: Oracle[Level, LevelCounts] = clients  # type: ignore[assignment]
+    return by_clients
 
 
 def not_claimed(

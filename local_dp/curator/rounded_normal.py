@@ -1,0 +1,83 @@
+"""Whole Gaussian noise that costs what normal noise costs: a normal variable rounded to the nearest whole number, drawn exactly.
+
+On a whole vector f(x), f(x) + round(g) = round(f(x) + g): a function of the Gaussian mechanism's answer, and therefore with its privacy, exactly, in any
+number of dimensions. A discrete Gaussian has the same concentrated loss but no closed price: at (1, 1e-6) its sigma is 7 % larger.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from functools import lru_cache
+
+from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.arrays import Counts
+from local_dp.checks import check_whole
+from local_dp.curator.inversion import Cumulative, signed
+from local_dp.draws import Draws
+from local_dp.loss import Approximate
+from local_dp.optimise import least_clients
+
+_GUARD = 20  # digits that rounding may eat
+_MOST = 1 << 36  # of a variance: its table has a few million rows
+
+
+def least_variance(square: int, loss: Approximate) -> int:
+    """The least whole variance with which a whole vector of squared L2 sensitivity `square` loses no more than `loss`. Source: Balle, Wang 2018, Theorem 8."""
+    return least_clients(lambda variance: gaussian_delta(math.sqrt(square / variance), loss.epsilon) <= loss.delta)
+
+
+def rounded_normals(draws: Draws, variance: int, count: int) -> Counts:
+    """`count` independent round(N(0, variance)), exactly. Raises InputError unless 1 <= variance <= 2^36.
+
+    Cost: a table of 11 sqrt(variance) rows, 5 us each, made once for each variance; then 30 ns a draw.
+    """
+    check_whole("variance", variance, 1, _MOST)
+    return signed(rounded_sizes(variance), draws, count)
+
+
+@lru_cache(maxsize=4)
+def rounded_sizes(variance: int) -> Cumulative:
+    """Of |round(N(0, V))|: Pr[0] and twice Pr[k] add up to 1, so they are summed and divided by their sum, and no normaliser is needed.
+
+    With f(x) = e^(-x^2 / 2V), the integral of f over [k - 1/2, k + 1/2] is f(k) sum_j He_2j(k / sqrt V) / ((2j + 1)! (4 V)^j): Taylor, the odd terms vanish.
+    After J terms no more is left out than 1.1 sqrt((2J)!) / ((2J + 1)! (4 V)^J), since |He_n(x)| <= 1.1 sqrt(n!) e^(x^2 / 4) (Cramer). He_2j is a polynomial
+    in k^2 / V, by its three-term recurrence.
+    """
+
+    def sizes(digits: int) -> list[Decimal]:
+        with localcontext() as context:
+            context.prec = digits + _GUARD
+            spread = Decimal(variance)
+            each = _taylor(variance, digits)
+            decay = (-1 / (2 * spread)).exp()
+            density, ratio, total, least = Decimal(1), decay, each(Decimal(0)), Decimal(10) ** -(digits + 2)
+            found, k = [total], 0
+            while density > least:
+                k, density, ratio = k + 1, density * ratio, ratio * decay * decay
+                total += 2 * density * each(k * k / spread)
+                found.append(total)
+            return [share / total for share in found]
+
+    return sizes
+
+
+def _taylor(variance: int, digits: int) -> Callable[[Decimal], Decimal]:
+    """sum_j He_2j(sqrt t) / ((2j + 1)! (4 V)^j), as many terms as these digits need, as a function of t."""
+    terms = 1
+    while _left(variance, terms) > -(digits + 4) * math.log(10):
+        terms += 1
+    weights = [1 / (math.factorial(2 * j + 1) * (4 * Decimal(variance)) ** j) for j in range(terms)]
+
+    def each(t: Decimal) -> Decimal:
+        before, here, total = Decimal(0), Decimal(1), Decimal(0)
+        for j, weight in enumerate(weights):
+            total += weight * here
+            before, here = here, (t - (4 * j + 1)) * here - 2 * j * (2 * j - 1) * before
+        return total
+
+    return each
+
+
+def _left(variance: int, terms: int) -> float:
+    """ln of what this many terms leave out of a cell, where f is 1 at its largest."""
+    return math.log(1.1) + math.lgamma(2 * terms + 1) / 2 - math.lgamma(2 * terms + 2) - terms * math.log(4 * variance)
