@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from local_dp.checks import check_whole
 from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.choosing.occam import Labelled
 from local_dp.curator.heuristics.oracles import Certified, Certifying, Fail, Perfect
@@ -18,6 +19,20 @@ from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 _LISTED = 1 << 14  # noises
 
 
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """Public points with whole weights, whose totals are added to `scale` times those of the perturbed data: what is compared with the data."""
+
+    scale: int
+    data: Weighted
+
+    def __post_init__(self) -> None:
+        check_whole("scale", self.scale, 1, 1 << 20)
+
+
+NOTHING = Beside(1, Weighted(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)))
+
+
 @dataclass(frozen=True)
 class Perturbation:
     """The examples as weighted points, and the m separators with whole weights eta_i, Pr[eta_i = y] prop. to e^(-eps |y| / shift), `queries.shift` <= 2 m.
@@ -27,11 +42,13 @@ class Perturbation:
     at least; the new noise moves it by 2 for each u_i on which they differ, at least one. So none falls, one that was 0 may only rise, and q is the least on
     the neighbour under eta', ties included: whole noise will do. eta -> eta' is one-to-one for each q, and a move by 2 m in sum changes the probability by
     e^eps at most. Where a move by less does as much, less noise will do: that is `shift`. It is 2 m for conjunctions and parities, 2 for thresholds.
+    What is public (`beside`) is in all differences alike, and changes nothing in this.
     Utility: two totals are off by sum |eta_i| at most against each other, `bounds.heuristics.perturbed_excess`.
     """
 
     queries: Separated
     epsilon: float
+    beside: Beside = NOTHING
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
@@ -55,9 +72,11 @@ class Perturbation:
         """Finitely many perturbed data and their whole weights, that have the least query's law. Raises InputError where they are not finitely many.
 
         Where every pattern on the separators is a query's, a query that is 0 on u_i beats its twin that is 1 there as soon as eta_i exceeds n, and the twin it
-        as soon as eta_i is below -n: the noise clipped to -(n + 1) .. n + 1 has the same least query. The tails beyond are geometric sums.
+        as soon as eta_i is below -n: the noise clipped to -(n + 1) .. n + 1 has the same least query. The tails beyond are geometric sums. What is public
+        counts as so many more examples.
         """
-        most, m = len(database.x) + 1, len(self.queries.separators)
+        public = -(-int(np.abs(self.beside.data.weights).sum()) // self.beside.scale)
+        most, m = len(database.x) + public + 1, len(self.queries.separators)
         if not self.queries.full or (2 * most + 1) ** m > _LISTED:
             raise InputError(
                 f"{self.queries} has {self.queries.size} queries on {m} separators; a law is listed up to {_LISTED} noises, for classes of 2^m queries"
@@ -70,7 +89,8 @@ class Perturbation:
             yield self._with(database, list(noises)), weight
 
     def _with(self, database: Labelled, noises: list[int]) -> Weighted:
-        return labelled(database.x, database.y).with_points(self.queries.separators, np.array(noises, dtype=np.int64))
+        private = labelled(database.x, database.y).with_points(self.queries.separators, np.array(noises, dtype=np.int64))
+        return Weighted(private.points, self.beside.scale * private.weights).with_points(self.beside.data.points, self.beside.data.weights)
 
 
 def clipped_noise(growth: Fraction, most: int) -> dict[int, int]:
@@ -92,6 +112,7 @@ class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
     queries: Separated
     oracle: Perfect
     epsilon: float
+    beside: Beside = NOTHING
 
     def __post_init__(self) -> None:
         self.perturbation  # noqa: B018 - refuses a wrong epsilon
@@ -99,7 +120,7 @@ class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
     @property
     def perturbation(self) -> Perturbation:
         """The noise."""
-        return Perturbation(self.queries, self.epsilon)
+        return Perturbation(self.queries, self.epsilon, self.beside)
 
     @property
     def loss(self) -> Pure:
@@ -123,20 +144,29 @@ class Attempt:
     queries: Separated
     oracle: Certifying
     epsilon: float
+    beside: Beside = NOTHING
+
+    def __post_init__(self) -> None:
+        self.perturbation  # noqa: B018 - refuses a wrong epsilon
+
+    @property
+    def perturbation(self) -> Perturbation:
+        """The noise."""
+        return Perturbation(self.queries, self.epsilon, self.beside)
 
     @property
     def loss(self) -> Pure:
         """With an oracle that never fails."""
-        return Perturbation(self.queries, self.epsilon).loss
+        return self.perturbation.loss
 
     def attempt(self, database: Labelled, draws: Draws) -> int | Fail:
         """The least query of the perturbed data, or a failure."""
-        return _told(self.oracle.minimise(Perturbation(self.queries, self.epsilon).draw(database, draws)))
+        return _told(self.oracle.minimise(self.perturbation.draw(database, draws)))
 
     def law(self, database: Labelled) -> Law[int | Fail]:
         """With failures; where `Perturbation.listed` is finite and the oracle fails alike on noises beyond it."""
         law: dict[int | Fail, int] = {}
-        for data, weight in Perturbation(self.queries, self.epsilon).listed(database):
+        for data, weight in self.perturbation.listed(database):
             told = _told(self.oracle.minimise(data))
             law[told] = law.get(told, 0) + weight
         return law

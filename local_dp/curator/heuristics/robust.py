@@ -106,6 +106,19 @@ def apart(epsilon: float, records: int, pieces: int) -> float:
     return min(1.0, _UP * pieces * math.exp(room - 2 * room**2 / spread) * (3 + 1 / (4 * room / spread - 1)))
 
 
+def piece_epsilon(terms: Terms, records: int) -> float:
+    """The largest epsilon, to a millionth of it, of a base on pieces of so many records whose disagreement has a delta of delta* at most.
+
+    About 1 / sqrt(4.5 records ln(K / delta*)): a third more than the 1 / sqrt(8 records ln(2 K / delta*)) of the source.
+    """
+    check_whole("records", records, 1, 1 << 40)
+    low, high = 0.0, 1.0
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if apart(middle, records, terms.pieces) <= terms.delta else (low, middle)
+    return low
+
+
 @dataclass(frozen=True)
 class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
     """One answer of an algorithm whose oracle may fail, as it likes, on any data; or nothing (None).

@@ -98,6 +98,35 @@ def _enough(shifts: Ints, differences: Ints, moved: Ints) -> int | None:
     return int(np.abs(shifts[keep.argmax(axis=0)]).sum(axis=1).max()) if keep.any(axis=0).all() else None
 
 
+@dataclass(frozen=True)
+class Closed(Separated):
+    """A class and the complements of its queries, numbered after them: separated by its separators and one point `agreed` on which all its queries agree."""
+
+    queries: Separated
+    agreed: int
+
+    def __post_init__(self) -> None:
+        if len(np.unique(self.queries.totals(Weighted(np.array([self.agreed]), np.ones(1, dtype=np.int64))))) != 1:
+            raise InputError(f"the queries do not agree on {self.agreed}: give a point where all are 1, as 1...1 for conjunctions, or all 0, as 0 for parities")
+
+    @property
+    def size(self) -> int:
+        return 2 * self.queries.size
+
+    @cached_property
+    def separators(self) -> Ints:
+        return np.append(self.queries.separators, self.agreed)
+
+    @property
+    def shift(self) -> int:
+        """2 (m + 1): what is enough for any class."""
+        return 2 * len(self.separators)
+
+    def totals(self, data: Weighted) -> Counts:
+        totals = self.queries.totals(data)
+        return np.concatenate([totals, data.weights.sum() - totals])
+
+
 def _spread(queries: "_Cube", data: Weighted, keys: Ints) -> Counts:
     """The weight of each key, shape (2^d,)."""
     if queries.d > LISTED:

@@ -7,7 +7,7 @@ import pytest
 
 from local_dp.arrays import Counts, Ints
 from local_dp.curator.choosing.occam import ParityClass, ThresholdClass
-from local_dp.curator.heuristics.separated import Conjunctions, Parities, Separated, Thresholds, Weighted, least_shift
+from local_dp.curator.heuristics.separated import Closed, Conjunctions, Parities, Separated, Thresholds, Weighted, least_shift
 from local_dp.errors import InputError
 
 SMALL: list[Separated] = [*(Conjunctions(d) for d in (1, 2, 3, 5)), *(Parities(d) for d in (1, 2, 3, 5)), *(Thresholds(points) for points in (1, 2, 3, 9))]
@@ -33,6 +33,22 @@ def test_shifts_are_enough_and_least(queries: Separated) -> None:
     """For all queries and replaced examples: the noise moves by 2 m in sum for conjunctions and parities, and by 2 for thresholds, and by no less."""
     points = queries.separators if isinstance(queries, Thresholds) else np.arange(queries.size)
     assert least_shift(queries, points) == queries.shift
+
+
+@pytest.mark.parametrize(("queries", "agreed"), [(Conjunctions(1), 1), (Conjunctions(2), 3), (Parities(1), 0), (Parities(2), 0)], ids=str)
+def test_complements_are_separated_by_one_more_point(queries: Separated, agreed: int) -> None:
+    """The second half is one minus the first, all patterns differ, and 2 (m + 1) is enough, and the least for parities of two bits."""
+    closed = Closed(queries, agreed)
+    points = np.arange(queries.size)
+    values = closed.values(points)
+    assert np.array_equal(values[queries.size :], ~values[: queries.size])
+    assert len(np.unique(closed.values(closed.separators), axis=0)) == closed.size == 2 ** len(closed.separators)
+    least = least_shift(closed, points)
+    assert least is not None
+    assert least <= closed.shift
+    assert least == closed.shift or queries != Parities(2)
+    with pytest.raises(InputError, match="do not agree"):
+        Closed(queries, 0 if agreed else 1)
 
 
 @dataclass(frozen=True)
