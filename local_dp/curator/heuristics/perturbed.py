@@ -35,7 +35,7 @@ NOTHING = Beside(1, Weighted(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.i
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The examples as weighted points, and the m separators with whole weights eta_i, Pr[eta_i = y] prop. to e^(-eps |y| / shift), `queries.shift` <= 2 m.
+    """The examples as weighted points, and the m separators with whole weights eta_i, Pr[eta_i = y] prop. to e^(-eps |y| / shift), with the `shift` of the class, at most 2 m.
 
     Privacy of the least query under ONE tie-break that does not look at the data: epsilon, pure, on all databases, one example replaced. Proof: let q be the
     least under noise eta, and eta'_i = eta_i - 2 where q(u_i) = 1, eta_i + 2 where it is 0. A replaced example moves a difference L(q') - L(q) of totals by -2
