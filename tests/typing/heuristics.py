@@ -7,7 +7,7 @@ from typing import assert_type
 
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.occam import Labelled
-from local_dp.curator.heuristics.branching import BranchAndBound
+from local_dp.curator.heuristics.branching import BranchAndBound, FullSearch
 from local_dp.curator.heuristics.oracles import Certifying, Exhaustive, Perfect, Plain
 from local_dp.curator.heuristics.perturbed import Attempt, PerturbedMinimum
 from local_dp.curator.heuristics.robust import RobustRelease, Terms
@@ -21,9 +21,9 @@ def a_perfect_oracle_certifies(exhaustive: Exhaustive) -> Certifying:
     return perfect
 
 
-def a_perfect_oracle_is_pure(queries: Conjunctions, exhaustive: Exhaustive) -> Mechanism[Labelled, int, Pure]:
+def a_perfect_oracle_is_pure(queries: Conjunctions, searched: FullSearch) -> Mechanism[Labelled, int, Pure]:
     """RSPM."""
-    return PerturbedMinimum(queries, exhaustive, 1.0)
+    return PerturbedMinimum(queries, searched, 1.0)
 
 
 def a_failing_oracle_is_approximate(queries: Conjunctions, branching: BranchAndBound) -> Mechanism[Labelled, int | None, Approximate]:

@@ -4,6 +4,7 @@ A tree of choices (a literal is left out, or taken in) with a bound at each leaf
 up to its tolerances, and for the model that it was given.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -93,7 +94,7 @@ class _Search:
     """The least key seen, and how many more nodes may be."""
 
     root: _Node
-    nodes: int
+    nodes: float
     found: Key = field(init=False)
 
     def __post_init__(self) -> None:
@@ -139,14 +140,34 @@ class BranchAndBound:
 
     def prove(self, data: Weighted) -> Proof | None:
         """The least and its proof, or nothing."""
-        root = _Node.root(data, self.d)
-        search = _Search(root, self.nodes)
         try:
-            splits = tuple(search.splits(root))
+            return _proof(data, self.d, self.nodes)
         except _SpentError:
             return None
-        value, choice = search.found
-        return Proof(choice, value, splits)
+
+
+@dataclass(frozen=True)
+class FullSearch:
+    """A perfect oracle of monotone conjunctions over d coordinates: branch and bound to its end, which may be as far off as 2^d nodes."""
+
+    d: int
+
+    def __post_init__(self) -> None:
+        check_dimension(self.d, MAX_DIMENSION)
+
+    def minimise(self, data: Weighted) -> Certified:
+        answer = check(_proof(data, self.d, math.inf), data, self.d)
+        assert isinstance(answer, Certified), "a finished search proves what it found"
+        return answer
+
+
+def _proof(data: Weighted, d: int, nodes: float) -> Proof:
+    """Raises _SpentError where the nodes do not suffice."""
+    root = _Node.root(data, d)
+    search = _Search(root, nodes)
+    splits = tuple(search.splits(root))
+    value, choice = search.found
+    return Proof(choice, value, splits)
 
 
 def check(proof: Proof, data: Weighted, d: int) -> Certified | Fail:

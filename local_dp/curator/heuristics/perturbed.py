@@ -35,13 +35,13 @@ NOTHING = Beside(1, Weighted(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.i
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The examples as weighted points, and the m separators with whole weights eta_i, Pr[eta_i = y] prop. to e^(-eps |y| / shift), with the `shift` of the class, at most 2 m.
+    """The examples as weighted points, and the m separators with whole weights eta_i, Pr[eta_i = y] prop. to e^(-eps |y| / shift).
 
     Privacy of the least query under ONE tie-break that does not look at the data: epsilon, pure, on all databases, one example replaced. Proof: let q be the
     least under noise eta, and eta'_i = eta_i - 2 where q(u_i) = 1, eta_i + 2 where it is 0. A replaced example moves a difference L(q') - L(q) of totals by -2
     at least; the new noise moves it by 2 for each u_i on which they differ, at least one. So none falls, one that was 0 may only rise, and q is the least on
     the neighbour under eta', ties included: whole noise will do. eta -> eta' is one-to-one for each q, and a move by 2 m in sum changes the probability by
-    e^eps at most. Where a move by less does as much, less noise will do: that is `shift`. It is 2 m for conjunctions and parities, 2 for thresholds.
+    e^eps at most. Where a move by less does as much, less noise will do: that is the class's `shift`. 2 m for conjunctions and parities, 2 for thresholds.
     What is public (`beside`) is in all differences alike, and changes nothing in this.
     Utility: two totals are off by sum |eta_i| at most against each other, `bounds.heuristics.perturbed_excess`.
     """
@@ -112,7 +112,7 @@ class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
     queries: Separated
     oracle: Perfect
     epsilon: float
-    beside: Beside = NOTHING
+    beside: Beside | None = None
 
     def __post_init__(self) -> None:
         self.perturbation  # noqa: B018 - refuses a wrong epsilon
@@ -120,7 +120,7 @@ class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
     @property
     def perturbation(self) -> Perturbation:
         """The noise."""
-        return Perturbation(self.queries, self.epsilon, self.beside)
+        return Perturbation(self.queries, self.epsilon, self.beside or NOTHING)
 
     @property
     def loss(self) -> Pure:
@@ -144,7 +144,7 @@ class Attempt:
     queries: Separated
     oracle: Certifying
     epsilon: float
-    beside: Beside = NOTHING
+    beside: Beside | None = None
 
     def __post_init__(self) -> None:
         self.perturbation  # noqa: B018 - refuses a wrong epsilon
@@ -152,7 +152,7 @@ class Attempt:
     @property
     def perturbation(self) -> Perturbation:
         """The noise."""
-        return Perturbation(self.queries, self.epsilon, self.beside)
+        return Perturbation(self.queries, self.epsilon, self.beside or NOTHING)
 
     @property
     def loss(self) -> Pure:

@@ -218,6 +218,8 @@ class Thresholds(Separated):
 
     def totals(self, data: Weighted) -> Counts:
         weights = np.zeros(self.size, dtype=np.int64)
+        if len(data.points) and not 0 <= int(data.points.min()) <= int(data.points.max()) < self.points:
+            raise InputError(f"a point lies outside 0 .. {self.points - 1}; give the number of points that there are")
         np.add.at(weights, data.points.astype(np.int64), data.weights)
         totals: Counts = np.cumsum(weights[::-1])[::-1]
         return totals

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from local_dp.curator.heuristics.branching import LEAF, BranchAndBound, Proof, check
+from local_dp.curator.heuristics.branching import LEAF, BranchAndBound, FullSearch, Proof, check
 from local_dp.curator.heuristics.oracles import FAIL, Certified, Claimed, Exhaustive, Verified
 from local_dp.curator.heuristics.separated import Conjunctions, Weighted, labelled
 from local_dp.errors import InputError
@@ -22,7 +22,7 @@ def test_branch_and_bound_finds_the_first_of_the_least(d: int) -> None:
     """On 20 random weightings, ties included, the same query and value as by going through all."""
     for seed in range(20):
         data = some(d, 3 * seed, seed)
-        assert BranchAndBound(d).minimise(data) == Exhaustive(Conjunctions(d)).minimise(data)
+        assert BranchAndBound(d).minimise(data) == FullSearch(d).minimise(data) == Exhaustive(Conjunctions(d)).minimise(data)
 
 
 def planted(d: int, n: int) -> Weighted:

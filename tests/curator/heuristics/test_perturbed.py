@@ -12,6 +12,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.heuristics import perturbed_excess
 from local_dp.curator.base import Law
 from local_dp.curator.choosing.occam import Labelled, OccamLearner
+from local_dp.curator.heuristics.branching import FullSearch
 from local_dp.curator.heuristics.oracles import Certified, Exhaustive
 from local_dp.curator.heuristics.perturbed import Perturbation, PerturbedMinimum, clipped_noise
 from local_dp.curator.heuristics.separated import Conjunctions, Parities, Separated, Thresholds, Weighted, labelled
@@ -153,6 +154,14 @@ def test_excess_in_fourteen_dimensions() -> None:
     assert excess(rspm(queries, 1.0), large, 1) == 0
     assert excess(rspm(queries, 0.1), large, 1) > 0.005
     assert excess(OccamLearner(queries, 1.0), noisy_conjunction(300), 1) == 0
+
+
+def test_forty_dimensions_by_branch_and_bound() -> None:
+    """A conjunction of two of 40 literals, 8,000 examples, epsilon 2: found, though no list of all queries is."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 1 << 40, 8000)
+    learner = PerturbedMinimum(Conjunctions(40), FullSearch(40), 2.0)
+    assert learner.release(Labelled(x, (x & 5 == 5).astype(np.int64)), Draws(KeyedNoise(1))) == 5
 
 
 def test_bad_input_gets_a_line() -> None:

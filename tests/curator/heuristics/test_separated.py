@@ -92,6 +92,8 @@ def test_bad_input_gets_a_line() -> None:
     one = np.ones(1, dtype=np.int64)
     with pytest.raises(InputError, match="outside the cube"):
         Conjunctions(2).totals(Weighted(4 * one, one))
+    with pytest.raises(InputError, match="a point lies outside"):
+        Thresholds(2).totals(Weighted(2 * one, one))
     with pytest.raises(InputError, match="up to 24"):
         Conjunctions(30).totals(Weighted(one, one))
     with pytest.raises(InputError, match="whole weight"):
