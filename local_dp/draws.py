@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from local_dp.arrays import Words
+from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError
 from local_dp.noise import Draw, Noise
 
@@ -54,6 +54,14 @@ class Draws:
                 return number
             drawn -= share
         raise AssertionError("a draw below the sum of the shares falls into one of them")
+
+    def order(self, count: int) -> Ints:
+        """A uniform order of 0 .. count - 1: that of distinct random words, drawn again where two are equal."""
+        while True:
+            words = self.words(count)
+            order = np.argsort(words)
+            if np.all(words[order[1:]] != words[order[:-1]]):
+                return order
 
     def coin(self, probability: Fraction) -> bool:
         """True with exactly this probability."""

@@ -6,7 +6,6 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from local_dp.arrays import Ints
 from local_dp.checks import check_whole
 from local_dp.curator.base import Mechanism
 from local_dp.curator.multisets import Multiset
@@ -43,19 +42,10 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
         if rest or not parts:
             raise InputError(f"there are {database.size} records; give a positive multiple of {self.records}")
         held = np.repeat(database.values, database.counts)
-        shuffled = held[_shuffle(len(held), draws)].reshape(parts, self.records)
+        shuffled = held[draws.order(len(held))].reshape(parts, self.records)
         return self.average([self.sanitizer.release(Multiset.of(part, database.bits), draws) for part in shuffled])
 
 
 def amplified(sanitizer: Mechanism[Multiset, E, L], records: int, average: Callable[[Sequence[E]], E]) -> Amplified[E, L]:
     """The sanitizer of parts of `records` records, applied to all parts of a larger database: Lemma 5.1."""
     return Amplified(sanitizer, records, average)
-
-
-def _shuffle(count: int, draws: Draws) -> Ints:
-    """A uniform order: that of distinct random words, drawn again where two are equal."""
-    while True:
-        words = draws.words(count)
-        order = np.argsort(words)
-        if np.all(words[order[1:]] != words[order[:-1]]):
-            return order

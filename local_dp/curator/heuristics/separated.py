@@ -1,0 +1,225 @@
+"""Classes of queries with a separator set: points on which any two queries differ (Goldman, Kearns, Schapire 1993; Neel, Roth, Wu 2019, Definition 2)."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from local_dp.arrays import Bools, Counts, Ints
+from local_dp.checks import check_dimension, check_whole
+from local_dp.errors import InputError
+
+MAX_DIMENSION = 62
+LISTED = 24  # dimensions in which all queries are gone through
+_LISTED = 1 << 16  # values of queries under all shifts
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted:
+    """n weighted points: `points` in the class's own encoding and whole `weights` of either sign, both of shape (n,)."""
+
+    points: Ints
+    weights: Ints
+
+    def __post_init__(self) -> None:
+        if self.points.shape != self.weights.shape or self.points.ndim != 1 or self.weights.dtype.kind != "i":
+            raise InputError(f"there are points of shape {self.points.shape} and weights of shape {self.weights.shape}; give a whole weight for each point")
+
+    def with_points(self, points: Ints, weights: Ints) -> "Weighted":
+        """These and more."""
+        return Weighted(np.concatenate([self.points, points]), np.concatenate([self.weights, weights]))
+
+
+class Separated(ABC):
+    """Finitely many queries from points to {0, 1}, numbered, and m points U such that any two queries differ on one of them; so there are at most 2^m.
+
+    `shift` is what noise on U must move by, in sum, so that a query that was least stays least when an example is replaced: for each query q and each replaced
+    example there are whole s_i on U, |s|_1 <= shift, such that no L(q') - L(q) falls by more than the sum of s_i (q'(u_i) - q(u_i)). 2 m is always enough,
+    as is twice the teaching dimension in U. As a class of hypotheses it has `errors`, so the exponential mechanism takes it too.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many queries."""
+
+    @property
+    @abstractmethod
+    def separators(self) -> Ints:
+        """U, shape (m,)."""
+
+    @property
+    @abstractmethod
+    def shift(self) -> int:
+        """Enough; `least_shift` enumerates the least on small classes."""
+
+    @abstractmethod
+    def totals(self, data: Weighted) -> Counts:
+        """The sum of weight times value over the points, for each query: shape (size,), exact in 64 bits."""
+
+    @property
+    def full(self) -> bool:
+        """Whether every pattern of values on U is some query's."""
+        return self.size == 1 << len(self.separators)
+
+    def errors(self, x: Ints, y: Ints) -> Counts:
+        """How many of the n examples each query, as a hypothesis, gets wrong: shape (size,); x points and y of 0/1, both of shape (n,)."""
+        return self.totals(labelled(x, y)) + np.int64(np.sum(y))
+
+    def values(self, points: Ints) -> Bools:
+        """Of each query on each point, shape (size, n)."""
+        one = np.ones(1, dtype=np.int64)
+        return np.stack([self.totals(Weighted(points[i : i + 1], one)) == 1 for i in range(len(points))], axis=1)
+
+
+def labelled(x: Ints, y: Ints) -> Weighted:
+    """Labelled examples as weighted points: a hypothesis errs [y = 1] + (1 - 2 y) h(x) times on each, so its errors are a total and a constant."""
+    return Weighted(x, 1 - 2 * y.astype(np.int64))
+
+
+def least_shift(queries: Separated, points: Ints) -> int | None:
+    """The least `shift` among whole s_i of -2 .. 2, for examples at these points with labels of 0/1, by enumeration; None if there is none."""
+    m, values, patterns = len(queries.separators), queries.values(points).astype(np.int64), queries.values(queries.separators).astype(np.int64)
+    if 5**m * queries.size > _LISTED:
+        raise InputError(f"there are {queries.size} queries on {m} separators; a shift is enumerated up to {_LISTED} values")
+    shifts = np.array(sorted(product(range(-2, 3), repeat=m), key=lambda shift: sum(map(abs, shift))))
+    signed = np.concatenate([values, -values], axis=1)  # labels 0 and 1
+    replaced = np.unique((signed[:, None, :] - signed[:, :, None]).reshape(queries.size, -1), axis=1)
+    enough = [_enough(shifts, patterns - patterns[q], replaced - replaced[q]) for q in range(queries.size)]
+    return None if None in enough else max(size for size in enough if size is not None)
+
+
+def _enough(shifts: Ints, differences: Ints, moved: Ints) -> int | None:
+    """The least |s|_1 that is enough for the worst replaced example; `shifts` ascend."""
+    keep = ((shifts @ differences.T)[:, :, None] + moved >= 0).all(axis=1)
+    return int(np.abs(shifts[keep.argmax(axis=0)]).sum(axis=1).max()) if keep.any(axis=0).all() else None
+
+
+@dataclass(frozen=True)
+class Closed(Separated):
+    """A class and the complements of its queries, numbered after them: separated by its separators and one point `agreed` on which all its queries agree."""
+
+    queries: Separated
+    agreed: int
+
+    def __post_init__(self) -> None:
+        if len(np.unique(self.queries.totals(Weighted(np.array([self.agreed]), np.ones(1, dtype=np.int64))))) != 1:
+            raise InputError(f"the queries do not agree on {self.agreed}: give a point where all are 1, as 1...1 for conjunctions, or all 0, as 0 for parities")
+
+    @property
+    def size(self) -> int:
+        return 2 * self.queries.size
+
+    @cached_property
+    def separators(self) -> Ints:
+        return np.append(self.queries.separators, self.agreed)
+
+    @property
+    def shift(self) -> int:
+        """2 (m + 1): what is enough for any class."""
+        return 2 * len(self.separators)
+
+    def totals(self, data: Weighted) -> Counts:
+        totals = self.queries.totals(data)
+        return np.concatenate([totals, data.weights.sum() - totals])
+
+
+def _spread(queries: "_Cube", data: Weighted, keys: Ints) -> Counts:
+    """The weight of each key, shape (2^d,)."""
+    if queries.d > LISTED:
+        raise InputError(f"d is {queries.d}; all queries are gone through up to {LISTED}, use `BranchAndBound` above")
+    if len(keys) and (int(keys.min()) < 0 or int(keys.max()) >> queries.d):
+        raise InputError(f"a point lies outside the cube of {queries.d} dimensions; give whole numbers from 0 to {(1 << queries.d) - 1}")
+    weights = np.zeros(1 << queries.d, dtype=np.int64)
+    np.add.at(weights, keys.astype(np.int64), data.weights)
+    return weights
+
+
+def _butterfly(values: Counts, combine: Callable[[Counts, Counts], tuple[Counts, Counts]]) -> Counts:
+    """One pass for each bit over pairs of entries that differ in it."""
+    half = 1
+    while half < len(values):
+        pairs = values.reshape(-1, 2, half)
+        values = np.stack(combine(pairs[:, 0], pairs[:, 1]), axis=1).reshape(-1)
+        half *= 2
+    return values
+
+
+@dataclass(frozen=True)
+class _Cube(Separated):
+    """Of the 2^d masks, each of them one query on {0,1}^d; bit i of a point is its coordinate i."""
+
+    d: int
+
+    def __post_init__(self) -> None:
+        check_dimension(self.d, MAX_DIMENSION)
+
+    @property
+    def size(self) -> int:
+        return 1 << self.d
+
+    @property
+    def shift(self) -> int:
+        """2 d: each bit of the mask is told by its own separator."""
+        return 2 * self.d
+
+
+@dataclass(frozen=True)
+class Conjunctions(_Cube):
+    """The 2^d monotone conjunctions q_S(x) = AND of x_i over i in S, S a mask; separated by the d points with one zero. All totals in O(n + d 2^d)."""
+
+    @cached_property
+    def separators(self) -> Ints:
+        return (self.size - 1) ^ np.left_shift(1, np.arange(self.d, dtype=np.int64))
+
+    def totals(self, data: Weighted) -> Counts:
+        zeros = _spread(self, data, np.int64(self.size - 1) ^ data.points.astype(np.int64))
+        return _butterfly(zeros, lambda without, having: (without, without + having))[::-1]  # q_S(x) = 1 where the zeros of x avoid S
+
+
+@dataclass(frozen=True)
+class Parities(_Cube):
+    """The 2^d parities q_r(x) = <r, x> mod 2; separated by the d unit vectors. All totals by one Walsh-Hadamard transform, O(n + d 2^d)."""
+
+    @cached_property
+    def separators(self) -> Ints:
+        return np.left_shift(1, np.arange(self.d, dtype=np.int64))
+
+    def totals(self, data: Weighted) -> Counts:
+        transformed = _butterfly(_spread(self, data, data.points), lambda low, high: (low + high, low - high))
+        totals: Counts = (transformed[0] - transformed) // 2
+        return totals
+
+
+@dataclass(frozen=True)
+class Thresholds(Separated):
+    """q_t(x) = 1 if x >= t, for t = 0 .. points, on 0 .. points - 1; separated by all points. All totals in O(n + points)."""
+
+    points: int
+
+    def __post_init__(self) -> None:
+        check_whole("points", self.points, 1, 1 << LISTED)
+
+    @property
+    def size(self) -> int:
+        return self.points + 1
+
+    @cached_property
+    def separators(self) -> Ints:
+        return np.arange(self.points, dtype=np.int64)
+
+    @property
+    def shift(self) -> int:
+        """2, however many points: each end of a replacement helps thresholds on one side of t alone, and moves the noise there by 1."""
+        return 2
+
+    def totals(self, data: Weighted) -> Counts:
+        weights = np.zeros(self.size, dtype=np.int64)
+        if len(data.points) and not 0 <= int(data.points.min()) <= int(data.points.max()) < self.points:
+            raise InputError(f"a point lies outside 0 .. {self.points - 1}; give the number of points that there are")
+        np.add.at(weights, data.points.astype(np.int64), data.weights)
+        totals: Counts = np.cumsum(weights[::-1])[::-1]
+        return totals
