@@ -4,8 +4,8 @@ from typing import assert_type
 
 import numpy as np
 import pytest
-from local_dp.composition import optimal_part
 
+from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account
 from local_dp.curator.choosing.occam import Labelled
