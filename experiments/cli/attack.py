@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import click
-
-from experiments.cli.fields import Group, command_of, first_line, option
+from experiments.cli.fields import Kinds, option
 from experiments.cli.screen import SCREEN
 from experiments.text.layout import screen_width
 
@@ -73,27 +71,8 @@ class Trace(Attacking):
 KINDS: dict[str, type[Attacking]] = {"reconstruct": Reconstruct, "trace": Trace}
 
 
-class Attack(Group):
-    """`local-dp attack NAME`."""
-
-    example = "local-dp attack reconstruct --records fair.csv --question 'affairs > 0' --epsilon 1"
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(KINDS)
-
-    def line_of(self, ctx: click.Context, name: str) -> str:
-        return first_line(KINDS[name].__doc__ or "")
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in KINDS:
-            return None
-        command = command_of(name, KINDS[name])
-        command.example = f"local-dp attack {KINDS[name].example}"
-        return command
-
-
-ATTACK = Attack(
+ATTACK = Kinds(
     "attack",
-    help="Tries what noisy answers about a table would give away: rows by reconstruction, members by tracing.\n\nThe table is yours: nothing is private here.",
-    no_args_is_help=True,
+    KINDS,
+    "Tries what noisy answers about a table would give away: rows by reconstruction, members by tracing.\n\nThe table is yours: nothing is private here.",
 )

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import click
-
-from experiments.cli.fields import Group, command_of, first_line, option
+from experiments.cli.fields import Kinds, option
 from experiments.cli.screen import SCREEN
 from experiments.text.layout import screen_width
 from local_dp.errors import InputError
@@ -135,27 +133,8 @@ KINDS: dict[str, type[Curating]] = {
 }
 
 
-class Curate(Group):
-    """`local-dp curate QUESTION`."""
-
-    example = "local-dp curate histogram --records fair.csv --column occupation"
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(KINDS)
-
-    def line_of(self, ctx: click.Context, name: str) -> str:
-        return first_line(KINDS[name].__doc__ or "")
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in KINDS:
-            return None
-        command = command_of(name, KINDS[name])
-        command.example = f"local-dp curate {KINDS[name].example}"
-        return command
-
-
-CURATE = Curate(
+CURATE = Kinds(
     "curate",
-    help="Asks a trusted curator of a table: histogram, quantiles, threshold, point or rectangle.\n\nOther trust than `run`: the curator sees the records.",
-    no_args_is_help=True,
+    KINDS,
+    "Asks a trusted curator of a table: histogram, quantiles, threshold, point or rectangle.\n\nOther trust than `run`: the curator sees the records.",
 )

@@ -1,6 +1,6 @@
 """One command is one frozen dataclass: its fields are the options, its docstring the help, calling an instance runs it. The options stand there once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from inspect import cleandoc, getdoc
 from pathlib import Path
@@ -125,6 +125,27 @@ def _spelled(param: Option, ctx: click.Context) -> str:
 def command_of(name: str, kind: type[Any]) -> Command:
     """The command that makes an instance of the dataclass from the options that are typed, and calls it."""
     return Command(name, params=parameters_of(kind), callback=lambda **typed: kind(**typed)(), help=getdoc(kind))
+
+
+class Kinds(Group):
+    """A command with one command for each of some dataclasses, which have an `example` of what to type behind its own name."""
+
+    def __init__(self, name: str, kinds: Mapping[str, type[Any]], help: str) -> None:
+        super().__init__(name, help=help, no_args_is_help=True)
+        self.kinds, self.example = kinds, f"local-dp {name} {next(iter(kinds.values())).example}"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.kinds)
+
+    def line_of(self, ctx: click.Context, name: str) -> str:
+        return first_line(self.kinds[name].__doc__ or "")
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.kinds:
+            return None
+        command = command_of(name, self.kinds[name])
+        command.example = f"local-dp {self.name} {self.kinds[name].example}"
+        return command
 
 
 def parameters_of(kind: type[Any], heading: str = OPTIONS) -> list[click.Parameter]:
