@@ -40,7 +40,7 @@ SHAPED: dict[Scale, dict[tuple[str, int], tuple[tuple[str, ...], int]]] = {  # b
 COUNTED: dict[Scale, tuple[int, int]] = {"quick": (30, 300), "full": (300, 1000)}  # runs of the pure release, and of the others
 LEARNED: dict[Scale, tuple[dict[int, int], int]] = {"quick": ({16: 3300, 32: 4100}, 40), "full": ({16: 3300, 32: 4100, 64: 8000}, 400)}
 """By the bits of the domain the records of a learner from releases; and how many runs."""
-CROSSED = {"counts": 22, "thresholds": 51}
+CROSSED = {"counts": 22, "thresholds": 66}
 WITHIN = 4  # bits
 SURE = 4.9  # standard errors: a right rate is called wrong once in a million
 TREES = {"pure": "medians, pure", "sparse": "sparse medians, delta 1e-6"}
