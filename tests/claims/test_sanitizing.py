@@ -19,8 +19,12 @@ from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 
 POINTS = [point for point in EXPERIMENT.points("quick") if point["bits"] <= 128 and (point["kind"] != "shape" or point["tree"] == "pure")]
 SEARCHED: dict[tuple[str, int], int] = {  # as searches of 800 and more find
-    ("pure", 16): 1422, ("pure", 64): 4688, ("pure", 128): 8782,
-    ("sparse", 16): 4246, ("sparse", 64): 4799, ("sparse", 128): 5238,
+    ("pure", 16): 1422,
+    ("pure", 64): 4688,
+    ("pure", 128): 8782,
+    ("sparse", 16): 4246,
+    ("sparse", 64): 4799,
+    ("sparse", 128): 5238,
 }
 
 
