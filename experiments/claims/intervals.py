@@ -172,7 +172,7 @@ def _check_order(central: Measured) -> list[Check]:
 
 
 def _check_local(local: Measured, central: Measured) -> list[Check]:
-    """Errors grow as sqrt(n), and are 12 sqrt(n) at 2^8 values."""
+    """Errors grow as sqrt(n)."""
     checks = []
     for bits in sorted({point["bits"] for point, _ in local}):
         chosen = [(point["n"], np.array(found["intervals"])) for point, found in local if point["bits"] == bits]

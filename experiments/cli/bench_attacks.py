@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.cli.screen import SCREEN
 from experiments.cli.speeds import Speed, best_of
-from local_dp.attacks.reconstruction import least_largest, least_squares, random_subsets
+from local_dp.attacks.reconstruction import Decoder, least_largest, least_squares, random_subsets
 from local_dp.attacks.tracing import traced
 
 PROGRAM, SQUARES, BITS, SUSPECTS = 200, 1000, 10_000, 200  # rows of the linear program, of least squares; bits and rows of a trace
@@ -15,17 +15,20 @@ PROGRAM, SQUARES, BITS, SUSPECTS = 200, 1000, 10_000, 200  # rows of the linear 
 def attack_speeds() -> list[Speed]:
     """Decoding 4 n counts with noise within sqrt(n) / 2, and p-values of 200 suspects, on one core."""
     generator = np.random.default_rng(0)
-    speeds = []
-    for name, decoder, n, asked in (("linear program", least_largest, PROGRAM, 2.0), ("least squares", least_squares, SQUARES, 2.0)):
-        matrix = random_subsets(4 * n, n, generator).astype(np.float64)
-        sums = matrix @ (generator.random(n) < 0.5) + generator.uniform(-0.5, 0.5, 4 * n) * np.sqrt(n)
-        speeds.append(_speed(f"reconstruction by {name}, n = {n:,}", lambda: decoder(matrix, sums), lambda: matrix.T @ matrix, asked))  # noqa: B023
+    speeds = [_decoding("linear program", least_largest, PROGRAM, generator), _decoding("least squares", least_squares, SQUARES, generator)]
     shares = generator.uniform(0.01, 0.99, BITS)
     rows = generator.random((SUSPECTS, BITS)) < shares
     means = rows[: SUSPECTS // 2].mean(axis=0)
     numbers = rows.astype(np.float64)
     speeds.append(_speed(f"tracing, {SUSPECTS} rows of {BITS:,} bits", lambda: traced(shares, means, rows), lambda: numbers @ numbers.T, 0.5))
     return speeds
+
+
+def _decoding(name: str, decoder: Decoder, n: int, generator: np.random.Generator) -> Speed:
+    """Of n bits."""
+    matrix = random_subsets(4 * n, n, generator).astype(np.float64)
+    sums = matrix @ (generator.random(n) < 0.5) + generator.uniform(-0.5, 0.5, 4 * n) * np.sqrt(n)
+    return _speed(f"reconstruction by {name}, n = {n:,}", lambda: decoder(matrix, sums), lambda: matrix.T @ matrix, 2.0)
 
 
 def _speed(what: str, work: Callable[[], object], bare: Callable[[], object], asked: float) -> Speed:

@@ -9,7 +9,7 @@ from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.occam import Labelled
 from local_dp.curator.heuristics.branching import BranchAndBound, FullSearch
 from local_dp.curator.heuristics.oracles import Certifying, Exhaustive, Perfect, Plain
-from local_dp.curator.heuristics.perturbed import Attempt, PerturbedMinimum
+from local_dp.curator.heuristics.perturbed import Attempt, Perturbation, PerturbedMinimum
 from local_dp.curator.heuristics.robust import RobustRelease, Terms
 from local_dp.curator.heuristics.separated import Conjunctions
 from local_dp.loss import Approximate, Pure
@@ -23,20 +23,20 @@ def a_perfect_oracle_certifies(exhaustive: Exhaustive) -> Certifying:
 
 def a_perfect_oracle_is_pure(queries: Conjunctions, searched: FullSearch) -> Mechanism[Labelled, int, Pure]:
     """RSPM."""
-    return PerturbedMinimum(queries, searched, 1.0)
+    return PerturbedMinimum(Perturbation(queries, 1.0), searched)
 
 
 def a_failing_oracle_is_approximate(queries: Conjunctions, branching: BranchAndBound) -> Mechanism[Labelled, int | None, Approximate]:
     """PRSMA: the price of failures is a delta, and an answer that may be withheld."""
-    release = RobustRelease(Attempt(queries, branching, 0.01), 100, Terms(0.25, 0.02))
+    release = RobustRelease(Attempt(Perturbation(queries, 0.01), branching), 100, Terms(0.25, 0.02))
     assert_type(release.loss, Approximate)
     return release
 
 
 def not_claimed(queries: Conjunctions, branching: BranchAndBound, plain: Plain) -> tuple[object, ...]:
     """Failures and claims are not private, and an attempt is no mechanism."""
-    failing = PerturbedMinimum(queries, branching, 1.0)  # type: ignore[arg-type]
-    claiming = PerturbedMinimum(queries, plain, 1.0)  # type: ignore[arg-type]
+    failing = PerturbedMinimum(Perturbation(queries, 1.0), branching)  # type: ignore[arg-type]
+    claiming = PerturbedMinimum(Perturbation(queries, 1.0), plain)  # type: ignore[arg-type]
     trusted: Certifying = plain  # type: ignore[assignment]
-    alone: Mechanism[Labelled, int, Pure] = Attempt(queries, branching, 1.0)  # type: ignore[assignment]
+    alone: Mechanism[Labelled, int, Pure] = Attempt(Perturbation(queries, 1.0), branching)  # type: ignore[assignment]
     return failing, claiming, trusted, alone

@@ -7,7 +7,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.curator.heuristics.oracles import Perfect
-from local_dp.curator.heuristics.perturbed import Beside, PerturbedMinimum
+from local_dp.curator.heuristics.perturbed import Beside, Perturbation, PerturbedMinimum
 from local_dp.curator.heuristics.separated import LISTED, Separated, Weighted
 from local_dp.interaction import Adaptive, Play
 
@@ -73,7 +73,7 @@ class SyntheticGame:
             points = player.points(played, generator)
             drawn += np.bincount(points, minlength=len(drawn))
             compared = Beside(player.draws, Weighted(points, np.full(len(points), -self.n, dtype=np.int64)))
-            (choice,) = yield (PerturbedMinimum(self.queries, self.oracle, self.epsilon, compared),)
+            (choice,) = yield (PerturbedMinimum(Perturbation(self.queries, self.epsilon, compared), self.oracle),)
             played += values[choice]
         return drawn
 

@@ -1,9 +1,10 @@
 """RSPM, report separator-perturbed minimum: private optimisation by one call of an oracle (Neel, Roth, Wu 2019, Section 3.1)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 
+R = TypeVar("R")
 _LISTED = 1 << 14  # noises
 
 
@@ -88,6 +90,14 @@ class Perturbation:
                 weight *= weights[noise]
             yield self._with(database, list(noises)), weight
 
+    def law(self, database: Labelled, told: Callable[[Weighted], R]) -> Law[R]:
+        """The law of what is told of the perturbed data; see `listed`."""
+        law: dict[R, int] = {}
+        for data, weight in self.listed(database):
+            outcome = told(data)
+            law[outcome] = law.get(outcome, 0) + weight
+        return law
+
     def _with(self, database: Labelled, noises: list[int]) -> Weighted:
         private = labelled(database.x, database.y).with_points(self.queries.separators, np.array(noises, dtype=np.int64))
         return Weighted(private.points, self.beside.scale * private.weights).with_points(self.beside.data.points, self.beside.data.weights)
@@ -109,18 +119,8 @@ class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
     Source: Neel, Roth, Wu 2019, Theorems 4 to 6.
     """
 
-    queries: Separated
+    perturbation: Perturbation
     oracle: Perfect
-    epsilon: float
-    beside: Beside | None = None
-
-    def __post_init__(self) -> None:
-        self.perturbation  # noqa: B018 - refuses a wrong epsilon
-
-    @property
-    def perturbation(self) -> Perturbation:
-        """The noise."""
-        return Perturbation(self.queries, self.epsilon, self.beside or NOTHING)
 
     @property
     def loss(self) -> Pure:
@@ -130,29 +130,15 @@ class PerturbedMinimum(Mechanism[Labelled, int, Pure]):
         return self.oracle.minimise(self.perturbation.draw(database, draws)).choice
 
     def law(self, database: Labelled) -> Law[int]:
-        law: dict[int, int] = {}
-        for data, weight in self.perturbation.listed(database):
-            choice = self.oracle.minimise(data).choice
-            law[choice] = law.get(choice, 0) + weight
-        return law
+        return self.perturbation.law(database, lambda data: self.oracle.minimise(data).choice)
 
 
 @dataclass(frozen=True)
 class Attempt:
     """RSPM with an oracle that may fail: NOT private alone, since whether it fails may depend on one record. `robust.RobustRelease` makes it so."""
 
-    queries: Separated
+    perturbation: Perturbation
     oracle: Certifying
-    epsilon: float
-    beside: Beside | None = None
-
-    def __post_init__(self) -> None:
-        self.perturbation  # noqa: B018 - refuses a wrong epsilon
-
-    @property
-    def perturbation(self) -> Perturbation:
-        """The noise."""
-        return Perturbation(self.queries, self.epsilon, self.beside or NOTHING)
 
     @property
     def loss(self) -> Pure:
@@ -161,16 +147,12 @@ class Attempt:
 
     def attempt(self, database: Labelled, draws: Draws) -> int | Fail:
         """The least query of the perturbed data, or a failure."""
-        return _told(self.oracle.minimise(self.perturbation.draw(database, draws)))
+        return self._told(self.perturbation.draw(database, draws))
 
     def law(self, database: Labelled) -> Law[int | Fail]:
-        """With failures; where `Perturbation.listed` is finite and the oracle fails alike on noises beyond it."""
-        law: dict[int | Fail, int] = {}
-        for data, weight in self.perturbation.listed(database):
-            told = _told(self.oracle.minimise(data))
-            law[told] = law.get(told, 0) + weight
-        return law
+        """With failures, where the oracle fails alike on noises beyond those of `Perturbation.listed`."""
+        return self.perturbation.law(database, self._told)
 
-
-def _told(answer: Certified | Fail) -> int | Fail:
-    return answer.choice if isinstance(answer, Certified) else answer
+    def _told(self, data: Weighted) -> int | Fail:
+        answer = self.oracle.minimise(data)
+        return answer.choice if isinstance(answer, Certified) else answer

@@ -11,7 +11,7 @@ from local_dp.curator.account import Account
 from local_dp.curator.choosing.occam import Labelled
 from local_dp.curator.heuristics.game import DataPlayer, SyntheticGame, largest_error
 from local_dp.curator.heuristics.oracles import Exhaustive
-from local_dp.curator.heuristics.perturbed import NOTHING, Beside, PerturbedMinimum
+from local_dp.curator.heuristics.perturbed import NOTHING, Beside, Perturbation, PerturbedMinimum
 from local_dp.curator.heuristics.separated import Closed, Conjunctions, Parities, Weighted
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.trusted import TrustedOracle
@@ -34,7 +34,7 @@ def test_what_is_public_costs_nothing(beside: Beside) -> None:
     """Parities of two bits: the loss is epsilon at most whatever is compared with the data, and half the noise loses more."""
     queries = Parities(2)
     databases = SmallDatabases([(x, y) for x in range(4) for y in (0, 1)], 1, Labelled.of)
-    losses = [epsilon_of(max(databases.worst_ratios(PerturbedMinimum(queries, Exhaustive(queries), e, beside)).values())) for e in (1.0, 2.0)]
+    losses = [epsilon_of(max(databases.worst_ratios(PerturbedMinimum(Perturbation(queries, e, beside), Exhaustive(queries))).values())) for e in (1.0, 2.0)]
     assert 0.8 < losses[0] <= 1.0 + 1e-12
     assert losses[1] > 1.5
 
@@ -61,7 +61,7 @@ def released(counts: Counts, epsilon: float, draws: int) -> Counts:
 
 def game_loss(epsilon: float) -> int:
     """Of a round, in nano-nats."""
-    return PerturbedMinimum(QUERIES, Exhaustive(QUERIES), epsilon).loss.nano
+    return PerturbedMinimum(Perturbation(QUERIES, epsilon), Exhaustive(QUERIES)).loss.nano
 
 
 def test_the_game_approaches_the_table() -> None:

@@ -24,7 +24,7 @@ from local_dp.noise import KeyedNoise
 
 
 def rspm(queries: Separated, epsilon: float) -> PerturbedMinimum:
-    return PerturbedMinimum(queries, Exhaustive(queries), epsilon)
+    return PerturbedMinimum(Perturbation(queries, epsilon), Exhaustive(queries))
 
 
 def databases(points: int, n: int) -> SmallDatabases[tuple[int, int], Labelled]:
@@ -65,7 +65,7 @@ class BusyTie:
 def test_a_tie_break_that_looks_at_the_data_is_not_private() -> None:
     """With whole noise ties are frequent, and one fixed order of the queries is needed."""
     queries = Parities(2)
-    assert databases(4, 1).worst_delta(PerturbedMinimum(queries, BusyTie(queries), 1.0)) > Fraction(1, 20)
+    assert databases(4, 1).worst_delta(PerturbedMinimum(Perturbation(queries, 1.0), BusyTie(queries))) > Fraction(1, 20)
 
 
 @dataclass(frozen=True)
@@ -81,12 +81,12 @@ class Box:
 
     @property
     def missed(self) -> float:
-        m = len(self.mechanism.queries.separators)
+        m = len(self.mechanism.perturbation.queries.separators)
         return 2 * m * self.shrink ** (self.reach + 1) / (1 + self.shrink)
 
     def shares(self, database: Labelled) -> Floats:
         """Pr[noise within reach, answer q] for each query q."""
-        queries = self.mechanism.queries
+        queries = self.mechanism.perturbation.queries
         eta = np.array(list(product(range(-self.reach, self.reach + 1), repeat=len(queries.separators))))
         weights = np.prod((1 - self.shrink) / (1 + self.shrink) * self.shrink ** np.abs(eta), axis=1)
         totals = eta @ queries.values(queries.separators).T + queries.totals(labelled(database.x, database.y))
@@ -160,7 +160,7 @@ def test_forty_dimensions_by_branch_and_bound() -> None:
     """A conjunction of two of 40 literals, 8,000 examples, epsilon 2: found, though no list of all queries is."""
     rng = np.random.default_rng(3)
     x = rng.integers(0, 1 << 40, 8000)
-    learner = PerturbedMinimum(Conjunctions(40), FullSearch(40), 2.0)
+    learner = PerturbedMinimum(Perturbation(Conjunctions(40), 2.0), FullSearch(40))
     assert learner.release(Labelled(x, (x & 5 == 5).astype(np.int64)), Draws(KeyedNoise(1))) == 5
 
 

@@ -16,7 +16,7 @@ from local_dp.curator.base import Law
 from local_dp.curator.choosing.occam import Labelled
 from local_dp.curator.heuristics.oracles import FAIL, Certified, Claimed, Exhaustive, Fail, Plain, Verified
 from local_dp.curator.heuristics.partitions import cuts
-from local_dp.curator.heuristics.perturbed import Attempt, PerturbedMinimum
+from local_dp.curator.heuristics.perturbed import Attempt, Perturbation, PerturbedMinimum
 from local_dp.curator.heuristics.robust import RobustRelease, Terms, apart, failing, piece_epsilon
 from local_dp.curator.heuristics.separated import Conjunctions, Weighted
 from local_dp.curator.laws import SmallDatabases, whole_weights
@@ -194,8 +194,8 @@ def test_a_lying_solver_is_not_private_checked_or_not() -> None:
     """Believed, it tells a label; checked, it tells it where it does not fail: a failure instead of an answer is one of the 64 patterns above."""
     queries = Conjunctions(1)
     pair = SmallDatabases([(0, 0), (0, 1)], 1, Labelled.of)
-    assert pair.worst_delta(PerturbedMinimum(queries, Trusting(Liar()), 0.5)) == 1
-    attempt = Attempt(queries, Verified(Liar(), Exhaustive(queries)), 0.5)
+    assert pair.worst_delta(PerturbedMinimum(Perturbation(queries, 0.5), Trusting(Liar()))) == 1
+    attempt = Attempt(Perturbation(queries, 0.5), Verified(Liar(), Exhaustive(queries)))
     assert [set(attempt.law(Labelled.of(((0, label),)))) for label in (0, 1)] == [{0, FAIL}, {1, FAIL}]
 
 
@@ -212,7 +212,7 @@ class Biased:
 def test_failures_by_label_tell_the_label_unless_robust() -> None:
     """Alone they do with certainty; robust, within the delta that is said."""
     queries = Conjunctions(1)
-    attempt = Attempt(queries, Biased(Exhaustive(queries)), 0.5)
+    attempt = Attempt(Perturbation(queries, 0.5), Biased(Exhaustive(queries)))
     assert [failing(attempt.law(Labelled.of(((0, label),)))) for label in (0, 1)] == [0, 1]
     release = RobustRelease(attempt, 1, TERMS)
     assert SmallDatabases([(0, 0), (0, 1)], 6, Labelled.of).worst_delta(release) <= Fraction(release.loss.atto, ATTO)
