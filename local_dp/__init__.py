@@ -9,13 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from experiments.door import curate
+    from experiments.door import attack, curate
+    from experiments.door.budget import budget
     from experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
     from experiments.door.plan import Plan, plan
+    from experiments.door.price import price
     from experiments.door.result import Result
     from local_dp.errors import InputError
 
 _HOMES = {
+    "experiments.door.budget": ("budget",),
     "experiments.door.functions": (
         "crosstab",
         "frequency",
@@ -29,16 +32,19 @@ _HOMES = {
         "survey",
     ),
     "experiments.door.plan": ("Plan", "plan"),
+    "experiments.door.price": ("price",),
     "experiments.door.result": ("Result",),
     "local_dp.errors": ("InputError",),
 }
-_ROOMS = {"curate": "experiments.door.curate"}  # names that hold several
+_ROOMS = {"attack": "experiments.door.attack", "curate": "experiments.door.curate"}  # names that hold several
 _DOOR = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # the names of the door, and the version
     "InputError",
     "Plan",
     "Result",
     "__version__",
+    "attack",
+    "budget",
     "crosstab",
     "curate",
     "frequency",
@@ -47,6 +53,7 @@ __all__ = [  # the names of the door, and the version
     "masked_parity",
     "mean",
     "plan",
+    "price",
     "quantiles",
     "run",
     "statistical_queries",

@@ -4,15 +4,14 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from experiments.cli.fields import Kinds, option
 from experiments.cli.screen import SCREEN
 from experiments.text.layout import screen_width
 
 if TYPE_CHECKING:
-    from experiments.door.attack import Answers  # imported where it is used: help needs none of it
-    from local_dp.records import Records
+    from experiments.door.attack import Attacked, How  # imported where it is used: help needs none of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +27,12 @@ class Attacking(ABC):
     as_json: bool = option(False, "Print what was found as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from experiments.door.attack import Answers, shown
-        from experiments.door.tables import read_records
-
-        answers = Answers(self.noise, self.epsilon, self.seed)
-        SCREEN.working(f"reading {self.records.name}")
-        table = read_records(self.records)
-        SCREEN.working("attacking")
-        found = self.attack(table, answers)
-        SCREEN.tell(json.dumps(found) if self.as_json else shown(found, screen_width()))
+        SCREEN.working(f"attacking {self.records.name}")
+        found = self.attack({"noise": self.noise, "epsilon": self.epsilon, "seed": self.seed})
+        SCREEN.tell(json.dumps(found.data) if self.as_json else found.text(screen_width()))
 
     @abstractmethod
-    def attack(self, table: "Records", answers: "Answers") -> dict[str, Any]:
+    def attack(self, how: "How") -> "Attacked":
         """What it finds."""
 
 
@@ -49,10 +42,10 @@ class Reconstruct(Attacking):
 
     example: ClassVar[str] = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
 
-    def attack(self, table: "Records", answers: "Answers") -> dict[str, Any]:
+    def attack(self, how: "How") -> "Attacked":
         from experiments.door.attack import reconstruct
 
-        return reconstruct(table, self.question, answers)
+        return reconstruct(self.records, self.question, **how)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +55,10 @@ class Trace(Attacking):
     example: ClassVar[str] = "trace --records fair.csv --question 'affairs > 0' --noise 0"
     members: int = option(25, "Rows in the group whose means are published", metavar="N")
 
-    def attack(self, table: "Records", answers: "Answers") -> dict[str, Any]:
+    def attack(self, how: "How") -> "Attacked":
         from experiments.door.attack import trace
 
-        return trace(table, self.question, answers, self.members)
+        return trace(self.records, self.question, members=self.members, **how)
 
 
 KINDS: dict[str, type[Attacking]] = {"reconstruct": Reconstruct, "trace": Trace}

@@ -26,6 +26,8 @@ class Curating(ABC):
     pure: bool = option(False, "No delta: pure privacy, where there is such a form")
     seed: int | None = option(None, "Repeats a simulation; without it, one is drawn and shown", metavar="S")
     private: bool = option(False, "Operating-system entropy; takes no seed, and no truth is computed")
+    budget: Path | None = option(None, "The budget that pays, first: a file that `local-dp budget` made", metavar="FILE")
+    out: Path | None = option(None, "All rows of the release, as CSV", metavar="FILE")
     plot: Path | None = option(None, "A figure of the result: .png, .svg or .pdf", metavar="FILE")
     as_json: bool = option(False, "Print the release as JSON, alone on standard output", name="--json")
 
@@ -35,20 +37,36 @@ class Curating(ABC):
 
             check_picture(self.plot)
         from experiments.door.tables import read_records
-        from experiments.door.trusted import Trust, release, shown
+        from experiments.door.trusted import Trust, release
 
-        trust = Trust(epsilon=self.epsilon, delta=None if self.pure else self.delta, seed=self.seed, private=self.private)
+        delta = None if self.pure else self.delta
+        trust = Trust(epsilon=self.epsilon, delta=delta, seed=self.seed, private=self.private, budget=self.budget)
         SCREEN.working(f"reading {self.records.name}")
         table = read_records(self.records)
         SCREEN.working("releasing")
         released = release(self.task(), table, trust)
+        SCREEN.tell(json.dumps(released.data) if self.as_json else released.text(screen_width()))  # first: it is paid for
+        if self.out is not None:
+            released.write(self.out)
         if self.plot is not None:
             released.plot(self.plot)
-        SCREEN.tell(json.dumps(released.data) if self.as_json else shown(released.data, screen_width()))
 
     @abstractmethod
     def task(self) -> "Task[Any, Any]":
         """What is asked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurateMedian(Curating):
+    """Tells the median of a column of numbers; no bounds are declared."""
+
+    example: ClassVar[str] = "median --records fair.csv --column affairs"
+    column: str = option(help="The column of numbers", metavar="NAME")
+
+    def task(self) -> "Task[Any, Any]":
+        from experiments.door.curating.values import Median
+
+        return Median(self.column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +77,7 @@ class CurateHistogram(Curating):
     column: str = option(help="The column: numbers or texts", metavar="NAME")
 
     def task(self) -> "Task[Any, Any]":
-        from experiments.door.curate import Histogram
+        from experiments.door.curating.values import Histogram
 
         return Histogram(self.column)
 
@@ -73,9 +91,38 @@ class CurateQuantiles(Curating):
     levels: int = option(3, "Quantiles at multiples of 2^-L: 1 is the median, 3 are octiles", metavar="L")
 
     def task(self) -> "Task[Any, Any]":
-        from experiments.door.curate import Quantiles
+        from experiments.door.curating.values import Quantiles
 
         return Quantiles(self.column, self.levels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurateMean(Curating):
+    """Tells the mean of a column of numbers between public bounds."""
+
+    example: ClassVar[str] = "mean --records fair.csv --column age --low 15 --high 45"
+    column: str = option(help="The column of numbers", metavar="NAME")
+    low: float = option(help="The least value, public", metavar="X", unit="of the column")
+    high: float = option(help="The greatest value, public", metavar="X", unit="of the column")
+    outside: str = option("refuse", "A number beyond the bounds: refuse, or clip (it counts as the nearer bound)", metavar="HOW")
+
+    def task(self) -> "Task[Any, Any]":
+        from experiments.door.curating.numbers import Mean
+
+        return Mean(self.column, self.low, self.high, self.outside)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurateIntervals(CurateMean):
+    """Tells how many numbers of a column lie in any interval between public bounds."""
+
+    example: ClassVar[str] = "intervals --records fair.csv --column age --low 15 --high 45 --cells 64"
+    cells: int = option(1024, "Equal parts that the bounds are cut into", metavar="N")
+
+    def task(self) -> "Task[Any, Any]":
+        from experiments.door.curating.numbers import Intervals
+
+        return Intervals(self.column, self.low, self.high, self.cells, self.outside)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +135,7 @@ class CurateThreshold(Curating):
     alpha: float = option(0.1, "The share of errors that it aims to stay within", metavar="A")
 
     def task(self) -> "Task[Any, Any]":
-        from experiments.door.curate import Threshold
+        from experiments.door.curating.labels import Threshold
 
         return Threshold(self.column, self.label, self.alpha)
 
@@ -102,7 +149,7 @@ class CuratePoint(Curating):
     label: str = option(help="A column of 0 and 1, or a yes/no question", metavar="Y")
 
     def task(self) -> "Task[Any, Any]":
-        from experiments.door.curate import Point
+        from experiments.door.curating.labels import Point
 
         return Point(self.column, self.label)
 
@@ -117,24 +164,67 @@ class CurateRectangle(Curating):
     alpha: float = option(0.1, "The share of errors that it aims to stay within", metavar="A")
 
     def task(self) -> "Task[Any, Any]":
-        from experiments.door.curate import Rectangles
+        from experiments.door.curating.labels import Rectangles
 
         if not self.column:
             raise InputError("a rectangle needs at least one --column")
         return Rectangles(self.column, self.label, self.alpha)
 
 
+@dataclass(frozen=True, kw_only=True)
+class CurateTriangles(Curating):
+    """Tells how many triangles a graph has, whose edges are the rows; one edge more or less is hidden."""
+
+    example: ClassVar[str] = "triangles --records edges.csv --source from --target to --nodes 500"
+    source: str = option(help="The column of one node of each edge", metavar="NAME")
+    target: str = option(help="The column of the other", metavar="NAME")
+    nodes: int = option(help="How many nodes there are, public, those without an edge too", metavar="N")
+
+    def task(self) -> "Task[Any, Any]":
+        from experiments.door.curating.graphs import CountTriangles
+
+        return CountTriangles(self.source, self.target, self.nodes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurateLearn(Curating):
+    """Tells a rule that predicts a label, by any of the learners of `run learn`."""
+
+    example: ClassVar[str] = (
+        "learn --records fair.csv --label 'affairs > 0' --feature age --feature rate_marriage --bound age=15..45 --bound rate_marriage=1..5"
+    )
+    learner: str = option("logistic-regression", "One of those that `local-dp describe learn` lists", metavar="NAME")
+    label: str = option("", "A column, or a yes/no question such as 'affairs > 0'", metavar="Y")
+    feature: tuple[str, ...] = option((), "A number column or a yes/no question; may be repeated; every other number column if left out", metavar="X")
+    bound: tuple[str, ...] = option((), "Public bounds of a number column, such as age=17..60; may be repeated", metavar="COLUMN=LOW..HIGH")
+    setting: tuple[str, ...] = option((), "A parameter of the learner, such as depth=2; may be repeated", metavar="NAME=VALUE")
+    missing: str = option("refuse", "Rows that lack a feature or the label: refuse, or exclude (they are left out)", metavar="HOW")
+
+    def task(self) -> "Task[Any, Any]":
+        from experiments.door.curating.learned import Learned
+        from local_dp.protocols.learn import Learn
+
+        learn = Learn(learner=self.learner, label=self.label, missing=self.missing, features=self.feature, bounds=self.bound, parameters=self.setting)
+        return Learned(learn)
+
+
 KINDS: dict[str, type[Curating]] = {
-    "histogram": CurateHistogram,
+    "median": CurateMedian,
     "quantiles": CurateQuantiles,
+    "mean": CurateMean,
+    "histogram": CurateHistogram,
+    "intervals": CurateIntervals,
+    "triangles": CurateTriangles,
     "threshold": CurateThreshold,
     "point": CuratePoint,
     "rectangle": CurateRectangle,
+    "learn": CurateLearn,
 }
 
 
 CURATE = Kinds(
     "curate",
     KINDS,
-    "Asks a trusted curator of a table: histogram, quantiles, threshold, point or rectangle.\n\nOther trust than `run`: the curator sees the records.",
+    "Asks a trusted curator of a table: median, mean, histogram, intervals, triangles, learn and more.\n\n"
+    "Other trust than `run`: the curator sees the records.",
 )

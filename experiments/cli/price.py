@@ -22,8 +22,8 @@ class Price:
     as_json: bool = option(False, "Print the prices as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from experiments.door.price import priced, shown
+        from experiments.door.price import price
 
         SCREEN.working("adding up losses")
-        data = priced(self.mechanisms, self.delta, self.epsilon)
-        SCREEN.tell(json.dumps(data) if self.as_json else shown(data, screen_width()))
+        told = price(self.mechanisms, delta=self.delta, epsilon=self.epsilon)
+        SCREEN.tell(json.dumps(told.data) if self.as_json else told.text(screen_width()))

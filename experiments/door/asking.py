@@ -144,7 +144,7 @@ def play(settings: Settings, how: How, run: Callable[[OnProgress], Outcome], tru
 
 
 def _result(settings: Settings, outcome: Outcome, truth_known: bool) -> Result:
-    return Result(settings.protocol, outcome.result, as_data(settings, outcome, truth_known))
+    return Result(as_data(settings, outcome, truth_known), settings.protocol, outcome.result)
 
 
 def _outside_loop(settings: Settings, progress: OnProgress) -> Outcome:

@@ -1,10 +1,15 @@
-"""What answers about a person's own table would give away: the attacks, tried on it."""
+"""What answers about a person's own table would give away: the attacks, tried on it.
+
+`import local_dp as ldp; ldp.attack.reconstruct(table, "affairs > 0", noise=40)`: each takes the noise of the answers, or the epsilon of a curator, and a seed.
+"""
 
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
+from experiments.door.tables import Table, records_of
+from experiments.door.told import WIDTH, Told
 from experiments.lab.intervals import wilson
 from experiments.text.layout import held, paragraph
 from experiments.text.numbers import number
@@ -40,13 +45,13 @@ LEAST = 200  # strangers, for one in a hundred to be told
 class Answers:
     """How the counts are answered: with normal noise of standard deviation `noise`, in rows, or all of them by a curator with `epsilon` and delta 1e-6."""
 
-    noise: float | None
-    epsilon: float | None
-    seed: int | None
+    noise: float | None = None
+    epsilon: float | None = None
+    seed: int | None = None
 
     def __post_init__(self) -> None:
         if (self.noise is None) == (self.epsilon is None):
-            raise InputError("say how the counts are answered: --noise SD for noise of a standard deviation, in rows, or --epsilon E for a curator")
+            raise InputError("say how the counts are answered: noise, a standard deviation in rows, or epsilon, for a curator")
         if self.noise is not None and not 0 <= self.noise < 1e9:
             raise InputError(f"the noise is {self.noise:g}; give a standard deviation of 0 or more, in rows")
         if self.epsilon is not None:
@@ -89,7 +94,33 @@ def _yes(records: Records, question: str) -> Bools:
     return answers.yes
 
 
-def reconstruct(records: Records, question: str, answers: Answers) -> dict[str, Any]:
+class How(TypedDict, total=False):
+    """How the counts are answered."""
+
+    noise: float | None
+    epsilon: float | None
+    seed: int | None
+
+
+@dataclass(frozen=True, repr=False)
+class Attacked(Told):
+    """What an attack found."""
+
+    def text(self, width: int = WIDTH) -> str:
+        return shown(self.data, width)
+
+
+def reconstruct(table: Table, question: str, **how: Unpack[How]) -> Attacked:
+    """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows."""
+    return Attacked(_reconstructed(records_of(table), question, Answers(**how)))
+
+
+def trace(table: Table, question: str, *, members: int = 25, **how: Unpack[How]) -> Attacked:
+    """Tells who is in a small group of the rows that answer yes, from the noisy means of all their attributes."""
+    return Attacked(_traced(records_of(table), question, Answers(**how), members))
+
+
+def _reconstructed(records: Records, question: str, answers: Answers) -> dict[str, Any]:
     """Guesses who answers yes from 4 n random counts. Of a larger table 400 rows are tried, with the noise that is as large against their square root.
 
     The share that is wrong depends on the noise in units of sqrt(n) alone (`bounds.reconstruction.wrong_bits`).
@@ -108,7 +139,7 @@ def reconstruct(records: Records, question: str, answers: Answers) -> dict[str, 
     return {**_asked("reconstruct", question, answers, chance), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **about}
 
 
-def trace(records: Records, question: str, answers: Answers, members: int) -> dict[str, Any]:
+def _traced(records: Records, question: str, answers: Answers, members: int) -> dict[str, Any]:
     """Tells a small group, drawn among the rows that answer yes, from the others of them by the published means of all attributes of the table's columns.
 
     Of the others one half is the strangers, the other what is known of strangers in general. Attributes of one row depend on one another, so nothing is proved
@@ -169,11 +200,11 @@ def shown(data: dict[str, Any], width: int) -> str:
     """What an attack found, for a person."""
     how = f"noise of standard deviation {data['sd']:g}" if data["sd"] is not None else f"a curator with epsilon {data['epsilon']:g} and delta {DELTA:g}"
     head = f"{data['attack']}: {data['question']!r}, {number(data['n'])} rows, {held(how)}; {held(data['stamp'])}, {held('seed ' + str(data['seed']))}"
-    lines = _reconstructed(data) if data["attack"] == "reconstruct" else _traced(data)
+    lines = _of_rows(data) if data["attack"] == "reconstruct" else _of_members(data)
     return "\n".join(paragraph(line, width) for line in (head, "", *lines))
 
 
-def _reconstructed(data: dict[str, Any]) -> list[str]:
+def _of_rows(data: dict[str, Any]) -> list[str]:
     sample = "" if data["tried"] == data["n"] else f" of {data['tried']} rows, with noise as large against their square root,"
     vain = data["high"] >= data["guessing"]
     return [
@@ -185,7 +216,7 @@ def _reconstructed(data: dict[str, Any]) -> list[str]:
     ]
 
 
-def _traced(data: dict[str, Any]) -> list[str]:
+def _of_members(data: dict[str, Any]) -> list[str]:
     return [
         f"From the means of {data['attributes']} attributes of {data['members']} rows, {held(_percent(data['found']))} of these rows are told from 99 % of the "
         f"others that answer yes; by chance {held(_percent(data['by_chance']))} are. {data['groups']} groups were tried.",

@@ -77,7 +77,7 @@ def histogram(table: Table, column: str, *, bounds: Bounds, bins: int = 10, miss
 
     `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.histogram.Histogram`.
     """
-    low, high = _ends(bounds)
+    low, high = ends_of(bounds)
     return ask(Histogram(column=column, low=low, high=high, bins=bins, missing=missing), table, How.of(how))
 
 
@@ -103,7 +103,7 @@ def mean(
         if by or outside != "refuse":
             raise InputError("groups and clipping need public bounds: add bounds=(low, high)")
         return ask(MeanFound(column=column, missing=missing), table, How.of(how))
-    low, high = _ends(bounds)
+    low, high = ends_of(bounds)
     plain = Mean(column=column, low=low, high=high, outside=outside, missing=missing)
     return ask(replace(plain, by=by, labels=_texts(labels), labels_from_data=labels_from_data, other=other), table, How.of(how))
 
@@ -124,7 +124,7 @@ def quantiles(
     What lies beyond the bounds is counted and not moved. `rounds`: "one", "several", or the better of the two; `missing`: refuse, or "exclude" (the
     quantiles of those present). See `local_dp.protocols.quantiles.Quantiles`.
     """
-    low, high = _ends(bounds)
+    low, high = ends_of(bounds)
     shares = at if isinstance(at, Sequence) else (at,)
     protocol = Quantiles(column=column, low=low, high=high, at=tuple(map(str, shares)), bins=bins, rounds=rounds, missing=missing)
     return ask(protocol, table, How.of(how))
@@ -189,12 +189,22 @@ def learn(
         learner=learner,
         label=label,
         features=tuple(features),
-        bounds=tuple(f"{column}={low}..{high}" for column, (low, high) in (bounds or {}).items()),
+        bounds=bounds_written(bounds),
         cuts=cuts,
-        parameters=tuple(f"{name}={str(value).lower()}" for name, value in (parameters or {}).items()),
+        parameters=settings_written(parameters),
         missing=missing,
     )
     return ask(protocol, table, How.of(how))
+
+
+def bounds_written(bounds: Mapping[str, Bounds] | None) -> tuple[str, ...]:
+    """Public bounds by column as `Learn` takes them."""
+    return tuple(f"{column}={low}..{high}" for column, (low, high) in (bounds or {}).items())
+
+
+def settings_written(parameters: Mapping[str, object] | None) -> tuple[str, ...]:
+    """A learner's own parameters as `Learn` takes them."""
+    return tuple(f"{name}={str(value).lower()}" for name, value in (parameters or {}).items())
 
 
 def _texts(labels: Labels) -> tuple[str, ...]:
@@ -204,7 +214,7 @@ def _texts(labels: Labels) -> tuple[str, ...]:
     return tuple(str(int(label)) if isinstance(label, float) and label.is_integer() else str(label) for label in labels)
 
 
-def _ends(bounds: Bounds) -> tuple[float, float]:
+def ends_of(bounds: Bounds) -> tuple[float, float]:
     """The bounds as two numbers."""
     try:
         low, high = bounds

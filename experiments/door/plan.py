@@ -2,10 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal, TypeAlias
 
 from experiments.door.tables import Table, records_of, sample_rows
+from experiments.door.told import WIDTH, Told
 from experiments.text.layout import held, paragraph, table
 from experiments.text.numbers import number
 from local_dp.errors import InputError
@@ -15,19 +15,19 @@ from local_dp.protocols.planning import Bounded, Way, check_accuracy, tolerance_
 from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import find_protocol
 
-_WIDTH = 100  # characters of the block that a plan prints
 ANY, MADE_UP, OWN_BOUND = "any", "made-up", "own bound"
 Who: TypeAlias = Table | Literal["any", "made-up"]
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Told):
     """Every way to answer a question, with its clients and its accuracy; prints itself as one block, and is plain data by `to_dict`.
 
     `rows` holds a mapping for each way: name, model ("local", "curator" or "open"), bits a client, whether a run would take it, clients, accuracy.
     """
 
-    data: dict[str, Any]
+    def text(self, width: int = WIDTH) -> str:
+        return shown(self.data, width)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -51,16 +51,6 @@ class Plan:
         """What the largest error of a run stays within, with probability 95 %; None where the protocol learns a concept, or nothing useful is kept."""
         found: float | None = self.chosen["accuracy"]
         return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as plain data."""
-        return self.data
-
-    def __repr__(self) -> str:
-        return shown(self.data, _WIDTH)
-
-    def _repr_html_(self) -> str:
-        return f'<pre style="white-space: pre-wrap; line-height: 1.35">{escape(repr(self))}</pre>'
 
 
 @dataclass(frozen=True, kw_only=True)

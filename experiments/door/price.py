@@ -1,10 +1,12 @@
 """What a list of mechanisms costs, by every rule of composition: for a person and as plain data."""
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
+from experiments.door.told import WIDTH, Told
 from experiments.text.layout import paragraph, table
-from local_dp.accounting.rules import RULES, delta, epsilon
+from local_dp.accounting import rules
 from local_dp.accounting.terms import losses_of
 
 TOLD = {
@@ -17,15 +19,26 @@ TOLD = {
 _DIGITS = 4
 
 
-def priced(text: str, delta_allowed: float, epsilon_allowed: float | None = None) -> dict[str, Any]:
-    """The epsilon beside delta, or with an epsilon the delta beside it, by each rule; None where a rule promises nothing. Raises InputError."""
-    losses = losses_of(text)
-    asked = {"mechanisms": text, "answers": sum(losses.values())}
-    if epsilon_allowed is None:
-        found = {rule: epsilon(losses, delta_allowed, rule) for rule in RULES}
-        return {**asked, "delta": delta_allowed, "epsilon": {rule: price if math.isfinite(price) else None for rule, price in found.items()}}
-    found = {rule: delta(losses, epsilon_allowed, rule) for rule in RULES}
-    return {**asked, "epsilon": epsilon_allowed, "delta": {rule: price if price < 1 else None for rule, price in found.items()}}
+@dataclass(frozen=True, repr=False)
+class Prices(Told):
+    """What a list of mechanisms costs, by each rule."""
+
+    def text(self, width: int = WIDTH) -> str:
+        return shown(self.data, width)
+
+
+def price(mechanisms: str, *, delta: float = 1e-6, epsilon: float | None = None) -> Prices:
+    """The epsilon beside `delta`, or with an `epsilon` the delta beside it, by each rule; None where a rule promises nothing. Raises InputError.
+
+    The list is written as `local-dp price` takes it: "discrete-laplace 0.01 x 10000 + gaussian 5 x 3".
+    """
+    losses = losses_of(mechanisms)
+    asked = {"mechanisms": mechanisms, "answers": sum(losses.values())}
+    if epsilon is None:
+        found = {rule: rules.epsilon(losses, delta, rule) for rule in rules.RULES}
+        return Prices({**asked, "delta": delta, "epsilon": {rule: cost if math.isfinite(cost) else None for rule, cost in found.items()}})
+    found = {rule: rules.delta(losses, epsilon, rule) for rule in rules.RULES}
+    return Prices({**asked, "epsilon": epsilon, "delta": {rule: cost if cost < 1 else None for rule, cost in found.items()}})
 
 
 def shown(data: dict[str, Any], width: int) -> str:

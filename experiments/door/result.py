@@ -2,19 +2,17 @@
 
 import tempfile
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.door.show import summary
+from experiments.door.told import WIDTH, Told
 from experiments.tiers.outcome import Shown, estimates
 from local_dp.errors import InputError
 from local_dp.protocols.base import Protocol
 
 if TYPE_CHECKING:
     import polars
-
-_WIDTH = 100  # characters of the block that a result prints
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Picture:
 
 
 @dataclass(frozen=True, repr=False)
-class Result:
+class Result(Told):
     """A run's result: prints itself as one block, and is plain data by `to_dict`.
 
     `value` is what the protocol gives: an `Estimate` (value, standard error, interval) or a hypothesis. `data` is what `--json` prints: randomizer,
@@ -37,7 +35,9 @@ class Result:
 
     protocol: Protocol[Any]
     value: Any
-    data: dict[str, Any]
+
+    def text(self, width: int = WIDTH) -> str:
+        return summary(self.data, width)
 
     @property
     def estimate(self) -> Any:
@@ -53,13 +53,6 @@ class Result:
     def truth(self) -> Any:
         """The truth, in a simulation; None in a private run."""
         return self.data["result"]["truth"]
-
-    def __repr__(self) -> str:
-        return summary(self.data, _WIDTH)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The run as plain data."""
-        return self.data
 
     def to_polars(self) -> "polars.DataFrame":
         """The estimates as a frame: label, estimate, standard_error, low, high. Raises InputError for a hypothesis."""
@@ -86,6 +79,3 @@ class Result:
         if "estimate" not in self.data["result"]:
             raise InputError(f"{self.protocol.name} learns a hypothesis: there is no estimate to show; print the result")
         return estimates(self.data["result"])
-
-    def _repr_html_(self) -> str:
-        return f'<pre style="white-space: pre-wrap; line-height: 1.35">{escape(repr(self))}</pre>'

@@ -1,48 +1,72 @@
 """What a trusted curator tells of a person's own table: one mechanism, its price paid from an account before anything is drawn."""
 
+import csv
 import math
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
+from experiments.door.told import WIDTH, Told
 from experiments.text.layout import held, paragraph, table
 from experiments.text.numbers import number
 from experiments.tiers.settings import Randomness
 from experiments.tiers.version import installed_version
 from local_dp.curator.account import Account
 from local_dp.curator.base import Mechanism
+from local_dp.curator.kept import KeptBudget
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, Loss, approximate
+from local_dp.interaction import Algorithm, Nonadaptive, run
+from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
+from local_dp.protocols.policies import Launch
 from local_dp.records import Records
 
 D = TypeVar("D")
 R = TypeVar("R")
 SHOWN = 40  # rows in a summary, or in a figure
 DRAWN = "of_rows"  # the true numbers of the rows, for a figure
-_WIDTH = 100  # characters of the block that a release prints
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """How the curator is to release: epsilon in nats; delta, or None for pure privacy; a seed for a simulation, or system entropy."""
+    """How the curator is to release: epsilon in nats; delta, or None for pure privacy; a seed for a simulation, or system entropy; the budget that pays."""
 
     epsilon: float = 1.0
     delta: float | None = 1e-6
     seed: int | None = None
     private: bool = False
+    budget: Path | str | None = None
 
     def __post_init__(self) -> None:
         approximate(self.epsilon, 1e-6 if self.delta is None else self.delta)
+
+    @property
+    def loss(self) -> Loss:
+        """What a release may lose."""
+        return Pure(nano_epsilon(self.epsilon)) if self.delta is None else approximate(self.epsilon, self.delta)
 
     def check_records(self, n: int) -> None:
         """Raises InputError for a delta that lets a whole record be published."""
         if self.delta is not None and self.delta * n >= 1:
             raise InputError(f"delta is {self.delta:g} with {n:,} records; from 1/n on a whole record may be published: give less than {1 / n:.2g}, or pure")
+
+
+@dataclass(frozen=True)
+class Offer(Generic[D, R]):
+    """An algorithm of the curator's, called so, and the account that pays for it: the account's budget is its price, fixed before it begins."""
+
+    name: str
+    algorithm: Algorithm[Any, Any, R]  # of mechanisms
+    account: Account
+
+    @classmethod
+    def of(cls, mechanism: Mechanism[D, R, Loss]) -> "Offer[D, R]":
+        """One mechanism, asked once."""
+        asked = Nonadaptive[Mechanism[D, R, Loss], R, R]((mechanism,), lambda answers: answers[0])
+        return cls(type(mechanism).__name__, asked, Account(mechanism.loss, mechanism.neighbours))
 
 
 class Task(ABC, Generic[D, R]):
@@ -51,11 +75,16 @@ class Task(ABC, Generic[D, R]):
     name: str
 
     @abstractmethod
-    def mechanism(self, trust: Trust) -> Mechanism[D, R, Loss]:
-        """What answers it, pure where there is no delta. Raises InputError where there is no pure form."""
+    def offer(self, trust: Trust, size: int) -> Offer[D, R]:
+        """What answers it for `size` records, pure where there is no delta. Raises InputError where there is no pure form."""
 
-    def check_pure(self, records: Records) -> None:
-        """Raises InputError where this table's column has no pure form."""
+    def for_table(self, launch: Launch, trust: Trust) -> Self:
+        """The same task, knowing the table's columns. Raises InputError for what they cannot be asked."""
+        return self
+
+    def size(self, records: Records) -> int:
+        """The number that is public: of records, where neighbours differ in one that is replaced."""
+        return len(records)
 
     @abstractmethod
     def database(self, records: Records) -> D:
@@ -70,21 +99,23 @@ class Task(ABC, Generic[D, R]):
         """In a simulation: how good that is; under `DRAWN` the true numbers of the rows."""
 
 
+class ByMechanism(Task[D, R]):
+    """A task that one mechanism answers."""
+
+    @abstractmethod
+    def mechanism(self, trust: Trust) -> Mechanism[D, R, Loss]:
+        """Pure where there is no delta. Raises InputError where there is no pure form."""
+
+    def offer(self, trust: Trust, size: int) -> Offer[D, R]:
+        return Offer.of(self.mechanism(trust))
+
+
 @dataclass(frozen=True, repr=False)
-class Release:
-    """What the curator released: prints itself as one block, and is plain data by `to_dict`."""
+class Release(Told):
+    """What the curator released."""
 
-    data: dict[str, Any]
-
-    def __repr__(self) -> str:
-        return shown(self.data, _WIDTH)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The release as plain data: what `--json` prints."""
-        return self.data
-
-    def _repr_html_(self) -> str:
-        return f'<pre style="white-space: pre-wrap; line-height: 1.35">{escape(repr(self))}</pre>'
+    def text(self, width: int = WIDTH) -> str:
+        return shown(self.data, width)
 
     def plot(self, path: str | Path) -> None:
         """Draws counts or quantiles, and where it is known the truth, into `path` (.png, .svg or .pdf). Raises InputError for what has no figure."""
@@ -106,24 +137,38 @@ class Release:
         found: list[list[Any]] = self.data["result"]["rows"]
         return found
 
+    def write(self, path: str | Path) -> None:
+        """Writes all rows into `path`, as CSV under the names of their columns. Raises InputError where it cannot be written."""
+        try:
+            with Path(path).open("w", encoding="utf-8", newline="") as file:
+                csv.writer(file).writerows([self.data["result"]["columns"], *self.rows])
+        except OSError as error:
+            raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
+
 
 def release(task: Task[D, R], records: Records, trust: Trust) -> Release:
-    """Asks the trusted curator: the loss is charged before anything is drawn. In private mode no truth is computed."""
-    trust.check_records(len(records))
-    mechanism, database = task.mechanism(trust), task.database(records)
-    if trust.delta is None:
-        task.check_pure(records)
+    """Asks the trusted curator: the price is charged, to the budget too if there is one, before anything is drawn. In private mode no truth is computed."""
+    size = task.size(records)
+    trust.check_records(size)
+    task = task.for_table(Launch(records, trust.private), trust)
+    offer, database = task.offer(trust, size), task.database(records)
     chance = Randomness.choose(trust.seed, trust.private)
+    price, neighbours = offer.account.budget, offer.account.neighbours
+    left = None if trust.budget is None else KeptBudget(Path(trust.budget)).charge(price, neighbours, _what(task, trust)).left
     began = time.perf_counter()
-    oracle = TrustedOracle(database, Account(mechanism.loss, mechanism.neighbours), Draws(chance.noise()))
-    (result,) = oracle.answer((mechanism,))
-    spent = oracle.account.spent
+    result = run(offer.algorithm, TrustedOracle(database, offer.account, Draws(chance.noise())))
     stamp = {"private": True, "stamp": None, "seed": None} if trust.private else {"private": False, "stamp": "simulation: not private", "seed": chance.seed}
     known = {} if trust.private else {"truth": task.truth(result, records), "wall_s": time.perf_counter() - began}
-    price = {"privacy": privacy_of(spent), "epsilon": spent.epsilon, "delta": spent.delta, "neighbours": mechanism.neighbours}
-    asked = {"task": task.name, "model": "curator", "mechanism": type(mechanism).__name__, "n": len(records), "version": installed_version()}
-    data = {**asked, **price, **stamp, "result": task.told(result, records), "truth": None, "wall_s": None, **known}
+    paid = {"privacy": privacy_of(price), "epsilon": price.epsilon, "delta": price.delta, "neighbours": neighbours}
+    left_over = {"left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta}}
+    asked = {"task": task.name, "model": "curator", "mechanism": offer.name, "n": size, "version": installed_version()}
+    data = {**asked, **paid, **left_over, **stamp, "result": task.told(result, records), "truth": None, "wall_s": None, **known}
     return Release(data)
+
+
+def _what(task: Task[D, R], trust: Trust) -> str:
+    """What a budget remembers of a release: nothing of the records."""
+    return task.name if trust.private else f"{task.name} (simulation)"
 
 
 def privacy_of(loss: Loss) -> str:
@@ -137,14 +182,15 @@ def shown(data: dict[str, Any], width: int) -> str:
     head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {number(data['n'])} records; {held(stamp)}"
     result = data["result"]
     rows = [[_cell(cell) for cell in row] for row in result["rows"][:SHOWN]]
-    more = [f"and {len(result['rows']) - SHOWN:,} more rows; --json has all"] if len(result["rows"]) > SHOWN else []
+    more = [f"and {len(result['rows']) - SHOWN:,} more rows; --out and --json have all"] if len(result["rows"]) > SHOWN else []
     told = (
         []
         if data["truth"] is None
         else ["truth: " + ", ".join(held(f"{name.replace('_', ' ')} {_cell(value)}") for name, value in data["truth"].items() if name != DRAWN)]
     )
     parts = [table(result["columns"], rows, width)] if rows else []
-    lines = [paragraph(line, width) for line in (*more, result["explanation"], *told)]
+    left = [] if data["left"] is None else [f"left of the budget: {held(_price(data['left']))}"]
+    lines = [paragraph(line, width) for line in (*more, result["explanation"], *told, *left)]
     return "\n\n".join((paragraph(head, width), *parts, "\n".join(lines)))
 
 

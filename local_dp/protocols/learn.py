@@ -214,7 +214,7 @@ class Learn(Protocol[Lesson]):
 
     def describe(self, result: Lesson) -> Result:
         encoding, right = result.encoding, verdict(result.hypothesis).classifies
-        unit = 1.0 if right or encoding.label_low == encoding.label_high else (encoding.label_high - encoding.label_low) ** 2
+        unit = unit_of(result.hypothesis, encoding)
         what = "accuracy" if right else "mean square error" if encoding.label else "mean square distance"
         rule = in_words(result.hypothesis, encoding)
         shown = {
@@ -273,6 +273,13 @@ class Learn(Protocol[Lesson]):
         kept = np.flatnonzero(result.encoding.present(records))
         complete = Finite(result.encoding.encode(records.take(kept)), shares[kept].tolist(), 1, 0)
         return run(result.learner.algorithm(), ExactOracle(complete))
+
+
+def unit_of(hypothesis: Any, encoding: Encoding) -> float:
+    """What a score is multiplied with to be told: 1 for a share, the squared range of the label for a square error."""
+    if verdict(hypothesis).classifies or encoding.label_low == encoding.label_high:
+        return 1.0
+    return (encoding.label_high - encoding.label_low) ** 2
 
 
 def _read_bounds(text: str) -> tuple[str, Range]:

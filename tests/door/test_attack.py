@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.door.attack import Answers, attributes, reconstruct, shown, trace
+from experiments.door.attack import attributes, reconstruct, trace
 from local_dp.bounds.reconstruction import wrong_bits
 from local_dp.errors import InputError
 from local_dp.records import Records
@@ -34,7 +34,7 @@ def test_the_shell_says_what_the_attack_found(path: Path) -> None:
     """As JSON and as text, for a seed the same; a small noise gives rows away, a curator at epsilon 1 does not; the stamp is that of a simulation."""
     asked = ["attack", "reconstruct", "--records", str(path), "--question", "b0 == 1", "--seed", "3"]
     found = json.loads(local_dp(*asked, "--noise", "4", "--json").stdout)
-    assert found == reconstruct(people(), "b0 == 1", Answers(4.0, None, 3))
+    assert found == reconstruct(people(), "b0 == 1", noise=4.0, seed=3).data
     assert (found["n"], found["tried"], found["counts"], found["stamp"]) == (1000, 400, 1600, "simulation: not private")
     assert found["wrong"] < 0.02
     assert found["guessing"] > 0.4
@@ -45,25 +45,25 @@ def test_the_shell_says_what_the_attack_found(path: Path) -> None:
 
 def test_noise_counts_in_square_roots() -> None:
     """400 of 1,000 rows are tried with the noise as large against their square root: by closed form as many are wrong as of the whole table."""
-    found = reconstruct(people(), "b0 == 1", Answers(20.0, None, 1))
+    found = reconstruct(people(), "b0 == 1", noise=20.0, seed=1).data
     assert found["noise_in_roots"] == pytest.approx(20 / 1000**0.5)
     assert found["expected"] == pytest.approx(wrong_bits(1000, 4000, 20.0), rel=0.01)
     assert found["low"] - 0.05 < found["expected"] < found["high"] + 0.05
-    assert reconstruct(people(100), "b0 == 1", Answers(0.0, None, 1))["wrong"] == 0.0
+    assert reconstruct(people(100), "b0 == 1", noise=0.0, seed=1).data["wrong"] == 0.0
 
 
 def test_a_small_group_is_traced_by_its_means(path: Path) -> None:
     """Five rows of 121 attributes stand out from exact means and not from a curator's at epsilon 1, as the shell says too."""
-    exact = trace(people(), "job == 'baker' or job == 'smith'", Answers(0.0, None, 1), 5)
-    private = trace(people(), "job == 'baker' or job == 'smith'", Answers(None, 1.0, 1), 5)
-    assert exact["found"] > 0.9
+    told = trace(people(), "job == 'baker' or job == 'smith'", members=5, noise=0.0, seed=1)
+    private = trace(people(), "job == 'baker' or job == 'smith'", members=5, epsilon=1.0, seed=1).data
+    assert told.data["found"] > 0.9
     assert private["found"] < 0.2
-    assert exact["largest_error"] < 1e-12
+    assert told.data["largest_error"] < 1e-12
     assert private["largest_error"] > 0.5
-    assert exact["attributes"] == 122
+    assert told.data["attributes"] == 122
     typed = local_dp("attack", "trace", "--records", str(path), "--question", "b1 >= 0", "--noise", "0", "--members", "5", "--seed", "1")
     assert "of 122 attributes of 5 rows" in " ".join(typed.stdout.split())
-    assert shown(exact, 80).count("\n") < 8
+    assert told.text(80).count("\n") < 8
 
 
 def test_attributes_are_cuts_and_labels() -> None:
@@ -106,6 +106,6 @@ def test_rows_that_leave_it_open_are_refused() -> None:
     """A missing answer, and a group that is too large for what is left, each by one line."""
     table = Records({"x": np.array([1.0, np.nan])})
     with pytest.raises(InputError, match="1 rows have no answer"):
-        reconstruct(table, "x > 0", Answers(1.0, None, 1))
+        reconstruct(table, "x > 0", noise=1.0, seed=1)
     with pytest.raises(InputError, match="at least 1,001 must"):
-        trace(people(), "b0 == 1", Answers(1.0, None, 1), 601)
+        trace(people(), "b0 == 1", members=601, noise=1.0, seed=1)

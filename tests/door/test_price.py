@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.door.price import TOLD, priced, rounded_up
+import local_dp as ldp
+from experiments.door.price import TOLD, rounded_up
 from local_dp.accounting.rules import RULES
 from tests.support.command import local_dp
 from tests.support.documents import ROOT, typed
@@ -28,16 +29,16 @@ def test_json_has_all_digits() -> None:
     """The same prices, unrounded; what a rule does not promise is null."""
     data = json.loads(local_dp("price", "approximate 0.1 1e-4 x 10", "--delta", "9.999e-4", "--json").stdout)
     assert [rule for rule, price in data["epsilon"].items() if price is None] == ["basic", "advanced", "tanh", "zcdp"]
-    assert data == priced("approximate 0.1 1e-4 x 10", 9.999e-4)
+    assert data == ldp.price("approximate 0.1 1e-4 x 10", delta=9.999e-4).to_dict()
     assert (data["answers"], data["delta"]) == (10, 9.999e-4)
 
 
 def test_delta_beside_an_epsilon() -> None:
     """--epsilon asks for deltas: at the exact price the exact delta is the one that was asked for, and no rule has a smaller one."""
-    price = priced("pure 0.1 x 100", 1e-6)["epsilon"]["exact"]
+    price = ldp.price("pure 0.1 x 100").data["epsilon"]["exact"]
     done = local_dp("price", "pure 0.1 x 100", "--epsilon", str(price))
     assert done.returncode == 0
-    shares = priced("pure 0.1 x 100", 1e-6, price)["delta"]
+    shares = ldp.price("pure 0.1 x 100", epsilon=price).data["delta"]
     assert shares["exact"] == pytest.approx(1e-6, rel=1e-6)
     assert shares["basic"] is None
     assert all(shares["exact"] <= share for share in shares.values() if share is not None)
