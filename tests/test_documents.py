@@ -72,6 +72,7 @@ def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 ELSEWHERE = {  # commands of the README's table that other tests run, and those that take minutes
     "curate QUESTION": "test_the_curators_page_works_as_written",
     "attack ATTACK": "tests/door/test_attack.py runs both",
+    "budget FILE": "with the curator's page",
     "server": "with the deployment page",
     "host": "with the deployment page",
     "client": "with the deployment page",
@@ -157,11 +158,12 @@ def test_the_curators_page_works_as_written(tmp_path: Path, monkeypatch: pytest.
     """Every command of docs/curator.md ends well, in order and in one folder; each question to the curator says what it cost."""
     monkeypatch.chdir(tmp_path)
     commands = list(typed(ROOT / "docs" / "curator.md"))
-    assert sum(" curate " in each.command for each in commands) == 5
+    assert sum(" curate " in each.command for each in commands) == 11
     for each in commands:
         done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
         assert done.returncode == 0, f"{each.command}: {done.stderr}"
-        assert "epsilon 1 and delta 1e-06" in " ".join(done.stdout.split()) or " curate " not in each.command
+        assert ", pure," in done.stdout or "delta 1e-06" in " ".join(done.stdout.split()) or " curate " not in each.command
+    assert "a budget of epsilon 2 and delta 1e-05; epsilon 0.5 and delta 9e-06 is left" in " ".join(done.stdout.split())
 
 
 def test_the_watching_page_works_as_written(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "plan": [("quantiles", "--clients", "1e5")],
     "compare": [("survey", "--out", "compared")],
     "curate": [("histogram", "--records", "fair.csv", "--column", "age")],
+    "budget": [("fair.budget", "--epsilon", "1")],
     "price": [("pure 0.1 x 100",)],
     "attack": [("reconstruct", "--records", "fair.csv", "--question", "age > 30", "--noise", "1")],
     "protocols": [()],

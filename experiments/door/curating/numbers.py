@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from experiments.door.curating.columns import numbers_of
 from experiments.door.trusted import ByMechanism, Trust
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
@@ -38,7 +39,7 @@ class BetweenBounds:
         """Raises InputError for text, missing numbers, bounds that are none, and numbers beyond them unless they are to be clipped."""
         check_policy("outside", self.outside, OUTSIDE)
         self.bounded  # noqa: B018  # checks the bounds
-        launch.refuse_missing("refuse", self.column, "a table without those rows: how many there are is then public")
+        numbers_of(launch.records, self.column)
         launch.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (they count as the nearer bound), or wider bounds")
         return self
 
