@@ -157,7 +157,7 @@ class ExponentialMechanism(ByScore[D, int]):
     """The exponential mechanism of any score: `ExponentialChoice` among numbered candidates.
 
     `score` gives a whole number for each candidate, higher is better: an array of shape (|H|,), or `Groups` of candidates of equal score where they are too
-    many to list (as many for all databases); no neighbour moves one by more than `sensitivity`.
+    many to list (as many for all databases). Privacy: epsilon, pure, where no neighbour moves a score by more than `sensitivity`.
     """
 
     score: Callable[[D], Ints | Groups[int]]

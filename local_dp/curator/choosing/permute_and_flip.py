@@ -83,7 +83,7 @@ def _integral(coins: list[Fraction]) -> Fraction:
 
 @dataclass(frozen=True)
 class PermutedMechanism(ExponentialMechanism[D]):
-    """Permute-and-flip of any score: `PermuteAndFlip` among at most 65,536 numbered candidates."""
+    """Permute-and-flip of any score: `PermuteAndFlip` among at most 65,536 numbered candidates. Privacy: epsilon, pure, as of the exponential mechanism."""
 
     score: Callable[[D], Ints | Groups[int]]
 

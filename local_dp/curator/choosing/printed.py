@@ -108,7 +108,10 @@ class PrintedChoice:
 
 @dataclass(frozen=True)
 class PrintedChoosing(Mechanism[D, R | None, Approximate]):
-    """The choosing mechanism of any score: its choice among the `candidates` of score 1 and more."""
+    """The choosing mechanism of any score: its choice among the `candidates` of score 1 and more.
+
+    Privacy: that of its choice, (eps, delta) from so many records on.
+    """
 
     candidates: Callable[[D], Groups[R]]
     choice: PrintedChoice

@@ -100,7 +100,10 @@ class SparseChoice:
 
 @dataclass(frozen=True)
 class SparseExponential(Mechanism[D, R | None, Approximate]):
-    """The sparse exponential mechanism of any score: its choice among the `candidates` that occur in the database."""
+    """The sparse exponential mechanism of any score: its choice among the `candidates` that occur in the database.
+
+    Privacy: that of its choice, (eps, delta), where a replaced record moves scores and candidates by no more than the choice says.
+    """
 
     candidates: Callable[[D], Groups[R]]
     choice: SparseChoice

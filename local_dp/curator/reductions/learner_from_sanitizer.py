@@ -16,7 +16,7 @@ L = TypeVar("L", bound=Loss)
 
 @dataclass(frozen=True)
 class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
-    """What `after` makes of a release: it sees no record, so the loss is the mechanism's."""
+    """What `after` makes of a release. Privacy: the mechanism's, for `after` sees no record."""
 
     mechanism: Mechanism[D, E, L]
     after: Callable[[E], H]

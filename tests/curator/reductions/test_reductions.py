@@ -1,6 +1,11 @@
 """From a sanitizer to a learner: each step's loss and error."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise, permutations, product
+from math import prod
 
 import numpy as np
 import pytest
@@ -8,9 +13,9 @@ import pytest
 from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.choosing.exponential import ByScore, numbered
 from local_dp.curator.choosing.groups import Listed
-from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
+from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick, whole_weights
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.reductions.amplified import amplified
+from local_dp.curator.reductions.amplified import Amplified, amplified
 from local_dp.curator.reductions.label_sanitizer import ByLabel, LabelSanitizer, label_sanitizer, resized
 from local_dp.curator.reductions.learner_from_sanitizer import learner_from_sanitizer
 from local_dp.curator.reductions.thresholds import MediansByLabel, averaged, best_threshold, learner_of_thresholds, threshold_error
@@ -21,6 +26,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon
 from local_dp.noise import KeyedNoise
+from tests.support.fits import p_value
 
 
 @dataclass(frozen=True)
@@ -173,3 +179,33 @@ def test_the_whole_chain_learns() -> None:
     assert learner_of_thresholds(Truth(), 500, 1.0).release(database, Draws(KeyedNoise(1))) == threshold
     with pytest.raises(InputError, match="records is 0"):
         learner_of_thresholds(Truth(), 0, 1.0)
+
+
+def coded(told: Sequence[int]) -> int:
+    """All that the parts say, as one number."""
+    return sum(each * 3**place for place, each in enumerate(told))
+
+
+@pytest.mark.parametrize("records", [1, 2])
+def test_amplified_loses_what_its_sanitizer_does(records: int) -> None:
+    """Its law, the mean over all orders of four records of the product of its parts' laws, is what the code draws from; it loses no more."""
+    mechanism = Amplified(OnesCounted(), records, coded)
+
+    def law(held: tuple[tuple[int], ...]) -> dict[int, Fraction]:
+        found: dict[int, Fraction] = {}
+        for order in permutations([value for (value,) in held]):
+            parts = [mechanism.sanitizer.law(Multiset.of(order[start : start + records], 1)) for start in range(0, 4, records)]
+            for told in product(*(part.items() for part in parts)):
+                weight = prod((Fraction(weight, sum(part.values())) for (_, weight), part in zip(told, parts, strict=True)), start=Fraction(1, 24))
+                outcome = coded([each for each, _ in told])
+                found[outcome] = found.get(outcome, Fraction(0)) + weight
+        return found
+
+    databases = [tuple((1,) if place < ones else (0,) for place in range(4)) for ones in range(5)]
+    growth, laws = exp_epsilon(mechanism.loss.nano), [law(held) for held in databases]
+    for near in pairwise(laws):
+        for one, other in (near, near[::-1]):
+            assert all(weight <= growth * other[outcome] for outcome, weight in one.items())
+    database, draws = Multiset.of([0, 0, 1, 1], 1), Draws(KeyedNoise(2))
+    drawn = Counter(mechanism.release(database, draws) for _ in range(2000))
+    assert p_value(drawn, whole_weights(laws[2])) > 1e-6
