@@ -34,7 +34,7 @@ from local_dp.curator.labels.semi_private import SemiPrivateLearner
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
-from local_dp.curator.points.buckets import BucketPointLearner
+from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
 from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.points.proper import ProperPointLearner
 from local_dp.curator.reductions.label_sanitizer import label_sanitizer
@@ -58,7 +58,6 @@ from local_dp.noise import KeyedNoise
 from local_dp.populations.graphs import Graph
 from local_dp.queries.tables import Question
 from local_dp.records import Records
-from tests.curator.points.test_buckets import drawn_class
 from tests.support.documents import ROOT
 from tests.support.fits import p_value
 
@@ -142,7 +141,7 @@ CASES = (
     Case(NoisySum(Question("yes == 1"), 1.0), [(0,), (1,)], ones, (1, 5)),
     Case(PointLearner(1.0, 1e-2), PAIRS, labelled),
     Case(ProperPointLearner(1.0), PAIRS, labelled),
-    Case(BucketPointLearner(drawn_class(0, 2, 2, 2), 1.0), PAIRS, labelled),
+    Case(BucketPointLearner(BucketClass.drawn(2, Draws(KeyedNoise(0)), 2, 2), 1.0), PAIRS, labelled),
     Case(PureThresholds(1.0), PAIRS, labelled),
     Case(DyadicThresholds(2, 0.3, 1.0, 1e-2), PAIRS, labelled),
     Case(tuned(0.5, 1.0, 0.05), PAIRS, labelled),

@@ -19,6 +19,7 @@ from local_dp.draws import Draws
 from local_dp.loss import Loss
 from local_dp.records import Records
 from tests.support.command import local_dp
+from tests.support.people import people, written
 
 Asked = Callable[..., Any]
 QUESTIONS: dict[str, tuple[Asked, list[str]]] = {
@@ -45,24 +46,6 @@ QUESTIONS: dict[str, tuple[Asked, list[str]]] = {
     ),
 }
 ALWAYS_PURE = ("median", "mean")
-
-
-def people(n: int = 4000) -> Records:
-    """A table of jobs, ages, incomes, and who is old."""
-    generator = np.random.default_rng(7)
-    age = generator.integers(18, 90, n)
-    job = generator.choice(["baker", "smith", "clerk"], n, p=[0.6, 0.3, 0.1])
-    job[:2] = "astronaut"
-    return Records({"age": age, "income": np.exp(generator.normal(10, 1, n)), "job": job, "old": (age >= 65).astype(np.int64)})
-
-
-def written(folder: Path) -> Path:
-    """The table as a file."""
-    import polars
-
-    path = folder / "people.csv"
-    polars.DataFrame({name: values.tolist() for name, values in people().columns.items()}).write_csv(path)
-    return path
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
