@@ -21,7 +21,7 @@ def test_the_wheel_holds_four_packages(tmp_path: Path) -> None:
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp", "clients", "server", "experiments"}
-    assert {"experiments/lab/report.html", "experiments/lab/report.css", "local_dp/py.typed"} <= set(names)
+    assert {"experiments/lab/report.html", "experiments/lab/models.html", "experiments/lab/report.css", "local_dp/py.typed"} <= set(names)
     pages = {f"experiments/site/pages/{source.as_posix()}" for source in sources(ROOT)}
     assert {"experiments/site/mkdocs.yml", "experiments/site/site.css", "experiments/site/iframe-worker.js"} | pages <= set(names)
 

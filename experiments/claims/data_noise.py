@@ -7,6 +7,7 @@ import numpy as np
 
 from experiments.claims import data_noise_runs as runs
 from experiments.claims.data_noise_runs import EPSILON, EXACT, EXPONENTIAL, GLOBAL, HALVES, LADDER, LOCAL, NOISY, PROPOSED, PUBLISHED
+from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.coverage_stated import Stated
 from experiments.lab.figure_check import figure_check
@@ -25,6 +26,7 @@ class DataNoise(Experiment):
     """Nissim, Raskhodnikova, Smith 2007, at the exact price."""
 
     name: ClassVar[str] = "data-noise"
+    chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
     title: ClassVar[str] = "Noise that follows the data: medians and triangles"
     claim: ClassVar[str] = (
         "One record can move the median of some databases across the whole domain, and that of most hardly at all. Noise may follow the database that is there "
@@ -62,7 +64,8 @@ class DataNoise(Experiment):
             f"Everything at epsilon {EPSILON:g}, and delta {runs.DELTA:g} where there is one. Cauchy noise has no mean: 1 answer in 20 is off by 12.7 scales.",
             "The published constants are run at the epsilon they were published for; what they cost is in the first table.",
         ]
-        return Finding(checks, [_price_table(price), _loss_table(loss), of_medians, of_triangles], figures, notes)
+        tables = [_price_table(price), _loss_table(loss), of_medians, of_triangles]
+        return Finding(checks, tables, figures, notes, headline=_headline(medians))
 
     def stated(self, scale: Scale) -> list[Stated]:
         """The intervals of a median and a 90 % quantile of Cauchy errors."""
@@ -78,6 +81,15 @@ def _stated(trials: int, share: float) -> Stated:
 
     exact = quantile_coverage(trials, share, quantile_ranks(trials, share))
     return Stated("data-noise", f"{share:.0%} quantile of Cauchy errors", trials, math.tan(math.pi * share / 2), make, exact=exact)
+
+
+def _headline(medians: Measured) -> str:
+    """Of the largest table."""
+    if not medians:
+        return "No median was released."
+    point, found = max(medians, key=lambda each: int(each[0]["n"]))
+    errors = ", ".join(f"{name} {_median_error(found, name)[0]:.2g}" for name in (EXACT, EXPONENTIAL, PUBLISHED))
+    return f"The median of {point['n']:,} records is told with these errors, as shares of the domain: {errors}."
 
 
 def _check_price(price: Measured) -> Check:

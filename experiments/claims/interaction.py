@@ -5,7 +5,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims.interaction_lists import EPSILON, TARGET, accuracy_figure, clients_figure, grid_of, list_checks, list_points, list_table, measure_lists
+from experiments.claims.interaction_lists import (
+    EPSILON,
+    TARGET,
+    accuracy_figure,
+    clients_figure,
+    grid_of,
+    list_checks,
+    list_headline,
+    list_points,
+    list_table,
+    measure_lists,
+)
 from experiments.claims.interaction_prefixes import (
     cross_check_prefix,
     measure_prefix,
@@ -16,6 +27,7 @@ from experiments.claims.interaction_prefixes import (
     prefix_table,
 )
 from experiments.lab.calibration import intervals_check
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Scale, Table
 from experiments.lab.coverage_stated import Stated
 from experiments.lab.cross_check import cross_check_shown
@@ -43,6 +55,7 @@ class Interaction(Experiment):
     """What later rounds buy, and what they do not."""
 
     name: ClassVar[str] = "interaction"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Some tasks need a second question; some only need a better first one"
     claim: ClassVar[str] = (
         "To learn a list of rules, asking clients in rounds, each round about what the rules found so far leave open, takes fewer clients than any of the "
@@ -95,6 +108,7 @@ class Interaction(Experiment):
                 "Prefix sums: the client counts of the baseline are those of a yes/no question, whose variance is C^2 / 4n; counted with the variance C^2 / n "
                 "of a +1/-1 question, every gain here would be four times greater.",
             ],
+            headline=list_headline(counts) if found else reached.evidence,
         )
 
     def stated(self, scale: Scale) -> list[Stated]:

@@ -53,6 +53,13 @@ def list_points(scale: Scale) -> list[Point]:
     return [*searches, *errors, *drawn, *({"part": "cross", "learner": learner, "d": CROSS_CHECKED} for learner in (ROUNDS, BEST))]
 
 
+def list_headline(counts: Counts) -> str:
+    """The longest list, in rounds and in one."""
+    d = max(d for _, d in counts)
+    rounds, one = counts[ROUNDS, d]["n"], counts[BEST, d]["n"]
+    return f"A list of {d} rules takes {rounds:,} clients in rounds, and {one:,} by the best one-round method tried: {one / rounds:.1f} times as many."
+
+
 def _trials(d: int, full: bool) -> int:
     """Runs for a search: fewer where they are dear."""
     if full:

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import about, ratio, slope
@@ -31,6 +32,7 @@ LOCAL_RUNS: dict[Scale, int] = {"quick": 16, "full": 100}
 CERTAIN = 4.4  # standard errors: a right mean is called wrong once in 100,000
 FLAT, BINARY, CONSISTENT, TREE, ROOT = "flat", "binary, added up", "binary, consistent", "best tree, consistent", "factorization (delta 1e-6)"
 KINDS = (FLAT, BINARY, CONSISTENT, TREE, ROOT)
+TOLD = (FLAT, TREE, ROOT)  # by the headline
 LOCAL = "local, prefix-sums"
 Measured = list[tuple[Point, Measurement]]
 
@@ -47,6 +49,7 @@ class Intervals(Experiment):
     """All interval counts of an ordered domain, trusted and local."""
 
     name: ClassVar[str] = "intervals"
+    chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
     title: ClassVar[str] = "Intervals: every range count of an ordered column at once"
     claim: ClassVar[str] = (
         "A trusted curator answers all interval counts of D ordered values with an error that grows with a power of ln D and not with the number of records. "
@@ -75,7 +78,8 @@ class Intervals(Experiment):
         figures = [_figure(central), _local_figure(local)]
         checks = [_check_privacy(privacy), _check_variances(central), *_check_order(central), *_check_local(local, central)]
         checks += [figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)]
-        return Finding(checks, tables, figures, ["The error of a release does not depend on the data: any database gives these figures."])
+        notes = ["The error of a release does not depend on the data: any database gives these figures."]
+        return Finding(checks, tables, figures, notes, headline=_headline(central, local))
 
 
 def _group(point: Point) -> str:
@@ -124,6 +128,14 @@ def _measure_privacy(point: Point) -> Measurement:
     databases = SmallDatabases([(value,) for value in range(4)], 2, lambda records: Multiset.of([value for (value,) in records], 2))
     worst = (databases.worst_delta(level, Pure(level.loss.nano - less)) for less in (0, 1))
     return dict(zip(("at", "below"), map(float, worst), strict=True))
+
+
+def _headline(central: Measured, local: Measured) -> str:
+    bits = max((point["bits"] for point, _ in central), default=0)
+    errors = ", ".join(f"{np.mean(found['intervals']):,.0f} ({point['kind']})" for point, found in central if point["bits"] == bits and point["kind"] in TOLD)
+    point, found = max(local, key=lambda each: (each[0]["bits"], each[0]["n"]), default=({}, {}))
+    clients = f", and by {np.mean(found['intervals']):,.0f} of 2^{point['bits']} values gathered from {point['n']:,} clients" if point else ""
+    return f"Over all intervals of 2^{bits} values a curator's counts are off by {errors or 'an unknown number'}{clients}."
 
 
 def _check_privacy(privacy: Measured) -> Check:

@@ -9,6 +9,7 @@ import numpy as np
 
 from experiments.claims.extremal import Accept, Tree, draw_laws, extremal_channel, mixture, random_law, within_draw_bound
 from experiments.claims.simulated_laws import law_check, law_points, law_rows, law_table, measure_law, measure_pair, pair_tolerance
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance, relative_error
 from local_dp.theorems.rejection import acceptance, total_variation
@@ -21,6 +22,7 @@ class LocalToSq(Experiment):
     """`accept` and `same` are the protocol under test; a wrong one must make the verdict "not shown"."""
 
     name: ClassVar[str] = "local-to-sq"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Anything a non-interactive survey of randomized answers learns, averages alone can learn"
     claim: ClassVar[str] = (
         "An algorithm that sees only privately randomized answers can be run without asking anybody: every answer is drawn from approximate averages over the "
@@ -120,7 +122,8 @@ class LocalToSq(Experiment):
                 "; ".join(f"epsilon {row['epsilon']:g}: {row['low']:.3f} to {row['high']:.3f} an answer, predicted {row['expected']:.3f}" for row in counted),
             ),
         ]
-        return Finding(checks, [*_tables(draws, trees, counted), law_table([*one, *two])], _figures(draws, counted))
+        headline = _headline([*draws, *trees], counted)
+        return Finding(checks, [*_tables(draws, trees, counted), law_table([*one, *two])], _figures(draws, counted), headline=headline)
 
 
 def _merge(measured: list[tuple[Point, Measurement]]) -> list[dict[str, Any]]:
@@ -151,6 +154,12 @@ def _queries_row(point: Point, measured: Measurement) -> dict[str, Any]:
     mean = measured["asked"] / (2 * n)
     spread = Z * math.sqrt((growth * (growth - 1) + ceiling * (ceiling - 1)) / n) / 2
     return {"epsilon": epsilon, "draws": 2 * n, "mean": mean, "low": mean - spread, "high": mean + spread, "expected": (growth + ceiling) / 2}
+
+
+def _headline(rows: list[dict[str, Any]], counted: list[dict[str, Any]]) -> str:
+    outside, patterns = sum(row["outside"] for row in rows), sum(row["patterns"] for row in rows)
+    asked = f"{counted[-1]['mean']:.2f} averages at epsilon {counted[-1]['epsilon']:g}" if counted else "nothing"
+    return f"A simulated answer asks {asked}; {outside} of {patterns:,} exactly computed ones are farther from the real answer's law than is proven."
 
 
 def _tables(draws: list[dict[str, Any]], trees: list[dict[str, Any]], counted: list[dict[str, Any]]) -> list[Table]:

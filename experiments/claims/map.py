@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from experiments.claims.map_games import measure_parity_game, measure_worst_case, parity_game_check, worst_case_check
 from experiments.claims.map_runs import EPSILON, ONE_ROUND, PROTOCOLS, SUCCESS, measure_one_round, measure_parity, measure_protocol, measure_users
 from experiments.lab.calibration import intervals_check
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
 from experiments.lab.cross_check import DEPARTURE, cross_check_shown
 from experiments.lab.intervals import wilson
@@ -132,6 +133,7 @@ class Map(Experiment):
     """Places each class in the innermost region whose runs succeed, if what lies further in is ruled out by proof."""
 
     name: ClassVar[str] = "map"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "What one round can learn, what several can, and what needs a curator"
     claim: ClassVar[str] = (
         "What can be learned from a reasonable number of people depends on who is trusted and on how often they are asked. Simple rules are learned in one "
@@ -206,6 +208,7 @@ class Map(Experiment):
             tables=[_table(by_class)],
             figures=[Regions("map", f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = {EPSILON:g}", placed), _curves(series)],
             notes=_NOTES,
+            headline=_headline(masked, parity),
         )
 
 
@@ -224,6 +227,16 @@ _NOTES = [
     "ones beyond the game, which bounds the queries of statistical-query algorithms, adaptive or not.",
     "A class is drawn in a region only if its checks were shown in this run.",
 ]
+
+
+def _headline(masked: Series, parity: Series) -> str:
+    if not (masked.found and parity.found):
+        return "Some least number of people was not found."
+    d, other = masked.d[-1], parity.d[-1]
+    return (
+        f"At d = {d} masked parity takes {masked.at(d):,} people in two rounds, and in one provably {math.ceil(_one_round_bound(d)):,}; at d = {other} parity "
+        f"takes a curator {parity.at(other):,}, and without one, each person asked once, provably {math.ceil(_local_bound(other)):,}."
+    )
 
 
 def _placed(candidates: Sequence[tuple[str, list[Check], str]]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from experiments.claims.masked_parity_curator import curator_cross_check, curator_recovery
 from experiments.claims.masked_parity_literal import literal_by_clients, literal_recovery
 from experiments.lab.calibration import intervals_check
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from experiments.lab.figure_check import figure_check
@@ -75,6 +76,7 @@ class MaskedParityExperiment(Experiment):
     """Client counts of every masked-parity protocol, epsilon = 1, success 90 %."""
 
     name: ClassVar[str] = "masked-parity"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Two rounds of questions learn masked parity; one round needs exponentially many clients"
     claim: ClassVar[str] = (
         "A hidden rule has d + 1 secret bits. If the server may ask a second question that depends on the first answers, the number of clients it needs grows "
@@ -108,7 +110,7 @@ class MaskedParityExperiment(Experiment):
         counted = [(f"{LABELS[p['protocol']]}, d = {p['d']}", p, m) for p, m in measurements if "cross" not in p]
         reached = reached_check([(name, m) for name, _, m in counted])
         if not reached.shown:
-            return Finding([reached, *crossed])
+            return Finding([reached, *crossed], headline="Some least number of clients was not found.")
         for _, point, measurement in sorted(counted, key=lambda entry: int(entry[1]["d"])):
             found[point["protocol"]][point["d"]] = measurement
         checks = [
@@ -133,10 +135,18 @@ class MaskedParityExperiment(Experiment):
                 "The proven limit holds for every one-round (non-interactive) local protocol, at any epsilon. The information limit is proven for one round "
                 "on the first d bits and heuristic for interactive protocols, sequentially or fully.",
             ],
+            headline=_headline(found),
         )
 
 
 Found = dict[str, dict[int, Measurement]]
+
+
+def _headline(found: Found) -> str:
+    """At the greatest dimension in which the best protocol of either kind was run."""
+    d = max(set(found[LISTED]) & set(found[ONE_ROUND]))
+    two, one = found[LISTED][d]["n"], found[ONE_ROUND][d]["n"]
+    return f"At d = {d} masked parity takes {two:,} clients in two rounds and {one:,}, {one / two:,.3g} times as many, in one."
 
 
 def _protocol(name: str, d: int) -> Protocol[Any]:

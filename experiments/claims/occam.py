@@ -10,6 +10,7 @@ import numpy as np
 
 from experiments.claims.simulated_laws import compared
 from experiments.lab.calibration import intervals_check
+from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.coverage_stated import Stated
 from experiments.lab.figure_check import figure_check
@@ -52,6 +53,7 @@ class Occam(Experiment):
     """KLNRS Theorem 3.7, with sharper sizes."""
 
     name: ClassVar[str] = "occam"
+    chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
     title: ClassVar[str] = "Private Occam: whatever can be learned at all can be learned privately by a trusted curator"
     claim: ClassVar[str] = (
         "A trusted curator who picks a hypothesis with probability falling exponentially in its errors learns any finite class H privately: to come within "
@@ -88,7 +90,7 @@ class Occam(Experiment):
             "on half of the examples only.",
             "A threshold is taken to lie anywhere between the two points it parts, so that the quantile of its error has a continuous law.",
         ]
-        return Finding(checks, [_error_table(errors), sizes], [*_error_figures(errors), figure], notes)
+        return Finding(checks, [_error_table(errors), sizes], [*_error_figures(errors), figure], notes, headline=_headline(least))
 
     def stated(self, scale: Scale) -> list[Stated]:
         return [_quantile_case(TRIALS[scale])]
@@ -223,6 +225,13 @@ def _check_sizes(least: Measured) -> Check:
         shown,
         f"proven over measured n from {min(ratios):.2f} to {max(ratios):.2f}",
     )
+
+
+def _headline(least: Measured) -> str:
+    """Of the smallest error asked for."""
+    alpha = min((point["alpha"] for point, _ in least), default=math.nan)
+    told = "; ".join(f"{point['case']}, {found['n']:,} ({found['proven']:,} proven)" for point, found in least if point["alpha"] == alpha)
+    return f"The best of {HYPOTHESES:,} rules, to an excess error of {alpha:g} at epsilon 1, takes so many examples: {told or 'unknown'}."
 
 
 def _slope(least: Measured, case: str) -> float:

@@ -6,6 +6,7 @@ from typing import ClassVar
 from experiments.claims.parity_central import central_checks, central_curves, central_points, central_tables, measure_central
 from experiments.claims.parity_local import local_curves, local_points, measure_local
 from experiments.lab.calibration import intervals_check
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale
 
 GROWTH = 0.7  # doublings of the local n for each dimension that count as exponential
@@ -15,6 +16,7 @@ class Parity(Experiment):
     """KLNRS Theorem 3.8 beside Corollary 4.6: what a curator buys."""
 
     name: ClassVar[str] = "parity"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Parity: easy for a trusted curator, exponential without one"
     claim: ClassVar[str] = (
         "A hidden parity of d bits is learned privately by a trusted curator from a number of examples that grows linearly with d, while clients who trust "
@@ -49,7 +51,15 @@ class Parity(Experiment):
             "interaction (nobody is asked in two rounds) and epsilon up to ln 3; fully interactive protocols are outside of it.",
         ]
         checks = [*central_checks(central), separation(within, beyond), *local_checks, intervals_check()]
-        return Finding(checks, [*central_tables(central), *local_tables], [figure], notes)
+        return Finding(checks, [*central_tables(central), *local_tables], [figure], notes, headline=headline(within, beyond))
+
+
+def headline(within: list[Curve], beyond: list[Curve]) -> str:
+    """The fewest examples and the fewest clients that were measured in the greatest dimension of the latter."""
+    d = max((d for curve in beyond if curve.style == "measured" for d in curve.x), default=0.0)
+    least = [[dict(zip(curve.x, curve.y, strict=True)).get(d, math.inf) for curve in curves if curve.style == "measured"] for curves in (within, beyond)]
+    curator, local = (min(counts, default=math.inf) for counts in least)
+    return f"At d = {d:g} a parity takes a trusted curator {curator:,.0f} examples and local clients {local:,.0f}."
 
 
 def separation(within: list[Curve], beyond: list[Curve]) -> Check:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.coverage_runs import Crowd, Drawn
 from experiments.lab.minimal_clients import measured_clients, reached_check
@@ -39,6 +40,7 @@ class Planning(Experiment):
     """Closed forms against measured counts."""
 
     name: ClassVar[str] = "planning"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Planning: how many clients an accuracy takes"
     claim: ClassVar[str] = (
         "The closed form of `local-dp plan` gives, within 5 %, the least number of clients for which the largest error of a survey, of eight frequencies, "
@@ -71,7 +73,8 @@ class Planning(Experiment):
         evidence = f"not of: {'; '.join(sure)}" if sure else f"{len(known)} counts"
         certain = Check("So it is of both ends of the count's 95 % interval", not sure, evidence)
         judged = [certain] if scale == "full" else []  # fewer runs leave the interval wide
-        return Finding([reached_check(counts), agrees, *judged], [_table(measurements)], [_figure(measurements)], [NOTE])
+        headline = f"Of {len(off)} plans the furthest is {abs(off[worst]):.1%} off the measured number of clients ({worst})." if off else "No count was found."
+        return Finding([reached_check(counts), agrees, *judged], [_table(measurements)], [_figure(measurements)], [NOTE], headline=headline)
 
 
 def _name(point: Point) -> str:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from experiments.claims.pure_or_approximate_cases import ALPHA, EPSILON, SUCCESS
 from experiments.claims.pure_or_approximate_runs import SEEN, measure_learner, measure_proven
 from experiments.claims.pure_or_approximate_told import LABELS, curves, placed, table
+from experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
 from experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Regions, Scale
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import wilson
@@ -73,6 +74,7 @@ class PureOrApproximate(Experiment):
     """Beimel, Nissim, Stemmer 2013, Sections 3 and 6, with mechanisms as they are private and good today."""
 
     name: ClassVar[str] = "pure-or-approximate"
+    chapter: ClassVar[Chapter] = PURE_AND_APPROXIMATE
     title: ClassVar[str] = "What a little delta buys a trusted curator who learns"
     claim: ClassVar[str] = (
         "To learn which point of a domain is marked, or where a threshold lies in it, a purely private curator who names a point or a threshold of the domain "
@@ -108,7 +110,7 @@ class PureOrApproximate(Experiment):
         figures = [curves(of, series) for of in SIZES]
         checks += [*separated.values(), *flat.values(), *grows.values(), *crossings, beyond, figure_check(figures, told)]
         regions = Regions("flat", "What is learned from a number of people that does not grow with the domain", placed(series, flat, separated, beyond))
-        return Finding(checks, [told], [regions, *figures], NOTES)
+        return Finding(checks, [told], [regions, *figures], NOTES, headline=_headline(series))
 
 
 NOTES = [
@@ -123,6 +125,14 @@ NOTES = [
     "That thresholds take only labels' privacy to be flat is thus a theorem too; dyadic thresholds grow as log log of the domain, and RecConcave at depth 2 no "
     "faster, from a higher start.",
 ]
+
+
+def _headline(series: dict[Key, Series]) -> str:
+    told = []
+    for of, bits in SIZES.items():
+        proven, best = series[of, "proven", 0.0].at(bits), series[BEST[of]].at(bits)
+        told.append(f"one of 2^{bits} {of} takes {best:,.0f} people with a delta of {BEST[of][2]:g}, and provably {proven:,.0f} without")
+    return f"To learn and name {'; '.join(told)}."
 
 
 def by_learner(measurements: Measured) -> dict[Key, Series]:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from experiments.claims.laplace import laplace_reports
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.coverage_stated import Stated, resampled
 from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
@@ -79,6 +80,7 @@ class RandomizedResponse(Experiment):
     """`ways` are the mechanisms under test; a wrong one must make the verdict "not shown"."""
 
     name: ClassVar[str] = "randomized-response"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Without a trusted curator, ten times the accuracy takes a hundred times the people"
     claim: ClassVar[str] = (
         "Estimate the share of yes among n people. If everybody randomizes their own answer, the error falls as 1 over the square root of n; if a trusted "
@@ -125,7 +127,7 @@ class RandomizedResponse(Experiment):
         checks += [cross_check_shown("The survey of 200 people", found, 0.88) for point, found in measurements if point["way"] == "users"]
         notes = ["Errors are against the share among the n people at hand, so that they show the cost of privacy alone; sampling adds its own 1/sqrt(n)."]
         tables, figures = _tables(lines, slopes), [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})]
-        return Finding([*checks, figure_check(figures, tables[1])], tables, figures, notes)
+        return Finding([*checks, figure_check(figures, tables[1])], tables, figures, notes, headline=_headline(lines))
 
     def stated(self, scale: Scale) -> list[Stated]:
         """Of each mechanism's error at the least n, and of its slope."""
@@ -175,6 +177,14 @@ def line_slope(rows: list[dict[str, float]]) -> tuple[float, float]:
     """The slope of ln error on ln n, and its standard error, from the measured errors and their spreads."""
     n, error, spread = (np.array([row[key] for row in rows]) for key in ("n", "rmse", "spread"))
     return slope(np.log(n), np.log(error), spread)
+
+
+def _headline(lines: dict[tuple[float, str], list[dict[str, float]]]) -> str:
+    """At the greatest epsilon, with the most people."""
+    epsilon = max((epsilon for epsilon, _ in lines), default=math.nan)
+    last = {way: rows[-1] for (own, way), rows in lines.items() if own == epsilon}
+    told = ", ".join(f"{row['rmse']:.2g} ({way})" for way, row in last.items())
+    return f"At epsilon {epsilon:g} a share among {max((row['n'] for row in last.values()), default=0):,.0f} people is off by {told or 'an unknown amount'}."
 
 
 def _level_check(lines: dict[tuple[float, str], list[dict[str, float]]]) -> Check:

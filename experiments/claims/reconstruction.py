@@ -5,6 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import wilson
@@ -44,6 +45,7 @@ class Reconstruction(Experiment):
     """Dinur, Nissim 2003; Dwork, McSherry, Talwar 2007; lecture notes, chapter 4."""
 
     name: ClassVar[str] = "reconstruction"
+    chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
     title: ClassVar[str] = "Reconstruction: how exact may many counts be?"
     claim: ClassVar[str] = (
         "Whoever answers 4 n random counts of n secret bits with errors well below sqrt(n) has given nearly all of the bits away, whatever they meant to "
@@ -74,7 +76,7 @@ class Reconstruction(Experiment):
             "Against this attack a curator at epsilon 5 or 20 hides single bits better than clients do, who each tell their own; clients' sums are off by "
             "sqrt(n) C / 2 all the same, so no count of theirs is as exact as a curator's.",
         ]
-        return Finding(checks, [told, by_share, by_model], figures, notes)
+        return Finding(checks, [told, by_share, by_model], figures, notes, headline=_headline(shares, models))
 
 
 class Even:
@@ -154,6 +156,14 @@ def _rates(measured: Measured, z: float = CERTAIN) -> list[Rate]:
 
 def _of_squares(measured: Measured) -> list[Rate]:
     return [rate for rate in _rates(measured) if rate.name.startswith("least squares")]
+
+
+def _headline(shares: Measured, models: Measured) -> str:
+    small = min(_of_squares(shares), key=lambda rate: int(rate.point["n"]), default=None)
+    curated = {point["epsilon"]: found["wrong"]["a curator"] / found["bits"] for point, found in models}
+    read = "no counts were answered" if small is None else f"of {small.point['n']} secret bits {1 - small.wrong:.0%} are read off counts within {SHARE:g} n"
+    hidden = ", ".join(f"{1 - wrong:.0%} at epsilon {epsilon:g}" for epsilon, wrong in sorted(curated.items())[:1])
+    return f"By one attack {read}, and off a curator's counts {hidden or 'an unknown share'} (half are guessed)."
 
 
 def _check_curve(scaled: Measured) -> Check:

@@ -15,6 +15,7 @@ from experiments.claims.sanitizing_runs import (
     measure_shape,
     measure_thresholds,
 )
+from experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import wilson
@@ -54,6 +55,7 @@ class Sanitizing(Experiment):
     """Beimel, Nissim, Stemmer 2013, Section 4, with mechanisms as they are private and good today."""
 
     name: ClassVar[str] = "sanitizing"
+    chapter: ClassVar[Chapter] = PURE_AND_APPROXIMATE
     title: ClassVar[str] = "What a little delta buys a trusted curator who releases data"
     claim: ClassVar[str] = (
         "To release how often each point of a domain occurs, or which share of the records lies below each threshold, a purely private curator provably needs "
@@ -91,7 +93,7 @@ class Sanitizing(Experiment):
             _check_printed(proven, counts),
             figure_check(figures, rows),
         ]
-        return Finding(checks, [rows, *others], figures, NOTES)
+        return Finding(checks, [rows, *others], figures, NOTES, headline=_headline(counts, proven))
 
 
 MEASURED = {
@@ -134,6 +136,15 @@ def crossing(pure: Counts, other: Counts) -> float:
         return math.inf
     sizes = range(max(min(pure), min(other)), min(max(pure), max(other)) + 1)
     return next((float(bits) for bits in sizes if _at(pure, bits) > _at(other, bits)), math.inf)
+
+
+def _headline(counts: Measured, proven: Measured) -> str:
+    """In the greatest domain."""
+    bound, best = {point["bits"]: found["n"] for point, found in proven}, _numbers(counts, "delta", 1e-6)
+    bits = max(set(bound) & set(best), default=0)
+    if not bits:
+        return "Not everything was measured."
+    return f"All counts of 2^{bits} values take {best[bits]:,} people with a delta of 1e-6, and without one provably {bound[bits]:,}."
 
 
 def _check_loss(rows: Measured) -> Check:

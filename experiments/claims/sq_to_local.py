@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from experiments.claims.laplace import clipped, laplace_reports
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from experiments.lab.figure_check import figure_check
@@ -57,6 +58,7 @@ class SqToLocal(Experiment):
     """`count` is the number of clients of a query, under test; a wrong one must make the verdict "not shown"."""
 
     name: ClassVar[str] = "sq-to-local"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Any algorithm that only needs averages can learn from private reports"
     claim: ClassVar[str] = (
         "An algorithm that only asks for averages over the population (statistical queries) runs on randomized answers: enough clients answer each query, and "
@@ -154,7 +156,7 @@ class SqToLocal(Experiment):
         users = [cross_check_shown("Two queries with the exact count", found, 1 - BETA) for _, found in kinds["users"]]
         checks = [*_accuracy_checks(accuracy), *users, *_variance_checks(variance), *_spending_checks(spending, refused)]
         tables, figures = _tables(accuracy, variance, spending), _figures(variance, spending)
-        return Finding([*checks, figure_check(figures[1:], tables[2], ends=False)], tables, figures)
+        return Finding([*checks, figure_check(figures[1:], tables[2], ends=False)], tables, figures, headline=_headline(accuracy))
 
 
 def _signs(bits: Words) -> Floats:
@@ -188,6 +190,15 @@ def _accuracy_row(point: Point, found: Measurement) -> dict[str, Any]:
     low, high = wilson(found["good"], point["trials"], Z)
     predicted = (1 - rr_failure(found["clients"], point["epsilon"], point["tau"])) ** point["t"]
     return {**point, **found, "rate": found["good"] / point["trials"], "low": low, "high": high, "predicted": predicted}
+
+
+def _headline(rows: list[dict[str, Any]]) -> str:
+    """Of the last setting: the exact count, and fewer clients."""
+    if not rows:
+        return "No accuracy was measured."
+    epsilon, tau, t = setting = tuple(rows[-1][key] for key in ("epsilon", "tau", "t"))
+    told = ", ".join(f"{row['clients']:,} in {row['rate']:.1%}" for row in rows if (row["epsilon"], row["tau"], row["t"]) == setting)
+    return f"Clients at epsilon {epsilon:g} who answer {t} statistical {'queries' if t > 1 else 'query'} to within {tau:g}: {told} of the runs."
 
 
 def _accuracy_checks(rows: list[dict[str, Any]]) -> list[Check]:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import wilson
@@ -51,6 +52,7 @@ class Stability(Experiment):
     """Beimel, Nissim, Stemmer 2013, Section 2.5.3, repaired."""
 
     name: ClassVar[str] = "stability"
+    chapter: ClassVar[Chapter] = PURE_AND_APPROXIMATE
     title: ClassVar[str] = "Stable choice: naming the winner among any number of candidates"
     claim: ClassVar[str] = (
         "A trusted curator may name the most frequent of any number of values at a price that does not depend on how many there are, if it is ahead by about "
@@ -78,7 +80,7 @@ class Stability(Experiment):
             "Under neighbours that add or remove a record, the lead moves by one only, and the printed test would be right.",
             "How many candidates there are appears nowhere: a domain of 2^65536 values costs no record more.",
         ]
-        return Finding(checks, [spent, needed], [figure], notes)
+        return Finding(checks, [spent, needed], [figure], notes, headline=_headline(privacy, records))
 
 
 def _measure_privacy(point: Point, seed: int) -> Measurement:
@@ -156,6 +158,17 @@ def _binomial(m: int, share: float) -> list[float]:
 
 def _of_form(privacy: Measured, form: str) -> Measured:
     return [(point, found) for point, found in privacy if point["form"] == form]
+
+
+def _headline(privacy: Measured, records: Measured) -> str:
+    over = [found["deltas"][TIMES.index(1.0)] / point["delta"] for point, found in _of_form(privacy, "printed")]
+    if not (over and records):
+        return "Not everything was measured."
+    point, found = max(records, key=lambda row: (row[0]["epsilon"], -row[0]["delta"]))
+    return (
+        f"The printed test has {min(over):,.0f} to {max(over):,.0f} times its delta; the best one names a winner of a tenth of {found['best']:,} records at "
+        f"epsilon {point['epsilon']:g}, delta {point['delta']:g}, among any number of candidates."
+    )
 
 
 def _check_form(form: str, privacy: Measured) -> Check:

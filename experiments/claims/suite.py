@@ -9,6 +9,7 @@ from experiments.claims.suite_curator import curator_check, measure_curator
 from experiments.claims.suite_runs import BETA, CHECKED, EPSILON, LEGAL, ORACLES, by_client, control, fewest_clients, outcome, records_needed
 from experiments.claims.suite_worst import REPLAYED
 from experiments.lab.calibration import intervals_check
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.cross_check import cross_check_shown
 from experiments.lab.intervals import wilson
@@ -31,6 +32,7 @@ class Suite(Experiment):
     """The learners' guarantees, tried on oracles that are exact, wrong on purpose, sampled, curated, and made of local clients."""
 
     name: ClassVar[str] = "suite"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "One learner, every kind of answer: exact, hostile, sampled, or gathered privately from clients"
     claim: ClassVar[str] = (
         "A learner that only asks for averages, each within a stated tolerance, works whoever answers: an honest oracle, an adversary who bends every "
@@ -112,7 +114,14 @@ class Suite(Experiment):
                 "answers; the parity of two variables is not among them. Low-degree and masked-parity learners are for the uniform distribution only.",
                 "Kushilevitz-Mansour (membership queries) and Gaussian elimination are not statistical-query algorithms and have no place in the table.",
             ],
+            headline=_headline(runs, known),
         )
+
+
+def _headline(runs: Runs, known: dict[str, Task[Any]]) -> str:
+    slacks = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
+    within, beyond = sum(1.0 in lost for lost in slacks.values()), sum(bool(set(lost) - {1.0}) for lost in slacks.values())
+    return f"Answers as wrong as is proven harmless mislead {within} of {len(known)} learners; answers {BEYOND:g} times as wrong, or less, mislead {beyond}."
 
 
 def _share(run: dict[str, Any], task: Task[Any]) -> float:

@@ -6,6 +6,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import wilson
@@ -82,6 +83,7 @@ class Tracing(Experiment):
     """Boneh, Shaw 1998; Tardos 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes, chapter 5."""
 
     name: ClassVar[str] = "tracing"
+    chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
     title: ClassVar[str] = "Tracing: who is in the table?"
     claim: ClassVar[str] = (
         "Whoever answers the means of many attributes well enough tells who is in the table: members stand out by sqrt(d / n) standard deviations from exact "
@@ -112,7 +114,7 @@ class Tracing(Experiment):
             f"The strategies: {', '.join(STRATEGIES)}; each word meets the marking condition. Others may do better, and accusations stay proved.",
             "The curator's sums are kept to 0..n, so that the error of a mean is never above 1.",
         ]
-        return Finding(checks, tables, figures, notes)
+        return Finding(checks, tables, figures, notes, headline=_headline(means))
 
 
 def _table(n: int, d: int, seed: int, each: int) -> tuple[Floats, Bools]:
@@ -188,6 +190,12 @@ def _largest(means: Measured, model: str) -> tuple[float, float]:
     """The share of members found and the largest error, where d is largest."""
     rows = [(point["d"], _share(point, found, "members"), found["error"]) for point, found in means if point["model"] == model]
     return max(rows)[1:] if rows else (math.nan, math.nan)
+
+
+def _headline(means: Measured) -> str:
+    d = max((int(point["d"]) for point, _ in means), default=0)
+    told = ", ".join(f"{_largest(means, model)[0]:.0%} ({model})" for model in MODELS)
+    return f"From {d:,} means of a table of {N} rows this share of its members is told from strangers: {told}."
 
 
 def _check_exact(means: Measured) -> Check:

@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "host": ("join:HOST", "Holds many clients of a run, from index --start on: the rows of a table of theirs, or synthetic records."),
     "client": ("join:CLIENT", "Is one client of a run: with the one row of a table of its own, or a synthetic record."),
     "experiment": ("experiment:RunExperiment", "Runs an experiment, or all of them: a claim, measurements on every core, figures, tables and a verdict."),
-    "report": ("experiment:Report", "Writes one page, report.html, that explains everything in a folder of results."),
+    "report": ("experiment:Report", "Writes an index, report.html, and a page for each chapter, which explain everything in a folder of results."),
     "dimension": ("check:Dimension", "Statistical-query and spectral dimensions of a class, and the number of clients that every local learner of it needs."),
     "certify": ("check:Certify", "Checks a certificate independently: every number in it is computed again from its queries."),
     "coverage": ("coverage:Coverage", "Measures how often stated 95 % intervals hold the truth, by repetition and, where reports are binomial, exactly."),

@@ -58,9 +58,9 @@ class RunExperiment:
 
 @dataclass(frozen=True)
 class Report:
-    """Writes one page, report.html, that explains everything in a folder of results.
+    """Writes an index, report.html, and a page for each chapter, which explain everything in a folder of results.
 
-    It needs no network and no scripts.
+    They need no network and no scripts.
     """
 
     folder: Path = argument("A folder of results, as given to experiment --out.", metavar="FOLDER", default=DEFAULT_OUT)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
+from experiments.lab.chapters import Chapter
 from experiments.lab.coverage_stated import Stated
 
 Point: TypeAlias = dict[str, Any]  # plain JSON data: what to measure
@@ -77,13 +78,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """What an experiment found: its verdict is "shown" if every check was shown, else "not shown"."""
+    """What an experiment found: its verdict is "shown" if every check was shown, else "not shown".
+
+    `headline` is one sentence for a reader in a hurry, with this run's own figure in it; where nothing could be measured it says so.
+    """
 
     checks: list[Check]
     tables: list[Table] = field(default_factory=list)
     figures: Sequence[Figure | Regions] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     certificates: dict[str, dict[str, Any]] = field(default_factory=dict)  # by file name: what `local-dp certify` checks
+    headline: str = field(kw_only=True)
 
     @property
     def verdict(self) -> str:
@@ -98,6 +103,7 @@ class Experiment(ABC):
     """
 
     name: ClassVar[str]
+    chapter: ClassVar[Chapter]
     title: ClassVar[str]
     claim: ClassVar[str]  # for a reader who does not know the paper
     source: ClassVar[str]

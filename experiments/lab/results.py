@@ -64,10 +64,12 @@ def write_results(folder: Path, experiment: Experiment, finding: Finding, scale:
         write_text(folder / f"{file_name(name)}.json", json.dumps(plain(certificate)) + "\n")
     results = {
         "name": experiment.name,
+        "chapter": experiment.chapter.name,
         "title": experiment.title,
         "claim": experiment.claim,
         "source": experiment.source,
         "verdict": finding.verdict,
+        "headline": finding.headline,
         "checks": [asdict(check) for check in finding.checks],
         "command": command(experiment.name, scale, seed),
         "scale": scale,

@@ -37,7 +37,14 @@ def _experiment(results: Path, folder: Path) -> str:
     if data is None or not data["figures"]:
         return ""
     figures = [_figure(results / figure["svg"], figure, folder / f"{results.name}-{figure['svg']}") for figure in data["figures"]]
-    return "\n\n".join((f"## {literal(data['title'])}", literal(data["claim"]), f"Verdict: **{data['verdict']}**, by `{data['command']}`.", *figures))
+    return "\n\n".join(
+        (
+            f"## {literal(data['title'])}",
+            literal(data["claim"]),
+            f"Verdict: **{data['verdict']}**, by `{data['command']}`. {literal(data['headline'])}",
+            *figures,
+        )
+    )
 
 
 def _figure(drawing: Path, figure: dict[str, Any], target: Path) -> str:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -15,17 +16,21 @@ from pathlib import Path
 import pytest
 from matplotlib.patches import FancyBboxPatch
 
-from experiments.lab.catalogue import NAMES
+from experiments.lab.catalogue import NAMES, load, module_of
+from experiments.lab.chapters import CHAPTERS
 from experiments.lab.claim import Curve, Figure, Finding, Region, Regions
 from experiments.lab.figure_text import alt_text
 from experiments.lab.figures import Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
-from experiments.lab.report import badge, build_page, cell, prose, write_report
+from experiments.lab.markup import badge, cell, prose
+from experiments.lab.report import build_pages, write_report
 from experiments.lab.results import file_name, read_results
 from experiments.lab.runner import run_experiments
 from local_dp.errors import InputError
-from tests.support.browser import browser, check_page, needs_chromium
+from tests.support.browser import browser, faults, needs_chromium
 
 ROOT = Path(__file__).parents[2]
+INDEX, CHAPTER = "report.html", "local-model.html"
+SCREENS, SCREEN = 4, 800  # how many screens of 1200 x 800 the index may fill
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +51,7 @@ def test_wrong_protocol_is_not_shown(folder: Path) -> None:
     assert wrong is not None
     assert (right["verdict"], wrong["verdict"]) == ("shown", "not shown")
     assert [check["shown"] for check in wrong["checks"]] == [False]
-    assert Finding(checks=[]).verdict == "not shown"
+    assert Finding(checks=[], headline="").verdict == "not shown"
 
 
 class _Page(HTMLParser):
@@ -70,69 +75,93 @@ class _Page(HTMLParser):
                 self.fetched.append(value)
 
 
-def _parsed(folder: Path) -> _Page:
+def _parsed(folder: Path, name: str) -> _Page:
     page = _Page()
-    page.feed((folder / "report.html").read_text())
+    page.feed((folder / name).read_text())
     return page
 
 
-def test_page_is_self_contained(folder: Path) -> None:
-    """The page has every figure inline, fetches nothing, runs its one script alone, has no id twice, and links only to files that exist."""
-    page, text = _parsed(folder), (folder / "report.html").read_text()
-    assert page.tags.count("svg") == 6
+def test_there_is_a_page_for_each_chapter_that_was_run(folder: Path) -> None:
+    """The index and the pages of chapters with results, no others; every experiment of the catalogue belongs to a chapter."""
+    assert sorted(path.name for path in folder.glob("*.html")) == [CHAPTER, INDEX]
+    assert {load(module_of(name)).chapter for name in NAMES} <= set(CHAPTERS)
+    assert len({chapter.page for chapter in CHAPTERS}) == len(CHAPTERS)
+
+
+@pytest.mark.parametrize(("name", "figures"), [(INDEX, 1), (CHAPTER, 6)])
+def test_pages_are_self_contained(folder: Path, name: str, figures: int) -> None:
+    """A page has every figure inline, fetches nothing, runs its one script alone, has no id twice, and links only to what exists."""
+    page, text = _parsed(folder, name), (folder / name).read_text()
+    assert page.tags.count("svg") == figures
     assert page.tags.count("script") == 1
     assert page.fetched == []
     assert "url(http" not in text
     assert len(page.ids) == len(set(page.ids))
     for link in page.links:
-        assert link[1:] in page.ids if link.startswith("#") else (folder / link).is_file(), link
+        file, _, place = link.partition("#")
+        assert (folder / (file or name)).is_file(), link
+        assert not place or place in _parsed(folder, file or name).ids, link
     script = text[text.index("<script>") + len("<script>") : text.index("</script>")]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'" in text
 
 
-def test_page_is_found_through(folder: Path) -> None:
-    """The contents lead to every section, every experiment leads back; figures and tables are numbered in order, and every column has its heading."""
-    page, text = _parsed(folder), (folder / "report.html").read_text()
-    assert page.links[:4] == ["#models", "#verdicts", "#toy", "#wrong-toy"]
+def test_pages_are_found_through(folder: Path) -> None:
+    """The index leads to each chapter and each experiment, a chapter to its experiments and back; figures and tables are numbered, columns have headings."""
+    assert _parsed(folder, INDEX).links[:2] == ["#models", "#local-model"]
+    assert {f"{CHAPTER}#toy", f"{CHAPTER}#wrong-toy", CHAPTER} <= set(_parsed(folder, INDEX).links)
+    page, text = _parsed(folder, CHAPTER), (folder / CHAPTER).read_text()
+    assert page.links[:4] == [INDEX, "#toy", "#wrong-toy", INDEX]
     assert page.links.count("#top") == 2
     assert re.findall(r"<figcaption><b>(.*?)</b>", text) == [f"Figure {place}." for place in range(1, 7)]
-    assert re.findall(r"<caption><b>(.*?)</b>", text) == ["Table 1.", "Table 2."]
+    assert re.findall(r"<details><summary><b>(.*?)</b>", text) == ["Table 1.", "Table 2."]  # folded, as figures tell the same
     assert "Markers are measured; solid lines without markers are computed; dashed lines are proven; bands and whiskers are 95\xa0% intervals." in text
     assert '<th scope="row" role="rowheader" data-heading="n" class=number data-value="100"><span>100</span></th>' in text
-    assert text.count('scope="col"') == 4 + 2 * 3
+    assert text.count('scope="col"') == 2 * 3
 
 
-def test_page_says_what_was_found(folder: Path) -> None:
-    """Verdicts are read as words: shown, not shown, not run; each experiment brings its claim, checks, evidence, command and alternative texts."""
-    text = (folder / "report.html").read_text()
-    assert text.count("✓ shown") == 4  # in the contents, in the summary, at the heading and at the one check
-    assert text.count("✗ not shown") == 4
-    assert text.count("– not run") == len(NAMES)
+def test_pages_say_what_was_found(folder: Path) -> None:
+    """Verdicts are read as words: shown, not shown, not run; an experiment brings its headline, claim, checks, evidence, command and alternative texts."""
+    index, text = (folder / INDEX).read_text(), (folder / CHAPTER).read_text()
+    assert text.count("✓ shown") == text.count("✗ not shown") == 3  # in the contents, at the heading and at the one check
+    assert index.count("✓ shown") == index.count("✗ not shown") == 1
+    assert "1 of 2 shown" in index
+    assert index.count("– not run") == 1
+    assert all(f"<code>{name}</code>" in index for name in NAMES)
+    headline = re.search(r"With 1,600 people the error is (0\.\d+)", index)
+    assert headline is not None
+    assert headline[0] in text
     assert "local-dp experiment wrong-toy --quick --seed 1" in text
     assert "with an error that falls as 1/√n" in text
     assert 'aria-label="Error against n, for $5 &amp; &lt;more&gt;. mean absolute error (logarithmic) against number of clients n' in text
 
 
-def test_page_escapes_text(folder: Path) -> None:
-    """Text of an experiment is text: nothing in a title, claim, check, table, note or figure becomes markup."""
-    text = (folder / "report.html").read_text()
+@pytest.mark.parametrize("name", [INDEX, CHAPTER])
+def test_pages_escape_text(folder: Path, name: str) -> None:
+    """Text of an experiment is text: nothing in a title, claim, headline, check, table, note or figure becomes markup."""
+    text = (folder / name).read_text()
     assert text.count("<script") == 1
-    assert "A note with &lt;script&gt;alert(1)&lt;/script&gt;." in text
-    for raw in ("<friends>", "<within 0.1>", "<against>", "<b>bold", "<more>", " & nothing"):
+    assert ("A note with &lt;script&gt;alert(1)&lt;/script&gt;." in text) == (name == CHAPTER)
+    assert "&lt;within $5&gt;" in text
+    for raw in ("<friends>", "<within", "<against>", "<b>bold", "<more>", " & nothing"):
         assert raw not in text, raw
 
 
-def test_page_is_repeatable_and_refuses_broken_results(folder: Path, tmp_path: Path) -> None:
-    """The same results make the same page; a damaged file and a missing figure are named in one line."""
-    assert build_page(folder) == (folder / "report.html").read_text()
+def test_pages_are_repeatable_and_refuse_broken_results(folder: Path, tmp_path: Path) -> None:
+    """The same results make the same pages; a damaged file, a missing figure and results without a headline are named in one line."""
+    assert build_pages(folder) == {name: (folder / name).read_text() for name in (INDEX, CHAPTER)}
     shutil.copytree(folder, tmp_path / "copy")
     (tmp_path / "copy" / "toy" / "error.svg").unlink()
     with pytest.raises(InputError, match=r"error\.svg is missing; run the experiment again"):
-        build_page(tmp_path / "copy")
-    (tmp_path / "copy" / "toy" / "results.json").write_text("{")
+        build_pages(tmp_path / "copy")
+    kept = tmp_path / "copy" / "toy" / "results.json"
+    for missing in ("chapter", "headline"):
+        kept.write_text(json.dumps({key: value for key, value in json.loads((folder / "toy" / "results.json").read_text()).items() if key != missing}))
+        with pytest.raises(InputError, match=r"an earlier version's; run the experiment again"):
+            build_pages(tmp_path / "copy")
+    kept.write_text("{")
     with pytest.raises(InputError, match=r"cannot read .*results\.json"):
-        build_page(tmp_path / "copy")
+        build_pages(tmp_path / "copy")
 
 
 def test_cells_and_badges() -> None:
@@ -232,9 +261,27 @@ def test_plot_estimates(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_page_opens_in_a_browser(folder: Path) -> None:
+def test_pages_open_in_a_browser(folder: Path) -> None:
     """Wide and narrow, light and dark: no console error (a script that the policy does not know is one), no horizontal scroll, nothing that axe-core minds."""
-    check_page(folder / "report.html")
+    with browser() as tab:
+        assert [fault for name in (INDEX, CHAPTER) for fault in faults(tab, folder / name)] == []
+
+
+@needs_chromium
+def test_the_index_of_everything_is_short(folder: Path, tmp_path: Path) -> None:
+    """With every experiment of the catalogue run, the map drawn and headlines of 150 characters, the index fills four screens at most."""
+    told = json.loads((folder / "toy" / "results.json").read_text())
+    for name in NAMES:
+        shutil.copytree(folder / "toy", tmp_path / name)
+        experiment = load(module_of(name))
+        own = {"name": name, "title": experiment.title, "chapter": experiment.chapter.name, "headline": ("word " * 30).strip()}
+        (tmp_path / name / "results.json").write_text(json.dumps({**told, **own}))
+    write_report(tmp_path)
+    with browser() as tab:
+        tab.appear(1200, "light", SCREEN)
+        tab.go((tmp_path / INDEX).as_uri())
+        assert tab.evaluate("document.querySelectorAll('figure').length") == 1 + len({load(module_of(name)).chapter for name in NAMES})
+        assert tab.evaluate("document.documentElement.scrollHeight") <= SCREENS * SCREEN, tab.evaluate("document.documentElement.scrollHeight")
 
 
 @needs_chromium
@@ -244,7 +291,8 @@ def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path
     heading = "document.querySelectorAll('.sortable thead th')[1]"
     with browser() as tab:
         tab.appear(400, "light")
-        tab.go((folder / "report.html").as_uri())
+        tab.go((folder / CHAPTER).as_uri())
+        tab.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         drawn = tab.evaluate(numbers)
         seen = []
         for _ in range(3):
@@ -254,7 +302,7 @@ def test_tables_are_sorted_and_stacked_in_a_browser(folder: Path, tmp_path: Path
         assert tab.evaluate("[...document.querySelectorAll('.scroll')].every(each => each.scrollWidth <= each.clientWidth)")
         assert not tab.errors
         changed = tmp_path / "changed.html"
-        changed.write_text((folder / "report.html").read_text().replace("<script>", "<script>document.title = 'changed';"))
+        changed.write_text((folder / CHAPTER).read_text().replace("<script>", "<script>document.title = 'changed';"))
         tab.go(changed.as_uri())
         assert tab.evaluate("document.title") != "changed"
         assert "Content Security Policy" in " ".join(tab.errors)

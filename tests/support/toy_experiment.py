@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
 
 
@@ -12,6 +13,7 @@ class Toy(Experiment):
     """The mean absolute error of randomized response falls as the square root of the number of clients."""
 
     name: ClassVar[str] = "toy"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
     title: ClassVar[str] = "Asking four times as many people halves the error"
     claim: ClassVar[str] = "If everybody lies with a known probability, the share of yes can still be estimated, with an error that falls as 1/√n."
     source: ClassVar[str] = "Warner 1965 & <friends>"
@@ -54,6 +56,7 @@ class Toy(Experiment):
                 Figure("bars", "The same as bars", "clients", "mean absolute error", bars, x_ticks=tuple(map(str, n))),
                 Regions("regions", "Where each problem lies", regions),
             ],
+            headline=f"With {n[-1]:,} people the error is {error[-1]:.3f} <within $5>.",
             notes=["A note with <script>alert(1)</script>."],
         )
 

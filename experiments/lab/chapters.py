@@ -1,0 +1,45 @@
+"""The chapters of the report: what each asks, on which page it stands, and the experiment whose figure opens it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One part of the story, told to a reader who does not know the field."""
+
+    name: str
+    title: str
+    told: str
+    lead: str  # the experiment whose first curves open the chapter, if it was run
+
+    @property
+    def page(self) -> str:
+        """The file of its page, beside the index."""
+        return f"{self.name}.html"
+
+
+LOCAL_MODEL = Chapter(
+    "local-model",
+    "The local model",
+    "Nobody is trusted: everybody randomizes their own answer. What can still be learned, in how many rounds, and how many people does it take?",
+    "masked-parity",
+)
+PURE_AND_APPROXIMATE = Chapter(
+    "pure-and-approximate",
+    "Pure and approximate privacy",
+    "A curator may keep the promise always, or but for a chance delta of one in a million, say. For some tasks that chance is worth any number of records.",
+    "pure-or-approximate",
+)
+CURATOR_AND_ATTACKS = Chapter(
+    "curator-and-attacks",
+    "The curator, and the attacks",
+    "What one trusted server can answer about its table, at which error, and the attacks which show that answers more exact would give the table away.",
+    "reconstruction",
+)
+HEURISTICS = Chapter(
+    "heuristics",
+    "Heuristics",
+    "Solvers for problems that are hard in the worst case, and what may be built on them when they fail, or lie.",
+    "oracles",
+)
+CHAPTERS = (LOCAL_MODEL, PURE_AND_APPROXIMATE, CURATOR_AND_ATTACKS, HEURISTICS)
