@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Counts, Ints, Words
 from local_dp.errors import InputError
 from local_dp.noise import Draw, Noise
 
@@ -45,6 +45,16 @@ class Draws:
             drawn = int.from_bytes(words.astype("<u8").tobytes(), "little") & ((1 << bits) - 1)
             if drawn < limit:
                 return drawn
+
+    def many_below(self, limit: int, count: int) -> Counts:
+        """`count` independent uniform whole numbers from 0 to limit - 1, limit at most 2^63: words beyond a multiple of the limit are drawn again."""
+        if not 1 <= limit <= 1 << 63:
+            raise InputError(f"cannot draw many whole numbers below {limit}; give 1 to 2^63")
+        last = np.uint64((1 << WORD_BITS) // limit * limit - 1)  # of the words whose remainders are uniform
+        drawn = self.words(count).astype(np.uint64)
+        while len(again := np.flatnonzero(drawn > last)):
+            drawn[again] = self.words(len(again))
+        return (drawn % np.uint64(limit)).astype(np.int64)
 
     def among(self, shares: Sequence[int]) -> int:
         """The number of one of the shares, each with probability exactly its part of their sum."""

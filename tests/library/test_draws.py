@@ -21,6 +21,18 @@ def test_below_is_uniform_by_enumeration() -> None:
     assert Script([3, 1]).below(1 << 65) == 3 + (1 << 64)
 
 
+def test_many_below_are_uniform() -> None:
+    """A quarter of all words is drawn again for a limit of 3 2^61: thirds are equal (chi-squared, failure 1e-6), as remainders of all words are not."""
+    draws, limit, runs = Draws(KeyedNoise(4)), 3 << 61, 6000
+    drawn = draws.many_below(limit, runs)
+    assert chisquare(np.bincount(drawn >> 61, minlength=3)).pvalue > 1e-6
+    assert chisquare(np.bincount((draws.words(runs) % np.uint64(limit) >> np.uint64(61)).astype(np.int64), minlength=3)).pvalue < 1e-6
+    assert set(draws.many_below(5, 300).tolist()) == {0, 1, 2, 3, 4}
+    assert draws.many_below(1, 3).tolist() == [0, 0, 0]
+    with pytest.raises(InputError, match="below 0"):
+        draws.many_below(0, 3)
+
+
 def test_coin_is_exact_by_enumeration() -> None:
     """A coin of bias 3/8 is heads for three of eight words."""
     assert sum(Script([word]).coin(Fraction(3, 8)) for word in range(8)) == 3

@@ -1,0 +1,71 @@
+"""k counts with discrete Laplace noise on each: the plain pure mechanism."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from local_dp.arrays import Counts
+from local_dp.curator.base import Law
+from local_dp.curator.clipped import ClippedLaplace
+from local_dp.curator.counts.base import LISTED, ColumnCounts, CountsMechanism, L_co, NoisyCounts
+from local_dp.curator.inversion import discrete_laplaces
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import NANO, Pure, nano_epsilon
+
+
+@dataclass(frozen=True)
+class NoiseOnEach(CountsMechanism[L_co]):
+    """Discrete Laplace noise on each count, independent."""
+
+    epsilon: float
+
+    @property
+    @abstractmethod
+    def step(self) -> Fraction:
+        """What one count may cost, in nano-nats."""
+
+    def noise(self, draws: Draws) -> Counts:
+        return discrete_laplaces(draws, self.step / NANO, self.k)
+
+    def within(self, error: int) -> float:
+        each = float(self.step) / NANO
+        return math.exp(self.k * math.log1p(-2 * math.exp(-each * (error + 1)) / (1 + math.exp(-each))))
+
+    def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
+        """Of the answers cut to 0..n, which hides no loss: beyond, the ratios are those of the ends. Raises InputError above 2^12 outcomes."""
+        n = database.size
+        if (n + 1) ** self.k > LISTED:
+            raise InputError(f"there are {self.k} counts of up to {n} records; a law is listed up to {LISTED:,} outcomes")
+        cut = ClippedLaplace(self.step.numerator, self.step.denominator, n)
+        laws = [cut.law(count) for count in self._counts(database).tolist()]
+        return {
+            NoisyCounts(np.array([count for count, _ in told], dtype=np.int64)): prod(weight for _, weight in told)
+            for told in product(*(law.items() for law in laws))
+        }
+
+
+@dataclass(frozen=True)
+class LaplaceCounts(NoiseOnEach[Pure]):
+    """`k` counts, each with discrete Laplace noise of eps / k.
+
+    Privacy: epsilon, pure and exact: a replaced record moves each count by at most 1, and the losses add up. Utility: a largest error of about (k / eps)
+    ln(1.44 k), ln k times that of `KNormCounts`. Cost: 40 ns a count.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        nano_epsilon(self.epsilon)
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(nano_epsilon(self.epsilon))
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(self.loss.nano, self.k)
