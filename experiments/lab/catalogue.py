@@ -24,6 +24,7 @@ NAMES = (
     "reconstruction",
     "tracing",
     "intervals",
+    "price",
 )
 ALL = "all"
 
