@@ -194,7 +194,7 @@ def _errors_table(errors: Measured) -> Table:
         rows.append((point["name"], point["k"], *_median(found), found.get("stated", found["errors"][0]), point["runs"]))
     for k in COUNTS if errors else ():
         rows += [(name, k, *(bound(k, EPSILON),) * 4, 0) for name, bound in ((BOUND, averaging_error), ("packing", packing_error))]
-    return Table("the largest error of k counts", ("answer", "counts", "median", "95 % from", "to", "by its law", "runs"), rows)
+    return Table("the largest error of k counts", ("answer", "counts", "median", "at least 95 % from", "to", "by its law", "runs"), rows)
 
 
 def _rules_figure(rules: Measured) -> Figure:
@@ -210,7 +210,7 @@ def _errors_figure(errors: Measured) -> Figure:
         k, middle, low, high = zip(*chosen, strict=True)
         curves.append(Curve(name, k, middle, low=low, high=high))
     curves.append(Curve(BOUND, COUNTS, [averaging_error(k, EPSILON) for k in COUNTS], style="bound"))
-    return Figure("price-errors", "The largest error of k counts of the same records, epsilon 1", "counts k", "median", curves, log_x=True, log_y=True)
+    return Figure("price-errors", "The largest error of k counts of the same records, epsilon 1", "counts k", "median error", curves, log_x=True, log_y=True)
 
 
 EXPERIMENT = Price()

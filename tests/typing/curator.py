@@ -10,6 +10,12 @@ from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
 from local_dp.curator.choosing.printed import Goals
+from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
+from local_dp.curator.counts.composed_laplace import ComposedLaplaceCounts
+from local_dp.curator.counts.discrete_gaussian import DiscreteGaussianCounts
+from local_dp.curator.counts.gaussian import GaussianCounts
+from local_dp.curator.counts.k_norm import KNormCounts
+from local_dp.curator.counts.laplace import LaplaceCounts
 from local_dp.curator.intervals.answers import IntervalCounts
 from local_dp.curator.intervals.factorization import PrefixFactorization
 from local_dp.curator.intervals.level import Level, LevelCounts
@@ -94,6 +100,16 @@ def a_curator_answers_what_is_concentrated(oracle: TrustedOracle[int], asked: No
     assert_type(run(asked, oracle), str)
     approximate: Nonadaptive[Mechanism[int, int, Loss], int, str] = asked  # type: ignore[assignment]
     return approximate
+
+
+def counts_show_their_loss(asked: Nonadaptive[KNormCounts, NoisyCounts, str], oracle: TrustedOracle[ColumnCounts]) -> CountsMechanism[Pure]:
+    """Noise in the shape of the cube is pure, normal noise not; discrete Gaussian noise is concentrated. Asked at once, they are CNI."""
+    assert_type(run(asked, oracle), str)
+    assert_type(LaplaceCounts(2, 1.0).loss, Pure)
+    assert_type(ComposedLaplaceCounts(2, 1.0, 1e-6).loss + GaussianCounts(2, 1.0, 1e-6).loss, Approximate)
+    assert_type(DiscreteGaussianCounts(2, 0.1).loss, Concentrated)
+    unpaid: CountsMechanism[Pure] = GaussianCounts(2, 1.0, 1e-6)  # type: ignore[assignment]
+    return KNormCounts(2, 1.0) or unpaid
 
 
 def a_mechanism_shows_its_loss(parity: ParityLearner, somewhat: Mechanism[Labelled, int, Approximate]) -> Mechanism[Labelled, int, Pure]:

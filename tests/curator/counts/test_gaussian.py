@@ -13,10 +13,14 @@ from scipy.stats import chisquare, norm
 
 from local_dp.accounting.concentrated import conversion
 from local_dp.accounting.rules import delta, epsilon
+from local_dp.curator.account import ConcentratedAccount
+from local_dp.curator.counts.base import ColumnCounts
 from local_dp.curator.counts.discrete_gaussian import DiscreteGaussianCounts, least_discrete_variance
 from local_dp.curator.counts.gaussian import GaussianCounts
+from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.errors import InputError
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 
@@ -132,6 +136,17 @@ def test_draws_have_their_law() -> None:
     assert [mechanism.within(error) for error in (0, 3)] == pytest.approx(
         [float(sum(share for y, share in discrete(Fraction(12, 5), 40).items() if abs(y) <= error)) ** 300 for error in (0, 3)], rel=1e-9
     )
+
+
+def test_a_budget_pays_in_rho() -> None:
+    """A curator's algorithm asks two rounds of discrete Gaussian noise at once from a budget in rho, which pays for no third."""
+    database, account = ColumnCounts(3, np.array([3, 0])), ConcentratedAccount(approximate(1.0, 1e-6))
+    each = DiscreteGaussianCounts(2, account.rho.rho / 2.000001)
+    oracle = TrustedOracle(database, account, Draws(KeyedNoise(1)))
+    mean = run(Nonadaptive((each, each), lambda told: (told[0].counts + told[1].counts) / 2), oracle)
+    assert mean.shape == (2,)
+    with pytest.raises(RefusedError, match="exceeds"):
+        oracle.answer((each,))
 
 
 def test_bad_input_is_refused() -> None:
