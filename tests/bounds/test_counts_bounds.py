@@ -6,9 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 from scipy.optimize import linprog
-from scipy.sparse import coo_matrix
+from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse.csgraph import maximum_flow
 
-from local_dp.bounds.counts import averaging_error, most_within, packing_error
+from local_dp.bounds.counts import averaging_error, best_within, least_error, most_within, packing_error
 from local_dp.curator.counts.k_norm import KNormCounts
 from local_dp.errors import InputError
 
@@ -38,41 +39,66 @@ def best_of_all(k: int, n: int, epsilon: float, t: int) -> float:
     return float(-found.fun)
 
 
-@pytest.mark.parametrize(("k", "n", "epsilon"), [(1, 8, 0.5), (1, 12, 1.0), (2, 3, 0.5), (2, 4, 1.0)])
+@pytest.mark.parametrize(("k", "sizes", "epsilon"), [(1, (4, 8, 30), 0.5), (1, (4, 12, 30), 1.0), (2, (2, 3, 4), 1.0)])
 @pytest.mark.parametrize("t", [0, 1])
-def test_no_mechanism_beats_the_bound(k: int, n: int, epsilon: float, t: int) -> None:
-    """The best of all mechanisms, by linear programming, keeps within t no more often than is proven possible, and at least as often as the K-norm's noise."""
-    best = best_of_all(k, n, epsilon, t)
-    assert KNormCounts(k, epsilon).within(t) <= best + 1e-9
-    assert best <= most_within(k, epsilon, t, n) + 1e-9
+def test_the_best_of_all_mechanisms(k: int, sizes: tuple[int, ...], epsilon: float, t: int) -> None:
+    """The best of all, by linear programming, keeps within t no more often than `most_within` says; with more records less often, down towards
+    `best_within`, and never below it. For one count and 30 records it is 3 % above at most, so what held for nine tenths of epsilon would be too little.
+    """
+    found = [best_of_all(k, n, epsilon, t) for n in sizes]
+    assert found == sorted(found, reverse=True)
+    assert all(best <= most_within(k, epsilon, t, n) + 1e-9 for best, n in zip(found, sizes, strict=True))
+    assert best_within(k, epsilon, t) <= found[-1] + 1e-9
+    if k == 1:
+        assert 0.9 * best_within(k, epsilon, t) < found[-1] < 1.03 * best_within(k, epsilon, t)
 
 
-def test_more_records_help_the_bound() -> None:
-    """With more records more is excluded, down to what is excluded without end of them; it grows with t."""
+@pytest.mark.parametrize(("k", "radius"), [(1, 3), (2, 1), (2, 4), (3, 1), (3, 2), (4, 1)])
+def test_shells_are_a_step_apart(k: int, radius: int) -> None:
+    """Uniform points of two neighbouring shells can be drawn at most 1 apart in every coordinate: by maximum flow. To the next but one they cannot."""
+
+    def flow(next_one: int) -> tuple[int, int]:
+        near, far = ([z for z in product(range(-r, r + 1), repeat=k) if max(map(abs, z)) == r] for r in (radius, next_one))
+        apart = np.abs(np.array(near)[:, None, :] - np.array(far)[None, :, :]).max(axis=2)
+        here, there = np.nonzero(apart <= 1)
+        a, b, most = len(near), len(far), len(near) * len(far)
+        rows = np.concatenate([np.full(a, a + b), here, a + np.arange(b)])
+        columns = np.concatenate([np.arange(a), a + there, np.full(b, a + b + 1)])
+        held = np.concatenate([np.full(a, b), np.full(len(here), most), np.full(b, a)]).astype(np.int32)
+        return maximum_flow(csr_matrix((held, (rows, columns)), shape=(a + b + 2, a + b + 2)), a + b, a + b + 1).flow_value, most
+
+    moved, all_of_it = flow(radius + 1)
+    assert moved == all_of_it
+    assert flow(radius + 2)[0] == 0
+
+
+@pytest.mark.parametrize("k", [1, 2, 16, 256, 4096])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0])
+def test_k_norm_is_the_best(k: int, epsilon: float) -> None:
+    """Its law, summed over shells, is that of the bound, a mean over cubes, for every t to 1e-9; for more epsilon it would not be."""
+    mechanism = KNormCounts(k, epsilon)
+    for t in {0, 1, mechanism.median_error // 2, mechanism.median_error - 1, mechanism.median_error, 2 * mechanism.median_error}:
+        assert best_within(k, epsilon, t) == pytest.approx(mechanism.within(t), abs=1e-9)
+    assert least_error(k, epsilon) == mechanism.median_error
+    assert best_within(k, 0.95 * epsilon, mechanism.median_error) < mechanism.within(mechanism.median_error) - 0.01
+
+
+def test_few_records_are_easier() -> None:
+    """With more records more is excluded; half of all records is never further off than that; the bound for n falls short of the best by 1.2 sqrt(k)."""
     chances = [most_within(16, 1.0, 8, records) for records in (20, 100, 1000, 10**6)]
     assert chances == sorted(chances, reverse=True)
-    assert chances[-1] == pytest.approx(most_within(16, 1.0, 8), rel=1e-3)
     errors = [averaging_error(4096, 1.0, records) for records in (1000, 10**5, 10**9)]
     assert errors == sorted(errors)
-    assert errors[0] < 500 < errors[1]  # half of all records is never further off than 500
-    assert errors[-1] == averaging_error(4096, 1.0)
-    assert np.all(np.diff([most_within(16, 1.0, t) for t in range(16)]) > 0)
-
-
-@pytest.mark.parametrize("k", [1, 2, 16, 64, 256, 1024, 4096])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0])
-def test_k_norm_is_next_to_the_bound(k: int, epsilon: float) -> None:
-    """Its median lies above both bounds and within 1.25 (sqrt(k) + 1) / eps of the second; Laplace noise's would not."""
-    median = KNormCounts(k, epsilon).median_error
-    assert packing_error(k, epsilon) <= averaging_error(k, epsilon) + 1
-    assert averaging_error(k, epsilon) <= median <= averaging_error(k, epsilon) + 1.25 * (math.sqrt(k) + 1) / epsilon
-    assert k < 256 or KNormCounts(k, epsilon).within(median) > most_within(k, 0.9 * epsilon, median)  # what is true of less epsilon is not of this one
+    assert errors[0] < 500 < errors[1]
+    for k in (16, 256, 4096):
+        assert packing_error(k, 1.0) < averaging_error(k, 1.0, 10**9) < least_error(k, 1.0) < averaging_error(k, 1.0, 10**9) + 1.25 * (math.sqrt(k) + 1)
 
 
 def test_figures() -> None:
-    """At epsilon 1: packing leaves K-norm noise a factor of 2.7 to 2.9, averaging one of 1.02 to 1.34."""
+    """At epsilon 1: packing is 2.7 to 2.9 times too low."""
     assert [packing_error(k, 1.0) for k in (16, 256, 4096)] == [6, 89, 1420]
-    assert [averaging_error(k, 1.0) for k in (16, 256, 4096)] == [12, 238, 4021]
+    assert [averaging_error(k, 1.0, 10**9) for k in (16, 256, 4096)] == [12, 238, 4021]
+    assert [least_error(k, 1.0) for k in (16, 256, 4096)] == [16, 256, 4096]
     assert packing_error(1, 1.0) == 0
 
 
@@ -80,6 +106,6 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InputError, match="k is 0"):
         packing_error(0, 1.0)
     with pytest.raises(InputError, match="epsilon is 0"):
-        averaging_error(3, 0.0)
+        averaging_error(3, 0.0, 5)
     with pytest.raises(InputError, match="records is 0"):
         averaging_error(3, 1.0, 0)
