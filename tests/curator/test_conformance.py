@@ -24,6 +24,10 @@ from local_dp.curator.choosing.quasi_concave import Parts, Promise, RecConcave
 from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.choosing.sparse import SparseChoice, SparseExponential
 from local_dp.curator.choosing.stable import Lead, StableChoice
+from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
+from local_dp.curator.counts.composed_laplace import ComposedLaplaceCounts
+from local_dp.curator.counts.k_norm import KNormCounts
+from local_dp.curator.counts.laplace import LaplaceCounts
 from local_dp.curator.heuristics.oracles import Exhaustive
 from local_dp.curator.heuristics.perturbed import Perturbation, PerturbedMinimum
 from local_dp.curator.heuristics.separated import Conjunctions
@@ -95,6 +99,14 @@ def graph(edges: tuple[tuple[int, int], ...]) -> Graph:
     return Graph.of(list(edges), 4)
 
 
+def columns(rows: tuple[tuple[int, int], ...]) -> ColumnCounts:
+    return ColumnCounts.of(np.array(rows))
+
+
+def cut(told: NoisyCounts, database: ColumnCounts) -> NoisyCounts:
+    return NoisyCounts(np.clip(told.counts, 0, database.size))
+
+
 def occurring(database: Multiset) -> Listed:
     return Listed(database.counts, database.values)
 
@@ -120,6 +132,7 @@ def below_and_above(database: Multiset) -> Runs:
 
 POINTS: list[Any] = [(0,), (1,), (3,)]
 PAIRS: list[Any] = list(product((0, 1, 3), (0, 1)))
+BITS: list[Any] = list(product((0, 1), repeat=2))
 EDGES: list[Any] = list(combinations(range(4), 2))
 CASES = (
     Case(ExponentialMechanism(frequencies, 1.0), POINTS, points),
@@ -131,6 +144,9 @@ CASES = (
     Case(GlobalMedian(1.0), POINTS, points),
     Case(ProposedMedian(1, 2.0, 0.05), POINTS, points, (1, 3, 5)),
     Case(Level(2, 1, 1.0), POINTS, points, listed=lambda told, database: LevelCounts(np.clip(told.counts, 0, database.size))),
+    Case(KNormCounts(2, 1.0), BITS, columns, listed=cut),
+    Case(LaplaceCounts(2, 1.0), BITS, columns, listed=cut),
+    Case(ComposedLaplaceCounts(2, 1.0, 1e-2), BITS, columns, listed=cut),
     Case(Medians(1.0, 1), POINTS, points),
     Case(SparseMedians(1.0, 1, delta=1e-2), POINTS, points),
     Case(PerCellHistogram(2, 1.0, strangers=1), POINTS, points),
@@ -159,9 +175,12 @@ CASES = (
 ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a number of records, and where it is proved
     "Amplified": "tests/curator/reductions/test_reductions.py",
     "CountTree": "tests/curator/intervals/test_levels.py",
+    "DiscreteGaussianCounts": "tests/curator/counts/test_gaussian.py",
     "DyadicTree": "tests/curator/sanitizers/test_medians.py",
     "EqualRanks": "tests/curator/test_rectangles.py",
+    "GaussianCounts": "tests/curator/counts/test_gaussian.py",
     "MediansByLabel": "tests/curator/reductions/test_reductions.py",
+    "NoCounts": "tests/curator/counts/test_k_norm.py",
     "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
     "PartitionRectangles": "tests/curator/test_rectangles.py",
     "PrefixFactorization": "tests/curator/intervals/test_factorization.py",
