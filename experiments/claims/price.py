@@ -7,6 +7,7 @@ import numpy as np
 
 from experiments.claims import price_runs as runs
 from experiments.claims.price_runs import COMPOSED, DELTA, EACH, EPSILON, GAUSSIAN, K_NORM, LAPLACE, NOISES, NOTHING, RECORDS
+from experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import quantile, wilson
@@ -27,6 +28,7 @@ class Price(Experiment):
     """Composition, packing, and what a delta buys."""
 
     name: ClassVar[str] = "price"
+    chapter: ClassVar[Chapter] = PURE_AND_APPROXIMATE
     title: ClassVar[str] = "The price of many answers: k, or the root of k"
     claim: ClassVar[str] = (
         "A curator who answers k questions about the same records pays k times for pure privacy and about sqrt(k) times with a little delta, and must: the "
@@ -58,14 +60,15 @@ class Price(Experiment):
         tables = [_rules_table(rules), _errors_table(errors)]
         figures = [_rules_figure(rules), _errors_figure(errors)]
         checks = [_check_rules(rules), _check_transcripts(transcripts), _check_privacy(privacy), _check_normal(normal), _check_laws(errors)]
-        checks += _check_errors(_Medians(errors)) if errors else []
+        medians = _Medians(errors)
+        checks += _check_errors(medians) if errors else []
         checks += [figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)]
         notes = [
             f"Errors at epsilon {EPSILON:g}, and delta {DELTA:g} where there is one; no noise depends on the data. Nothing says half of {RECORDS:,} for all.",
             "The bound is that of the best of all pure mechanisms for counts of any size (`bounds/counts.py`); packing gives about a third of it.",
             "That sqrt(k) is needed with a delta too is shown by attacks: experiment `tracing`.",
         ]
-        return Finding(checks, tables, figures, notes)
+        return Finding(checks, tables, figures, notes, headline=_headline(medians))
 
 
 class _Medians:
@@ -86,6 +89,12 @@ class _Medians:
     def power(self, name: str, low: int, high: int) -> float:
         """Of k, as which the median grows from `low` counts to `high`."""
         return math.log(self.at(name, high)[0] / self.at(name, low)[0]) / math.log(high / low)
+
+
+def _headline(medians: _Medians) -> str:
+    most = COUNTS[-1]
+    pure, some = (f"{medians.at(name, most)[0]:,.0f}" if (name, most) in medians.found else "an unknown number" for name in (K_NORM, GAUSSIAN))
+    return f"The largest of {most:,} counts is off by {pure} with pure noise, and no pure noise does better; with delta {DELTA:g} by {some}."
 
 
 def _median(found: Measurement) -> tuple[float, float, float]:
