@@ -44,7 +44,7 @@ def one_way_from_learner(public: PublicLearner[D, H, B], problem: Problem[A, B],
     """Alice and Bob draw the same `tries` hypotheses by public coins, from public data; Alice sends the number of the one that errs least given her a.
 
     Error: that of a good hypothesis for a, but for the chance that none was drawn (`PublicLearner.tries`). Cost: log2(tries) bits, about 1.44 eps n: so a
-    problem that takes c bits takes about c / (1.44 eps) examples. Source: lecture notes 9.2; Feldman, Xiao 2014, Theorem 3.1.
+    problem that takes c bits takes about c / (1.44 eps) examples. Source: lecture notes 9.2; Feldman, Xiao 2014.
     """
     check_whole("tries", tries, 1, 1 << 20)
     drawn = [public.learner.release(public.database, coins) for _ in range(tries)]

@@ -24,7 +24,8 @@ class HammingDistance:
 
     Privacy: epsilon for each bit of either, against the other and everybody: what is sent is epsilon-private in x whatever y is, and what is told moves by 1
     with a bit of y whatever was sent. Utility: unbiased, of variance (C^2 - 1) n / 4 + C^2 / (cosh eps - 1), C = (e^eps + 1) / (e^eps - 1): .96 sqrt(n) at
-    epsilon 1, where a curator of both is off by 1.36 (`curator_deviation`), and no protocol of two is within o(sqrt(n)) (McGregor et al. 2010).
+    epsilon 1, where a curator of both is off by 1.36 (`curator_deviation`). No protocol of two is off by less than about sqrt(n), but for a logarithm.
+    Source: McGregor, Mironov, Pitassi, Reingold, Talwar, Vadhan 2010.
     """
 
     epsilon: float

@@ -28,7 +28,7 @@ class DiscreteGaussianCounts(CountsMechanism[Concentrated]):
 
     Privacy: rho-zCDP; beside a delta, exactly what k `parts` come to: a count that does not move loses nothing, so a record that moves all by 1 is the worst.
     Utility: as `GaussianCounts` of the same V, whose (eps, delta) has a closed form. Cost: a table of 11 sqrt(V) rows, made once; then 30 ns a count.
-    Source: Canonne, Kamath, Steinke 2020, Theorems 4 and 14.
+    Source: Canonne, Kamath, Steinke 2020, Theorem 4.
     """
 
     rho: float
