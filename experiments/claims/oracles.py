@@ -31,7 +31,7 @@ from experiments.lab.intervals import about, wilson
 EXAMPLES: dict[Scale, tuple[int, ...]] = {"quick": (100, 300, 1000, 3000, 10_000), "full": (100, 300, 1000, 3000, 10_000, 30_000)}
 LEARNED: dict[Scale, int] = {"quick": 150, "full": 1000}  # runs
 ROWS: dict[Scale, tuple[int, ...]] = {"quick": (1000, 6366, 100_000), "full": (1000, 6366, 30_000, 100_000, 1_000_000)}
-PLAYED: dict[Scale, int] = {"quick": 4, "full": 20}
+PLAYED: dict[Scale, int] = {"quick": 4, "full": 12}
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 TERMS = ((1.0, 0.05), (0.5, 0.03))  # eps* and delta* of PRSMA
 PARTS = (2, 4, 12, 48)  # 1 / eps*
