@@ -25,6 +25,7 @@ NAMES = (
     "tracing",
     "intervals",
     "price",
+    "oracles",
 )
 ALL = "all"
 
