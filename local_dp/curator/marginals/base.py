@@ -61,6 +61,15 @@ class BinaryTable:
             raise InputError(f"there are {self.d} columns; a histogram of all 2^d rows takes up to {DENSE}")
         return np.bincount(self.rows.view(np.int64), minlength=1 << self.d)
 
+    @cached_property
+    def pair_sums(self) -> Counts:
+        """The sums over all records of the characters of two columns, shape (d, d); n on the diagonal. Exact: a product of signs in floats, block by block."""
+        sums = np.zeros((self.d, self.d), dtype=np.int64)
+        for start in range(0, self.size, _BLOCK):
+            signs = 1.0 - 2.0 * BinaryTable(self.d, self.rows[start : start + _BLOCK]).bits
+            sums += (signs.T @ signs).astype(np.int64)
+        return sums
+
     def characters(self, masks: Words) -> Counts:
         """The sums over all records of (-1)^<A, x>, one for each mask A, exactly: from a histogram by one transform where that is cheaper."""
         if self.d <= DENSE and self.d << self.d < len(masks) * max(1, self.size):
@@ -98,7 +107,7 @@ class Marginals:
     @classmethod
     def of(cls, d: int, sets: Iterable[Iterable[int]]) -> Self:
         """The marginals of these sets of columns, numbered from 0."""
-        return cls(d, tuple(sum(1 << column for column in set(columns)) for columns in sets))
+        return cls(d, tuple(int(mask) for mask in character_masks(sets)))
 
     @property
     def cells(self) -> int:
@@ -168,6 +177,11 @@ class Errors:
         """Of counts, both shape (cells,), of a table of `size` records."""
         off = np.abs(estimate - truth) / size
         return cls(float(off.max()), float(off.mean()))
+
+
+def character_masks(sets: Iterable[Iterable[int]]) -> Words:
+    """A word for each set of columns, bit c set where column c belongs to it."""
+    return np.array([sum(1 << column for column in set(columns)) for columns in sets], dtype=np.uint64)
 
 
 def _subsets(mask: int) -> Iterator[int]:
