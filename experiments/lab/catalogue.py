@@ -24,6 +24,7 @@ NAMES = (
     "reconstruction",
     "tracing",
     "intervals",
+    "pairs",
 )
 ALL = "all"
 
