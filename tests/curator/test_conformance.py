@@ -32,6 +32,8 @@ from local_dp.curator.labels.concepts import Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
 from local_dp.curator.labels.semi_private import SemiPrivateLearner
 from local_dp.curator.laws import SmallDatabases, hockey_stick
+from local_dp.curator.marginals.base import BinaryTable
+from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
@@ -91,6 +93,10 @@ def ones(records: tuple[tuple[int], ...]) -> Records:
     return Records({"yes": np.array([value for (value,) in records], dtype=np.int64)})
 
 
+def binary(records: tuple[tuple[int], ...]) -> BinaryTable:
+    return BinaryTable(3, np.array([row for (row,) in records], dtype=np.uint64))
+
+
 def graph(edges: tuple[tuple[int, int], ...]) -> Graph:
     return Graph.of(list(edges), 4)
 
@@ -131,6 +137,7 @@ CASES = (
     Case(GlobalMedian(1.0), POINTS, points),
     Case(ProposedMedian(1, 2.0, 0.05), POINTS, points, (1, 3, 5)),
     Case(Level(2, 1, 1.0), POINTS, points, listed=lambda told, database: LevelCounts(np.clip(told.counts, 0, database.size))),
+    Case(OneMarginal(3, 5, 1.0), [(0,), (1,), (6,)], binary, listed=lambda told, database: LevelCounts(np.clip(told.counts, 0, database.size))),
     Case(Medians(1.0, 1), POINTS, points),
     Case(SparseMedians(1.0, 1, delta=1e-2), POINTS, points),
     Case(PerCellHistogram(2, 1.0, strangers=1), POINTS, points),
@@ -158,12 +165,18 @@ CASES = (
 )
 ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a number of records, and where it is proved
     "Amplified": "tests/curator/reductions/test_reductions.py",
+    "CharacterSums": "tests/curator/marginals/test_tree.py",
     "CountTree": "tests/curator/intervals/test_levels.py",
     "DyadicTree": "tests/curator/sanitizers/test_medians.py",
     "EqualRanks": "tests/curator/test_rectangles.py",
+    "FourierGaussian": "tests/curator/marginals/test_fourier.py",
     "MediansByLabel": "tests/curator/reductions/test_reductions.py",
     "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
+    "PairChoice": "tests/curator/marginals/test_tree.py",
+    "PairGaussian": "tests/curator/marginals/test_pairs.py",
     "PartitionRectangles": "tests/curator/test_rectangles.py",
+    "PlainGaussian": "tests/curator/marginals/test_tree.py",
+    "PlainLaplace": "tests/curator/marginals/test_tree.py",
     "PrefixFactorization": "tests/curator/intervals/test_factorization.py",
     "PrintedChoosing": "tests/curator/test_printed.py",
     "PrintedSanPoints": "tests/curator/sanitizers/test_san.py",
@@ -175,6 +188,8 @@ ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a 
     "SanThresholds": "tests/curator/sanitizers/test_san.py",
     "SmoothMedian": "tests/curator/sensitivity/test_medians.py",
     "SmoothTriangles": "tests/curator/sensitivity/test_triangles.py",
+    "SpanningTree": "tests/curator/marginals/test_tree.py",
+    "WeightedMonomials": "tests/curator/marginals/test_conjunctions.py",
 }
 NAMED = [pytest.param(case, id=type(case.mechanism).__name__) for case in CASES]
 

@@ -13,8 +13,9 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_whole
 from local_dp.cube import places_of
 from local_dp.curator.account import ConcentratedAccount
-from local_dp.curator.base import Mechanism
+from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.choosing.exponential import ExponentialChoice, numbered
+from local_dp.curator.choosing.groups import Listed
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.characters import CharacterSums, NoisySums
 from local_dp.curator.trusted import TrustedOracle
@@ -42,9 +43,18 @@ class PairChoice(Mechanism[BinaryTable, Pair, Concentrated]):
         return Concentrated(-(-(self.nano**2) // 8))
 
     def release(self, database: BinaryTable, draws: Draws) -> Pair:
-        places = np.array(self.pairs)
-        scores = np.abs(database.pair_sums[places[:, 0], places[:, 1]] - np.array(self.expected))
-        return self.pairs[ExponentialChoice(self.nano / NANO, 2).choose(numbered(scores), draws)]
+        return self.pairs[self._choice.choose(self._scored(database), draws)]
+
+    def law(self, database: BinaryTable) -> Law[Pair]:
+        return {self.pairs[number]: weight for number, weight in self._choice.law(self._scored(database)).items()}
+
+    @property
+    def _choice(self) -> ExponentialChoice:
+        return ExponentialChoice(self.nano / NANO, 2)
+
+    def _scored(self, database: BinaryTable) -> Listed:
+        one, other = (np.array([pair[end] for pair in self.pairs]) for end in (0, 1))
+        return numbered(np.abs(database.pair_sums[one, other] - np.array(self.expected)))
 
 
 @dataclass(frozen=True, eq=False)
