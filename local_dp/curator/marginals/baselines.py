@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_vector
 from local_dp.cube import places_of
 from local_dp.curator.base import Law, Mechanism
@@ -116,6 +116,11 @@ class PlainGaussian(Mechanism[BinaryTable, Floats, Approximate]):
     def release(self, database: BinaryTable, draws: Draws) -> Floats:
         variance = least_variance(2 * len(self.workload.masks), self.loss)
         return self.workload.answers(database) + rounded_normals(draws, variance, self.workload.cells)
+
+
+def of_total(weights: Floats | Counts, size: float) -> Floats:
+    """The same with the public total `size`: what noise added in all, taken off evenly. It would be in every cell of every marginal."""
+    return np.asarray(weights + (size - float(weights.sum())) / len(weights))
 
 
 def on_simplex(weights: Floats, size: float) -> Floats:

@@ -12,7 +12,7 @@ from local_dp.arrays import Floats
 from local_dp.curator.base import Mechanism
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
-from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, on_simplex
+from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
 from local_dp.curator.marginals.characters import CharacterSums
 from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.nearest import nearest_table
@@ -139,6 +139,8 @@ def test_the_simplex() -> None:
     assert near.min() >= 0
     assert near.sum() == pytest.approx(10)
     assert on_simplex(near, 10.0) == pytest.approx(near)
+    assert of_total(weights, 10.0).sum() == pytest.approx(10)
+    assert np.ptp(of_total(weights, 10.0) - weights) < 1e-12
     others = 10 * generator.dirichlet(np.full(20, 0.3), 500)
     assert np.all(((others - weights) ** 2).sum(axis=1) > ((near - weights) ** 2).sum())
 
