@@ -27,7 +27,11 @@ WAYS: dict[str, tuple[Way, float, float]] = {
     "Laplace": (PlainLaplace(WORKLOAD, EPSILON).release, 2.2, 0.214),
     "Gaussian": (PlainGaussian(WORKLOAD, EPSILON, DELTA).release, 0.095, 0.0195),
     "histogram": (lambda table, draws: WORKLOAD.of_histogram(of_total(HISTOGRAM.release(table, draws).counts, table.size)), 0.193, 0.0421),
-    "on the simplex": (lambda table, draws: WORKLOAD.of_histogram(on_simplex(1.0 * HISTOGRAM.release(table, draws).counts, table.size)), 0.362, 0.0658),
+    "on the simplex": (
+        lambda table, draws: WORKLOAD.of_histogram(on_simplex(HISTOGRAM.release(table, draws).counts.astype(np.float64), table.size)),
+        0.362,
+        0.0658,
+    ),
     "MST": (lambda table, draws: SpanningTree(17, EPSILON, DELTA).release(table, draws).cells(WORKLOAD), 0.072, 0.0114),
     "Fourier": (lambda table, draws: FOURIER.release(table, draws).cells, 0.0248, 0.0052),
 }

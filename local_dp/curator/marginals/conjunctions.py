@@ -77,7 +77,7 @@ class WeightedMonomials(Mechanism[BinaryTable, NoisyMonomials, Approximate]):
     """The counts of all products of up to k columns, with noise by their size: V_r proportional to sqrt(C(d, r) / (c_r^2 C(t, r))), least at width t.
 
     Privacy: (eps, delta), as one Gaussian mechanism: a replaced record moves each count by at most 1, all of them if it was all ones and becomes all zeros,
-    and the sum of C(d, r) / V_r is at most mu^2. Utility: an answer errs by `asked.bias` at most and has the standard error `deviation`.
+    and the sum of C(d, r) / V_r is at most mu^2. Utility: an answer errs by the bias of what is asked at most and has the standard error `deviation`.
     Cost: O(n / 64) a product. Source: lecture notes 8.1; the weights are the project's own. It gains in the worst case only: where columns are nearly
     independent, the product of their shares is nearer.
     """
