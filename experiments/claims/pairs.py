@@ -7,6 +7,7 @@ import numpy as np
 
 from experiments.claims import pairs_runs as runs
 from experiments.claims.pairs_runs import DELTA, EPSILON, HULL, LINEAR, LOCAL, LOCAL_PROJECTED, PROJECTED, RAW, ZERO
+from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import about_log, relative_error, student
@@ -25,6 +26,7 @@ class Pairs(Experiment):
     """Dwork, Nikolov, Talwar 2015, for marginals of two columns."""
 
     name: ClassVar[str] = "pairs"
+    chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
     title: ClassVar[str] = "Pairs: noise and projection"
     claim: ClassVar[str] = (
         "A trusted curator who adds normal noise to the means of all products of two of d columns errs by about d / n on each. No table has such means: moved "
@@ -50,7 +52,18 @@ class Pairs(Experiment):
             f"Epsilon {EPSILON:g}, delta {DELTA:g}; each record is one of {runs.CENTRES} random rows, each bit kept with probability {runs.KEPT:g}.",
             "The best linear shrinkage multiplies by the factor that is best for the very truth, which nobody knows; no private one does better.",
         ]
-        return Finding(checks, [table], figures, notes)
+        return Finding(checks, [table], figures, notes, headline=_headline(errors))
+
+
+def _headline(errors: Measured) -> str:
+    found = _of(errors, COLUMNS[-1], AT)
+    if not found:
+        return "No error of all pairs of many columns was measured."
+    raw, projected, zero = (float(np.mean(found[name])) for name in (RAW, PROJECTED, ZERO))
+    return (
+        f"All pairs of {COLUMNS[-1]} columns of {AT * COLUMNS[-1]:,} records err by {raw:.2g} with noise alone, {projected:.2g} once moved to what a table "
+        f"may have, and by {zero:.2g} if they are said to be zero."
+    )
 
 
 def _check_moves(moves: Measured) -> Check:
