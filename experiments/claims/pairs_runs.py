@@ -33,7 +33,7 @@ def local_pairs(table: SignTable, generator: np.random.Generator, noise: KeyedNo
     values = (table.signs[clients, one[asked]] != table.signs[clients, other[asked]]).astype(np.uint8)
     reports = randomizer.respond(values, randomizer.draw(noise, Draw(0), 0, table.size), np.zeros(table.size, dtype=np.uint64))
     sums = np.bincount(asked, weights=1.0 - 2.0 * reports, minlength=len(one)) * randomizer.gain * len(one)
-    return pairs_of(sums, table.size, randomizer.gain**2 * len(one) * table.size)
+    return pairs_of(np.asarray(sums, dtype=np.float64), table.size, randomizer.gain**2 * len(one) * table.size)
 
 
 def measure_errors(point: Point, seed: int) -> Measurement:
