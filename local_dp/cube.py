@@ -46,13 +46,14 @@ def bent_coset_coefficient(r: int, k: int, s: int) -> float:
 
 def walsh_hadamard(values: Floats) -> Floats:
     """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K)."""
-    out = np.array(values, dtype=np.float64)
-    half = 1
-    while half < len(out):
-        pairs = out.reshape(len(out) // (2 * half), 2, half, *out.shape[1:])
-        out = np.stack([pairs[:, 0] + pairs[:, 1], pairs[:, 0] - pairs[:, 1]], axis=1).reshape(out.shape)
-        half *= 2
-    return out
+    held = np.array(values, dtype=np.float64)
+    spare, half = np.empty_like(held), 1
+    while half < len(held):
+        pairs, found = (each.reshape(len(held) // (2 * half), 2, half, *held.shape[1:]) for each in (held, spare))
+        np.add(pairs[:, 0], pairs[:, 1], out=found[:, 0])
+        np.subtract(pairs[:, 0], pairs[:, 1], out=found[:, 1])
+        held, spare, half = spare, held, 2 * half
+    return held
 
 
 def parity(words: Words) -> Words:

@@ -26,6 +26,7 @@ NAMES = (
     "intervals",
     "price",
     "oracles",
+    "pairs",
 )
 ALL = "all"
 

@@ -36,6 +36,8 @@ from local_dp.curator.labels.concepts import Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
 from local_dp.curator.labels.semi_private import SemiPrivateLearner
 from local_dp.curator.laws import SmallDatabases, hockey_stick
+from local_dp.curator.marginals.base import BinaryTable
+from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
@@ -95,6 +97,10 @@ def ones(records: tuple[tuple[int], ...]) -> Records:
     return Records({"yes": np.array([value for (value,) in records], dtype=np.int64)})
 
 
+def binary(records: tuple[tuple[int], ...]) -> BinaryTable:
+    return BinaryTable(3, np.array([row for (row,) in records], dtype=np.uint64))
+
+
 def graph(edges: tuple[tuple[int, int], ...]) -> Graph:
     return Graph.of(list(edges), 4)
 
@@ -147,6 +153,7 @@ CASES = (
     Case(KNormCounts(2, 1.0), BITS, columns, listed=cut),
     Case(LaplaceCounts(2, 1.0), BITS, columns, listed=cut),
     Case(ComposedLaplaceCounts(2, 1.0, 1e-2), BITS, columns, listed=cut),
+    Case(OneMarginal(3, 5, 1.0), [(0,), (1,), (6,)], binary, listed=lambda told, database: LevelCounts(np.clip(told.counts, 0, database.size))),
     Case(Medians(1.0, 1), POINTS, points),
     Case(SparseMedians(1.0, 1, delta=1e-2), POINTS, points),
     Case(PerCellHistogram(2, 1.0, strangers=1), POINTS, points),
@@ -174,15 +181,21 @@ CASES = (
 )
 ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a number of records, and where it is proved
     "Amplified": "tests/curator/reductions/test_reductions.py",
+    "CharacterSums": "tests/curator/marginals/test_tree.py",
     "CountTree": "tests/curator/intervals/test_levels.py",
     "DiscreteGaussianCounts": "tests/curator/counts/test_gaussian.py",
     "DyadicTree": "tests/curator/sanitizers/test_medians.py",
     "EqualRanks": "tests/curator/test_rectangles.py",
     "GaussianCounts": "tests/curator/counts/test_gaussian.py",
+    "FourierGaussian": "tests/curator/marginals/test_fourier.py",
     "MediansByLabel": "tests/curator/reductions/test_reductions.py",
     "NoCounts": "tests/curator/counts/test_k_norm.py",
     "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
+    "PairChoice": "tests/curator/marginals/test_tree.py",
+    "PairGaussian": "tests/curator/marginals/test_pairs.py",
     "PartitionRectangles": "tests/curator/test_rectangles.py",
+    "PlainGaussian": "tests/curator/marginals/test_tree.py",
+    "PlainLaplace": "tests/curator/marginals/test_tree.py",
     "PrefixFactorization": "tests/curator/intervals/test_factorization.py",
     "PrintedChoosing": "tests/curator/test_printed.py",
     "PrintedSanPoints": "tests/curator/sanitizers/test_san.py",
@@ -194,6 +207,8 @@ ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a 
     "SanThresholds": "tests/curator/sanitizers/test_san.py",
     "SmoothMedian": "tests/curator/sensitivity/test_medians.py",
     "SmoothTriangles": "tests/curator/sensitivity/test_triangles.py",
+    "SpanningTree": "tests/curator/marginals/test_tree.py",
+    "WeightedMonomials": "tests/curator/marginals/test_conjunctions.py",
 }
 NAMED = [pytest.param(case, id=type(case.mechanism).__name__) for case in CASES]
 

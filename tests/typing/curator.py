@@ -6,6 +6,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.accounting.lattice import Lattice
+from local_dp.arrays import Floats
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
@@ -22,6 +23,10 @@ from local_dp.curator.intervals.level import Level, LevelCounts
 from local_dp.curator.intervals.tree import CountTree
 from local_dp.curator.labels.concepts import Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
+from local_dp.curator.marginals.base import BinaryTable
+from local_dp.curator.marginals.baselines import OneMarginal, PlainLaplace
+from local_dp.curator.marginals.characters import NoisySums
+from local_dp.curator.marginals.tree import Pair, Part, SpanningTree, TreeTable
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner
@@ -178,6 +183,17 @@ def trees_are_non_interactive(tree: CountTree, roots: PrefixFactorization, point
     assert_type(roots.loss, Approximate)
     by_clients: Oracle[Level, LevelCounts] = clients  # type: ignore[assignment]
     return by_clients
+
+
+def a_spanning_tree_is_interactive(tree: SpanningTree, cells: PlainLaplace, tables: TrustedOracle[BinaryTable]) -> object:
+    """MST is CI by its type, since a pair is chosen after those before it, and plain noise on all cells CNI; the one pays with a delta, the other is pure."""
+    assert_type(tree.algorithm(), Adaptive[Part, NoisySums | Pair, TreeTable])
+    assert_type(run(tree.algorithm(), tables), TreeTable)
+    assert_type(cells.algorithm(), Nonadaptive[OneMarginal, LevelCounts, Floats])
+    assert_type(cells.loss, Pure)
+    assert_type(tree.loss, Approximate)
+    at_once: Nonadaptive[Part, NoisySums | Pair, TreeTable] = tree.algorithm()  # type: ignore[assignment]
+    return at_once
 
 
 def not_claimed(

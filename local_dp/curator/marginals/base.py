@@ -1,0 +1,194 @@
+"""Binary tables, workloads of marginals on them, exact answers by characters, and what an estimate is off by."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Self
+
+import numpy as np
+
+from local_dp.arrays import Bools, Counts, Floats, Ints, Words
+from local_dp.checks import check_whole
+from local_dp.cube import parity, places_of, walsh_hadamard
+from local_dp.errors import InputError
+
+DENSE = 22
+"""Columns up to which a table is counted as a histogram of all 2^d rows."""
+_WORD = 64
+_MOST_WAYS = 16  # columns of one marginal
+_MOST_CELLS = 1 << 24
+_BLOCK = 1 << 20  # rows at a time
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryTable:
+    """n records of d <= 64 columns of 0 and 1: `rows`, shape (n,), a word each whose bit c is column c. n is public, records are replaced."""
+
+    d: int
+    rows: Words
+
+    def __post_init__(self) -> None:
+        check_whole("d", self.d, 1, _WORD)
+        if self.rows.ndim != 1 or self.rows.dtype != np.uint64 or (self.d < _WORD and np.any(self.rows >> np.uint64(self.d))):
+            raise InputError(f"some row is no word of {self.d} bits; give one number from 0 to 2^{self.d} - 1 for each record")
+
+    @classmethod
+    def of(cls, columns: Ints | Bools) -> Self:
+        """From a matrix of 0 and 1, shape (n, d). Raises InputError for anything else."""
+        bits = np.asarray(columns)
+        if bits.ndim != 2 or not 1 <= bits.shape[1] <= _WORD or not np.all((bits == 0) | (bits == 1)):
+            raise InputError(f"a binary table has 1 to {_WORD} columns of 0 and 1; this has shape {bits.shape}, or other values")
+        rows = np.zeros(len(bits), dtype=np.uint64)
+        for column in range(bits.shape[1]):
+            rows |= bits[:, column].astype(np.uint64) << np.uint64(column)
+        return cls(bits.shape[1], rows)
+
+    @property
+    def size(self) -> int:
+        """n: how many records there are."""
+        return len(self.rows)
+
+    @property
+    def bits(self) -> Ints:
+        """The columns, shape (n, d), of 0 and 1."""
+        return (self.rows[:, None] >> np.arange(self.d, dtype=np.uint64) & np.uint64(1)).astype(np.int8)
+
+    @cached_property
+    def histogram(self) -> Counts:
+        """How many records equal each row, shape (2^d,). Raises InputError beyond 22 columns."""
+        if self.d > DENSE:
+            raise InputError(f"there are {self.d} columns; a histogram of all 2^d rows takes up to {DENSE}")
+        return np.bincount(self.rows.view(np.int64), minlength=1 << self.d)
+
+    @cached_property
+    def pair_sums(self) -> Counts:
+        """The sums over all records of the characters of two columns, shape (d, d); n on the diagonal. Exact: a product of signs in floats, block by block."""
+        sums = np.zeros((self.d, self.d), dtype=np.int64)
+        for start in range(0, self.size, _BLOCK):
+            signs = 1.0 - 2.0 * BinaryTable(self.d, self.rows[start : start + _BLOCK]).bits
+            sums += (signs.T @ signs).astype(np.int64)
+        return sums
+
+    def characters(self, masks: Words) -> Counts:
+        """The sums over all records of (-1)^<A, x>, one for each mask A, exactly: from a histogram by one transform where that is cheaper."""
+        if self.d <= DENSE and self.d << self.d < len(masks) * max(1, self.size):
+            return walsh_hadamard(self.histogram.astype(np.float64))[masks.astype(np.int64)].astype(np.int64)
+        odd = np.zeros(len(masks), dtype=np.int64)
+        for start in range(0, self.size, _BLOCK):
+            block = self.rows[start : start + _BLOCK]
+            odd += [int(np.count_nonzero(parity(block & mask))) for mask in masks]
+        return self.size - 2 * odd
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """A workload: for each mask S of `masks` (bit c set: column c belongs to it) how many records have each value of the columns of S.
+
+    Answers are one array of all `cells`, marginal after marginal, each in the order of its value, the lowest column being its lowest bit.
+    """
+
+    d: int
+    masks: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_whole("d", self.d, 1, _WORD)
+        for mask in self.masks:
+            check_whole("a set of columns", mask, 0, (1 << self.d) - 1)
+        if not self.masks or max(map(int.bit_count, self.masks)) > _MOST_WAYS or self.cells > _MOST_CELLS:
+            raise InputError(f"the workload has {len(self.masks)} marginals; give 1 or more, of at most {_MOST_WAYS} columns each and 2^24 cells in all")
+
+    @classmethod
+    def ways(cls, d: int, t: int) -> Self:
+        """All C(d, t) marginals of t columns, in lexicographic order of their columns."""
+        check_whole("t", t, 1, min(d, _MOST_WAYS))
+        return cls.of(d, combinations(range(d), t))
+
+    @classmethod
+    def of(cls, d: int, sets: Iterable[Iterable[int]]) -> Self:
+        """The marginals of these sets of columns, numbered from 0."""
+        return cls(d, tuple(int(mask) for mask in character_masks(sets)))
+
+    @property
+    def cells(self) -> int:
+        """How many answers there are."""
+        return sum(1 << mask.bit_count() for mask in self.masks)
+
+    @cached_property
+    def starts(self) -> Counts:
+        """Where each marginal's cells begin, and where the last one's end: shape (marginals + 1,)."""
+        return np.cumsum([0, *(1 << mask.bit_count() for mask in self.masks)])
+
+    @cached_property
+    def characters(self) -> Words:
+        """The masks of all characters that the answers are made of: the subsets of the sets, ascending, the empty one first."""
+        found = set[int]()
+        for mask in set(self.masks):
+            found.update(_subsets(mask))
+        return np.array(sorted(found), dtype=np.uint64)
+
+    @cached_property
+    def _groups(self) -> tuple[tuple[int, Counts, Counts], ...]:
+        """For each number of columns: 2^t, and of its marginals, shape (k, 2^t), the places of their cells and of their characters in the same order."""
+        groups = []
+        sizes = np.array([mask.bit_count() for mask in self.masks])
+        for t in sorted(set(sizes.tolist())):
+            chosen = np.flatnonzero(sizes == t)
+            subsets = np.array([list(_subsets(self.masks[k])) for k in chosen], dtype=np.uint64)
+            places = np.searchsorted(self.characters, subsets)
+            groups.append((1 << t, self.starts[chosen][:, None] + np.arange(1 << t), places))
+        return tuple(groups)
+
+    def of_characters(self, sums: Floats | Counts) -> Floats:
+        """The cells by the sums of the `characters`, both shape (...,) of one number each: a small transform for each marginal."""
+        answers = np.empty(self.cells)
+        for width, cells, places in self._groups:
+            answers[cells] = walsh_hadamard(sums[places].astype(np.float64).T).T / width
+        return answers
+
+    def of_histogram(self, weights: Floats | Counts) -> Floats:
+        """The cells of a table given by how many records equal each row, shape (2^d,), d <= 22: O(d 2^d + cells)."""
+        return self.of_characters(walsh_hadamard(np.asarray(weights, dtype=np.float64))[self.characters.astype(np.int64)])
+
+    def answers(self, table: BinaryTable) -> Floats:
+        """The true counts of all cells: whole numbers. Raises InputError for a table of other columns."""
+        if table.d != self.d:
+            raise InputError(f"the table has {table.d} columns and the workload {self.d}; give one number for both")
+        return self.of_characters(table.characters(self.characters))
+
+    def cells_of(self, number: int) -> Counts:
+        """Which cell of marginal `number`, from 0 on, each row 0..2^d - 1 falls into: shape (2^d,), d <= 22."""
+        rows = np.arange(1 << self.d)
+        cells = np.zeros(1 << self.d, dtype=np.int64)
+        for place, column in enumerate(places_of(self.masks[number])):
+            cells |= (rows >> column & 1) << place
+        return cells
+
+
+@dataclass(frozen=True)
+class Errors:
+    """What an estimate of all cells is off by, as shares of the records: the largest and the mean absolute error of a cell."""
+
+    largest: float
+    mean: float
+
+    @classmethod
+    def of(cls, estimate: Floats, truth: Floats, size: int) -> Self:
+        """Of counts, both shape (cells,), of a table of `size` records."""
+        off = np.abs(estimate - truth) / size
+        return cls(float(off.max()), float(off.mean()))
+
+
+def character_masks(sets: Iterable[Iterable[int]]) -> Words:
+    """A word for each set of columns, bit c set where column c belongs to it."""
+    return np.array([sum(1 << column for column in set(columns)) for columns in sets], dtype=np.uint64)
+
+
+def _subsets(mask: int) -> Iterator[int]:
+    """All subsets of a mask, in the order of their values, the lowest bit of the mask being the lowest: ascending."""
+    subset = 0
+    while True:
+        yield subset
+        if subset == mask:
+            return
+        subset = (subset - mask) & mask

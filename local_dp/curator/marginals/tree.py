@@ -1,0 +1,180 @@
+"""MST: the maximum spanning tree of noisy dependences between columns, and the table of which it is the whole truth."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.accounting.concentrated import rho_within
+from local_dp.arrays import Counts, Floats
+from local_dp.checks import check_whole
+from local_dp.cube import places_of
+from local_dp.curator.account import ConcentratedAccount
+from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.choosing.exponential import ExponentialChoice, numbered
+from local_dp.curator.choosing.groups import Listed
+from local_dp.curator.marginals.base import BinaryTable, Marginals
+from local_dp.curator.marginals.characters import CharacterSums, NoisySums
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.interaction import Adaptive, Play, run
+from local_dp.loss import NANO, Approximate, Concentrated, approximate
+
+Pair: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class PairChoice(Mechanism[BinaryTable, Pair, Concentrated]):
+    """One of the `pairs` of columns, by the exponential mechanism on |sum of their character - `expected`|: how far they are from independent.
+
+    Privacy: rho-zCDP with rho = eps^2 / 8: a replaced record moves a score by at most 2, and the weight e^(eps score / 4) of one pair against another's by
+    a factor that ranges over e^eps in all (Cesar, Rogers 2021, Lemma 4; Bun, Steinke 2016 would say eps^2 / 2).
+    """
+
+    pairs: tuple[Pair, ...]
+    expected: tuple[int, ...]
+    nano: int
+
+    @property
+    def loss(self) -> Concentrated:
+        return Concentrated(-(-(self.nano**2) // 8))
+
+    def release(self, database: BinaryTable, draws: Draws) -> Pair:
+        return self.pairs[self._choice.choose(self._scored(database), draws)]
+
+    def law(self, database: BinaryTable) -> Law[Pair]:
+        return {self.pairs[number]: weight for number, weight in self._choice.law(self._scored(database)).items()}
+
+    @property
+    def _choice(self) -> ExponentialChoice:
+        return ExponentialChoice(self.nano / NANO, 2)
+
+    def _scored(self, database: BinaryTable) -> Listed:
+        one, other = (np.array([pair[end] for pair in self.pairs]) for end in (0, 1))
+        return numbered(np.abs(database.pair_sums[one, other] - np.array(self.expected)))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTable:
+    """A law on rows of d columns in which a column depends on the others through its neighbours in a tree alone; for n records.
+
+    `means`, shape (d,), of (-1)^column, in [-1, 1]; `edges`, d - 1 pairs that form a tree, with the means `joint` of (-1)^(sum of both), shape (d - 1,).
+    """
+
+    size: int
+    means: Floats
+    edges: tuple[Pair, ...]
+    joint: Floats
+
+    def cells(self, workload: Marginals) -> Floats:
+        """The expected counts of all cells: by eliminating from the leaves all columns that a marginal does not have. O(d 2^t) a marginal."""
+        return self.size * np.concatenate([self._marginal(mask) for mask in workload.masks])
+
+    @cached_property
+    def _steps(self) -> tuple[tuple[int, int, Floats], ...]:
+        """Each column but the first, the farthest from it first, with its parent and Pr[column | parent], shape (2, 2), rows by the parent's value."""
+        near: dict[int, list[tuple[int, float]]] = {column: [] for column in range(len(self.means))}
+        for (i, j), joint in zip(self.edges, self.joint.tolist(), strict=True):
+            near[i].append((j, joint))
+            near[j].append((i, joint))
+        found, seen, queue = [], {0}, [0]
+        for parent in queue:
+            for column, joint in near[parent]:
+                if column not in seen:
+                    seen.add(column)
+                    queue.append(column)
+                    found.append((column, parent, _conditional(self.means[parent], self.means[column], joint)))
+        return tuple(reversed(found))
+
+    def _marginal(self, mask: int) -> Floats:
+        """The probabilities of the cells of one marginal. `held[v]` is of shape (2, 2, ..., 2): of the columns below v that are asked, given v's value."""
+        asked = set(places_of(mask))
+        order: dict[int, list[int]] = {column: [column] for column in asked}
+        held: dict[int, Floats] = {column: np.eye(2) for column in asked}
+        for column, parent, given in self._steps:
+            if column in held:
+                order[parent] = order.get(parent, []) + order.pop(column)
+                held[parent] = _joined(held.get(parent), np.tensordot(given, held.pop(column), axes=1))
+        if 0 not in held:
+            return np.ones(1)
+        joint = np.tensordot(np.array([1 + self.means[0], 1 - self.means[0]]) / 2, held[0], axes=1)
+        return np.asarray(joint.transpose(np.argsort(order[0])[::-1]).ravel())  # the lowest column runs fastest
+
+
+def _joined(one: Floats | None, other: Floats) -> Floats:
+    """The product of two laws that are independent given the first axis."""
+    if one is None:
+        return other
+    return one.reshape(*one.shape, *(1,) * (other.ndim - 1)) * other.reshape(2, *(1,) * (one.ndim - 1), *other.shape[1:])
+
+
+def _conditional(parent: float, column: float, joint: float) -> Floats:
+    """Pr[column | parent] by the means of their signs; one half where the parent's value does not occur."""
+    signs = np.array([1.0, -1.0])
+    both = np.maximum(1 + parent * signs[:, None] + column * signs + joint * np.outer(signs, signs), 0)
+    totals = both.sum(axis=1, keepdims=True)
+    return np.where(totals > 0, both / np.where(totals > 0, totals, 1), 0.5)
+
+
+Part: TypeAlias = Mechanism[BinaryTable, NoisySums | Pair, Concentrated]
+
+
+@dataclass(frozen=True)
+class SpanningTree(Mechanism[BinaryTable, TreeTable, Approximate]):
+    """MST for binary columns: noisy columns, a tree of the pairs that are farthest from independent, its noisy pairs, and the table that these make.
+
+    Privacy: (eps, delta) through a rho of which a third goes to the columns, a third to the d - 1 choices, one after the other (Kruskal), a third to the
+    pairs of the tree. Utility: the noise is that of 2 d numbers, whatever the workload; what the tree does not say of the data stays wrong.
+    Cost: O(n d^2) and O(d^3). Source: McKenna, Miklau, Sheldon 2021, Section 3; pairs by their characters, where a record moves one number, not four cells.
+    """
+
+    d: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_whole("d", self.d, 2, 64)
+        approximate(self.epsilon, self.delta)
+
+    @property
+    def loss(self) -> Approximate:
+        return approximate(self.epsilon, self.delta)
+
+    def algorithm(self) -> Adaptive[Part, NoisySums | Pair, TreeTable]:
+        """As a curator's algorithm: d + 1 rounds, each pair chosen after those before it."""
+        return Adaptive(self._play)
+
+    def release(self, database: BinaryTable, draws: Draws) -> TreeTable:
+        return run(self.algorithm(), TrustedOracle(database, ConcentratedAccount(self.loss), draws))
+
+    def _play(self) -> Play[Part, NoisySums | Pair, TreeTable]:
+        third = rho_within(self.loss).atto_rho // 3
+        (columns,) = yield (CharacterSums(tuple((column,) for column in range(self.d)), third),)
+        assert isinstance(columns, NoisySums)
+        size, sums = columns.size, np.clip(columns.sums, -columns.size, columns.size)
+        joined, edges, nano = list(range(self.d)), list[Pair](), math.isqrt(8 * third // (self.d - 1))
+        while len(edges) < self.d - 1:
+            pairs = tuple((i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j])
+            (pair,) = yield (PairChoice(pairs, tuple(_independent(int(sums[i]), int(sums[j]), size) for i, j in pairs), nano),)
+            assert isinstance(pair, tuple)
+            edges.append(pair)
+            kept, lost = joined[pair[0]], joined[pair[1]]
+            joined = [kept if part == lost else part for part in joined]
+        (joint,) = yield (CharacterSums(tuple(edges), third),)
+        assert isinstance(joint, NoisySums)
+        return _possible(size, sums, tuple(edges), joint.sums)
+
+
+def _independent(one: int, other: int, size: int) -> int:
+    """What the character of two columns would sum to if they were independent, to the nearest whole number."""
+    return round(one * other / size) if size else 0
+
+
+def _possible(size: int, sums: Counts, edges: tuple[Pair, ...], joint: Counts) -> TreeTable:
+    """The noisy sums as means, each pair's moved to what its columns' allow: no cell is below 0."""
+    means = sums / max(size, 1)
+    one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
+    return TreeTable(size, means, edges, np.clip(joint / max(size, 1), np.abs(one + other) - 1, 1 - np.abs(one - other)))

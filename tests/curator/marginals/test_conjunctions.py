@@ -1,0 +1,111 @@
+"""Large conjunctions by Chebyshev's polynomial."""
+
+import math
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.curator.marginals.base import BinaryTable
+from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials, best_degree, monomial_counts
+from local_dp.curator.marginals.newton import bias, coefficients
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import approximate
+from local_dp.noise import KeyedNoise
+from tests.support.scripted import Script
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, 16, 33])
+def test_the_polynomial_is_within_its_bias(width: int) -> None:
+    """In fractions: 0 of no ones, within the bias of 1 from 1 to `width` ones, and that far off somewhere; from degree `width` on exactly 1."""
+    for degree in range(1, min(width, 10) + 1):
+        told = coefficients(degree, width)
+        values = [sum((c * math.comb(z, r) for r, c in enumerate(told, 1)), Fraction(0)) for z in range(width + 1)]
+        assert values[0] == 0
+        assert max(abs(value - 1) for value in values[1:]) == bias(degree, width)
+
+
+def test_degrees_for_a_tenth() -> None:
+    """The least degree of bias .1 at widths 2 to 64, as tabulated; one less is not enough."""
+    for width, degree in ((4, 3), (8, 5), (16, 6), (32, 9), (64, 12)):
+        assert bias(degree, width) <= Fraction(1, 10) < bias(degree - 1, width)
+
+
+@pytest.mark.parametrize(("d", "size"), [(1, 1), (5, 70), (9, 300)])
+def test_monomials_are_counted(d: int, size: int) -> None:
+    """Against counting each set of columns, in colexicographic order."""
+    table = BinaryTable.of(np.random.default_rng(d).integers(0, 2, (size, d)))
+    for r, counts in enumerate(monomial_counts(table, min(d, 4)), 1):
+        sets = sorted(combinations(range(d), r), key=lambda columns: columns[::-1])
+        assert counts.tolist() == [int(table.bits[:, columns].all(axis=1).sum()) for columns in sets]
+
+
+@pytest.mark.parametrize("degree", [2, 3, 5])
+def test_answers_without_noise(degree: int) -> None:
+    """Every disjunction of up to 5 of 7 columns, within the bias; exactly at degree 5."""
+    asked, table = Disjunctions(7, 5, degree), BinaryTable.of(np.random.default_rng(3).random((90, 7)) < 0.2)
+    mechanism = WeightedMonomials(asked, 1.0, 1e-6)
+    released, worst = mechanism.release(table, Script([0] * 400)), 0.0
+    for size in range(6):
+        for columns in combinations(range(7), size):
+            truth = int(table.bits[:, list(columns)].any(axis=1).sum())
+            worst = max(worst, abs(released.any_of(columns) - truth))
+            assert released.all_of(columns) == pytest.approx(90 - released.any_of(columns))
+    assert worst <= 90 * asked.bias + 1e-9
+    assert worst > 0 or degree == 5
+
+
+def test_the_price_over_all_neighbours() -> None:
+    """Every row replaced by every other: the squared moves over the variances are at most mu^2, in fractions, and nearly that for one pair."""
+    mechanism = WeightedMonomials(Disjunctions(5, 4, 3), 1.0, 1e-6)
+    counts = [monomial_counts(BinaryTable.of(np.array([row])), 3) for row in product((0, 1), repeat=5)]
+    worst = max(
+        sum((Fraction(int(((a - b) ** 2).sum()), v) for a, b, v in zip(one, other, mechanism.variances, strict=True)), Fraction(0))
+        for one, other in product(counts, repeat=2)
+    )
+    assert 0.97e-6 < gaussian_delta(math.sqrt(worst), 1.0) <= 1e-6 < gaussian_delta(math.sqrt(2 * worst), 1.0)
+
+
+def test_errors_have_their_deviation() -> None:
+    """Squares of 400 answers' errors in standard ones average 1 within 6 standard errors, about what the release without noise says."""
+    asked, table, draws = Disjunctions(6, 4, 2), BinaryTable.of(np.random.default_rng(4).integers(0, 2, (50, 6))), Draws(KeyedNoise(5))
+    mechanism = WeightedMonomials(asked, 1.0, 1e-6)
+    exact = mechanism.release(table, Script([0] * 200)).any_of([0, 2, 3, 5])
+    scores = np.array([(mechanism.release(table, draws).any_of([0, 2, 3, 5]) - exact) / mechanism.deviation for _ in range(400)])
+    assert abs(float((scores**2).mean()) - 1) < 6 * math.sqrt(2 / 400)
+
+
+def test_weights_are_best() -> None:
+    """No other noise by size of the same price has a smaller error at full width: a tenth more or less for one size costs."""
+    asked = Disjunctions(12, 6, 4)
+    variances = [float(variance) for variance in WeightedMonomials(asked, 1.0, 1e-6).variances]
+
+    def error(held: list[float]) -> float:
+        price = sum(size / variance for size, variance in zip(asked.sizes, held, strict=True))
+        told = zip(coefficients(4, 6), held, strict=True)
+        return price * sum(float(c) ** 2 * math.comb(6, r) * variance for r, (c, variance) in enumerate(told, 1))
+
+    for r, factor in product(range(4), (0.9, 1.1)):
+        assert error([variance * (factor if place == r else 1) for place, variance in enumerate(variances)]) > error(variances)
+
+
+def test_the_degree_is_chosen() -> None:
+    """More records pay for a higher degree, up to the exact or; few for a low one."""
+    degrees = [best_degree(12, 6, size, approximate(1.0, 1e-6)) for size in (300, 10**4, 10**7)]
+    assert degrees == sorted(degrees)
+    assert degrees[0] < degrees[-1] == 6
+
+
+def test_bad_input_gets_a_line() -> None:
+    """A degree above the width, too many products, columns that are none or too many."""
+    with pytest.raises(InputError, match="the degree is 5"):
+        Disjunctions(8, 4, 5)
+    with pytest.raises(InputError, match="smaller degree"):
+        Disjunctions(64, 32, 8)
+    released = WeightedMonomials(Disjunctions(4, 2, 1), 1.0, 1e-6).release(BinaryTable.of(np.zeros((3, 4), dtype=int)), Draws(KeyedNoise(0)))
+    for wrong in ([0, 1, 2], [4], [-1]):
+        with pytest.raises(InputError, match="at most 2"):
+            released.any_of(wrong)

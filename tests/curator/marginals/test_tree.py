@@ -1,0 +1,175 @@
+"""MST and what it is compared with: trees, plain noise, one histogram."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from local_dp.accounting.concentrated import rho_within
+from local_dp.arrays import Floats
+from local_dp.curator.base import Mechanism
+from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
+from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
+from local_dp.curator.marginals.characters import CharacterSums
+from local_dp.curator.marginals.fourier import FourierGaussian
+from local_dp.curator.marginals.nearest import nearest_table
+from local_dp.curator.marginals.tree import PairChoice, SpanningTree, TreeTable
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive
+from local_dp.loss import ATTO, Pure, exp_epsilon
+from local_dp.noise import KeyedNoise
+
+COPIES = np.random.default_rng(5).integers(0, 2, (4000, 3))
+TABLE = BinaryTable.of(np.hstack([COPIES, COPIES]))
+"""Columns c and c + 3 are equal, all others independent."""
+
+
+def dense(tree: TreeTable) -> Floats:
+    """The probabilities of all rows, edge by edge: the product of the pairs over that of the columns, each as often as it has edges beyond the first."""
+    d, signs = len(tree.means), np.array([1.0, -1.0])
+    degrees = np.bincount(np.array(tree.edges, dtype=np.int64).ravel(), minlength=d)
+    found = []
+    for row in product((0, 1), repeat=d):
+        s = signs[list(row)]
+        pairs = [(1 + tree.means[i] * s[i] + tree.means[j] * s[j] + joint * s[i] * s[j]) / 4 for (i, j), joint in zip(tree.edges, tree.joint, strict=True)]
+        found.append(math.prod(pairs) / math.prod(((1 + tree.means[c] * s[c]) / 2) ** (degrees[c] - 1) for c in range(d)))
+    return np.array(found).reshape((2,) * d).transpose(range(d)[::-1]).ravel()  # column 0 as the lowest bit
+
+
+@pytest.mark.parametrize("d", [1, 2, 5, 7])
+def test_marginals_of_a_tree(d: int) -> None:
+    """By elimination, against the law of all rows, for marginals of every size."""
+    generator = np.random.default_rng(d)
+    edges = tuple((int(generator.integers(0, c)), c) if c % 2 else (c, int(generator.integers(0, c))) for c in range(1, d))
+    means = generator.uniform(-0.9, 0.9, d)
+    one, other = (means[[edge[end] for edge in edges]] for end in (0, 1))
+    low, high = np.abs(one + other) - 1, 1 - np.abs(one - other)
+    tree = TreeTable(1000, means, edges, low + (high - low) * generator.uniform(0.05, 0.95, d - 1))
+    workload = Marginals(d, tuple(range(1 << d)))
+    assert tree.cells(workload) == pytest.approx(1000 * workload.of_histogram(dense(tree)), abs=1e-9)
+
+
+def test_the_tree_of_copies_is_found() -> None:
+    """Three pairs of equal columns are edges, every cell is near the truth, which independent columns miss; and the budget is spent whole, in d + 1 rounds."""
+    workload = Marginals.ways(6, 3)
+    truth, draws = workload.answers(TABLE), Draws(KeyedNoise(3))
+    tree = SpanningTree(6, 1.0, 1e-6).release(TABLE, draws)
+    assert {(0, 3), (1, 4), (2, 5)} <= set(tree.edges)
+    assert len(tree.edges) == 5
+    assert Errors.of(tree.cells(workload), truth, TABLE.size).largest < 0.05
+    columns = FourierGaussian(Marginals.ways(6, 1), 1.0, 1e-6).release(TABLE, draws)
+    assert Errors.of(independent(columns).cells(workload), truth, TABLE.size).largest > 0.1
+
+
+def test_all_parts_fit_the_budget() -> None:
+    """The rho of the columns, of the d - 1 choices and of the pairs: within that of (eps, delta), and a choice more is not."""
+    mechanism = SpanningTree(6, 1.0, 1e-6)
+    algorithm, spent, play = mechanism.algorithm(), 0, mechanism.algorithm().play()
+    assert isinstance(algorithm, Adaptive)
+    draws, asked, choices = Draws(KeyedNoise(1)), next(play), list[int]()
+    while True:
+        part: Mechanism[BinaryTable, object, object] = asked[0]  # type: ignore[type-var]
+        spent += asked[0].loss.atto_rho
+        if isinstance(part, PairChoice):
+            choices.append(part.loss.atto_rho)
+        try:
+            asked = play.send((asked[0].release(TABLE, draws),))
+        except StopIteration:
+            break
+    whole = rho_within(mechanism.loss).atto_rho
+    assert len(choices) == 5
+    assert spent <= whole < spent + min(choices)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_a_pair_is_chosen_privately(n: int) -> None:
+    """Enumerated: over all neighbours the ratios of the outcomes' probabilities range over e^eps at most, and nearly that, for which eps^2 / 8 is the price."""
+    choice = PairChoice(((0, 1), (0, 2), (1, 2)), (0, 1, -1), 10**9)
+    databases = SmallDatabases([(row,) for row in range(8)], n, lambda records: BinaryTable(3, np.array([row for (row,) in records], dtype=np.uint64)))
+    worst = Fraction(1)
+    for records, others in databases.pairs(choice.neighbours):
+        law, other = choice.law(databases.build(records)), choice.law(databases.build(others))
+        ratios = [Fraction(law[pair], other[pair]) for pair in choice.pairs]
+        worst = max(worst, max(ratios) / min(ratios))
+    assert exp_epsilon(9 * 10**8) < worst <= exp_epsilon(10**9)
+    assert choice.loss.atto_rho == ATTO // 8
+
+
+def test_character_sums_cost_what_they_say() -> None:
+    """Over all moves of a record of four columns, the squared moves over 2 V are at most rho, and nearly it for the pairs of a tree."""
+    mechanism = CharacterSums(((0, 1), (1, 2), (1, 3)), ATTO // 50)
+    sums = [[(-1) ** (bits[0] + bits[1]), (-1) ** (bits[1] + bits[2]), (-1) ** (bits[1] + bits[3])] for bits in product((0, 1), repeat=4)]
+    worst = max(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) for one, other in product(sums, repeat=2))
+    assert Fraction(worst, 2 * (mechanism.variance - 1)) > Fraction(mechanism.loss.atto_rho, ATTO) >= Fraction(worst, 2 * mechanism.variance)
+    table, draws = BinaryTable.of(np.ones((10, 4), dtype=int)), Draws(KeyedNoise(0))
+    found = np.array([mechanism.release(table, draws).sums for _ in range(400)])
+    assert abs(found.mean() - 10) < 6 * math.sqrt(mechanism.variance / found.size)
+
+
+def test_one_marginal_is_pure_over_all_neighbours() -> None:
+    """Enumerated exactly: all tables of two records of two columns, at its epsilon, and at a nano-nat less it has a delta."""
+    mechanism = OneMarginal(2, 3, 1.0)
+    databases = SmallDatabases([(row,) for row in range(4)], 2, lambda records: BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64)))
+    assert databases.worst_delta(mechanism) == 0
+    assert databases.worst_delta(mechanism, Pure(10**9 - 1)) > 0
+    narrow = OneMarginal(2, 2, 1.0)
+    assert databases.worst_delta(narrow) == 0 < databases.worst_delta(narrow, Pure(10**9 - 1))
+
+
+def test_plain_noise_has_its_size() -> None:
+    """Means over all 480 cells within 6 standard errors: k marginals make Laplace noise of mean absolute size 2 k / eps, Gaussian of sqrt(2 k) 4.22."""
+    workload, table, draws = Marginals.ways(10, 2), BinaryTable.of(np.random.default_rng(0).integers(0, 2, (100, 10))), Draws(KeyedNoise(9))
+    truth, k = workload.answers(table), 45
+    laplace = np.array([np.abs(PlainLaplace(workload, 1.0).release(table, draws) - truth) for _ in range(30)])
+    assert abs(laplace.mean() - 2 * k) < 6 * laplace.std() / math.sqrt(laplace.size) + 0.01
+    normal = np.array([PlainGaussian(workload, 1.0, 1e-6).release(table, draws) - truth for _ in range(30)])
+    assert abs(normal.std() / math.sqrt(2 * k) - 4.2246) < 6 * 4.2246 / math.sqrt(2 * normal.size)
+    assert sum((part.loss.nano for part in PlainLaplace(workload, 1.0).parts), 0) <= 10**9
+
+
+def test_the_simplex() -> None:
+    """The projection sums to n, is never below 0, leaves weights on it alone, and no other of many is nearer."""
+    generator = np.random.default_rng(4)
+    weights = generator.normal(0, 3, 20)
+    near = on_simplex(weights, 10.0)
+    assert near.min() >= 0
+    assert near.sum() == pytest.approx(10)
+    assert on_simplex(near, 10.0) == pytest.approx(near)
+    assert of_total(weights, 10.0).sum() == pytest.approx(10)
+    assert np.ptp(of_total(weights, 10.0) - weights) < 1e-12
+    others = 10 * generator.dirichlet(np.full(20, 0.3), 500)
+    assert np.all(((others - weights) ** 2).sum(axis=1) > ((near - weights) ** 2).sum())
+
+
+def test_the_nearest_table() -> None:
+    """Weights of 0 or more that sum to n; they take a quarter off the error of few records, and characters without noise worth naming come out as they are."""
+    workload = Marginals.ways(6, 3)
+    few = BinaryTable(6, TABLE.rows[:100])
+    truth, errors = workload.answers(few), []
+    for seed in range(10):
+        noisy = FourierGaussian(workload, 1.0, 1e-6).release(few, Draws(KeyedNoise(seed)))
+        weights = nearest_table(noisy)
+        assert weights.min() >= 0
+        assert weights.sum() == pytest.approx(100)
+        errors.append((Errors.of(noisy.cells, truth, 100).mean, Errors.of(workload.of_histogram(weights), truth, 100).mean))
+    before, after = np.mean(errors, axis=0)
+    assert after < 0.75 * before
+    sure = FourierGaussian(workload, 24.0, 0.1).release(TABLE, Draws(KeyedNoise(0)))
+    assert Errors.of(workload.of_histogram(nearest_table(sure)), workload.answers(TABLE), TABLE.size).largest < 0.01
+
+
+def test_bad_input_gets_a_line() -> None:
+    """A tree of one column, a marginal of another table, more marginals than epsilon has parts, no histogram of 2^23 rows."""
+    with pytest.raises(InputError, match="d is 1"):
+        SpanningTree(1, 1.0, 1e-6)
+    with pytest.raises(InputError, match="one number for both"):
+        OneMarginal(3, 3, 1.0).release(TABLE, Draws(KeyedNoise(0)))
+    with pytest.raises(InputError, match="for 15 marginals"):
+        PlainLaplace(Marginals.ways(6, 2), 1e-8)
+    wide = FourierGaussian(Marginals.of(23, [(0,)]), 1.0, 1e-6).release(BinaryTable(23, np.array([1], dtype=np.uint64)), Draws(KeyedNoise(0)))
+    with pytest.raises(InputError, match="up to 22"):
+        nearest_table(wide)
