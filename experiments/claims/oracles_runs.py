@@ -90,8 +90,9 @@ def measure_solver(point: Point) -> Measurement:
     attempt = _attempt()
     exact = Exhaustive(attempt.perturbation.queries)
     law = PerturbedMinimum(attempt.perturbation, Trusting(Liar(exact))).law if point["way"] == BELIEVED else attempt.law
-    here, there = (law(Labelled.of(((0, label),))) for label in (0, 1))
-    return {"deltas": [float(max(hockey_stick(*pair, growth) for pair in ((here, there), (there, here)))) for growth in growths]}
+    laws: list[dict[int | Fail, int]] = [dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)]
+    here, there = laws
+    return {"deltas": [float(max(hockey_stick(here, there, growth), hockey_stick(there, here, growth))) for growth in growths]}
 
 
 def measure_price(point: Point) -> Measurement:
