@@ -53,7 +53,7 @@ class CountingQueries:
     @property
     def points(self) -> int:
         """N: how many points there are."""
-        return self.values.shape[1]
+        return int(self.values.shape[1])
 
     def part(self, start: int, stop: int) -> "CountingQueries":
         """The queries start..stop - 1."""

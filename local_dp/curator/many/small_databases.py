@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -96,4 +96,4 @@ def _compositions(total: int, parts: int) -> Iterator[list[int]]:
     """All ways to write `total` as an ordered sum of `parts` numbers, 0 among them: by where the bars stand among the stars."""
     for bars in combinations(range(total + parts - 1), parts - 1):
         ends = [-1, *bars, total + parts - 1]
-        yield [after - before - 1 for before, after in zip(ends, ends[1:], strict=False)]
+        yield [after - before - 1 for before, after in pairwise(ends)]
