@@ -3,18 +3,17 @@
 from fractions import Fraction
 from functools import cache
 from itertools import product
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from local_dp.curator.base import Mechanism
 from local_dp.curator.laws import SmallDatabases
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Game
-from local_dp.loss import Concentrated, Loss
 
 D = TypeVar("D")
 A = TypeVar("A")
 R = TypeVar("R")
-L = TypeVar("L", bound=Loss | Concentrated)
+M = TypeVar("M", bound=Mechanism[Any, Any, Any])
 Z = TypeVar("Z", bound=tuple[int, ...])
 Transcript: TypeAlias = tuple[tuple[A, ...], ...]
 """The answers of each round."""
@@ -22,7 +21,7 @@ Transcript: TypeAlias = tuple[tuple[A, ...], ...]
 _LISTED = 1 << 18
 
 
-def transcripts(algorithm: Algorithm[Mechanism[D, A, L], A, R], database: D) -> dict[Transcript[A], Fraction]:
+def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A], Fraction]:
     """Pr[each transcript] on this database, by playing them all: each answer of each law, and what is asked then. Raises InputError above 2^18.
 
     All transcripts of a private algorithm are possible on all databases, and what is asked is a function of them: their loss is the algorithm's.
@@ -48,17 +47,17 @@ def transcripts(algorithm: Algorithm[Mechanism[D, A, L], A, R], database: D) -> 
     return found
 
 
-def worst_transcript(algorithm: Algorithm[Mechanism[D, A, L], A, R], databases: SmallDatabases[Z, D]) -> Fraction:
-    """The largest ratio of a transcript's probabilities on two neighbours, a record replaced: e^(the algorithm's pure loss), exactly.
+def worst_transcripts(algorithm: Algorithm[M, A, R], databases: SmallDatabases[Z, D]) -> dict[Transcript[A], Fraction]:
+    """For each transcript the largest ratio of its probabilities on two neighbours, a record replaced; the largest of all is e^(the algorithm's pure loss).
 
     Raises InputError where a transcript is possible on one of them only.
     """
     law = cache(lambda records: transcripts(algorithm, databases.build(records)))
-    worst = Fraction(1)
+    worst: dict[Transcript[A], Fraction] = {}
     for records, others in databases.pairs("replace"):
         here, there = law(records), law(others)
         for told, chance in here.items():
             if chance and not there.get(told):
                 raise InputError("a transcript is possible on one database and impossible on its neighbour: the loss is infinite")
-            worst = max(worst, chance / there[told])
+            worst[told] = max(worst.get(told, Fraction(1)), chance / there[told])
     return worst

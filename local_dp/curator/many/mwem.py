@@ -12,18 +12,20 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.base import Mechanism
 from local_dp.curator.choosing.bounded_range import BoundedRange
-from local_dp.curator.many.measuring import GaussianMarginal, NoisyMarginal, WorstMarginal
+from local_dp.curator.intervals.level import LevelCounts
+from local_dp.curator.many.measuring import GaussianMarginal, WorstMarginal
 from local_dp.curator.many.weights import Columns, Synthetic, Weights
 from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals
+from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, run
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, nano_epsilon
 
 L_co = TypeVar("L_co", bound=Pure | Concentrated, covariant=True)
-Answer: TypeAlias = int | tuple[int, ...]
+Answer: TypeAlias = int | LevelCounts
 _MOST_ROUNDS = 1 << 16
-_REPLAYS = 100
+_REPLAYS = 200
 
 
 @dataclass(frozen=True)
@@ -40,12 +42,21 @@ class Rounds(Generic[L_co]):
     def loss(self) -> L_co:
         """Of all rounds, fixed beforehand."""
 
+    @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """The standard deviation of the noise on a measured cell, in records."""
+
+    def replays(self, size: int) -> int:
+        """How often all measurements are replayed after each round: n / (T deviation) times, so that noise is not learned; 1 at least, 200 / T at most."""
+        return max(1, min(_REPLAYS // self.rounds, round(size / (self.rounds * self.deviation))))
+
     @abstractmethod
     def choose(self, workload: Marginals, expected: Counts) -> Mechanism[BinaryTable, int, L_co]:
         """Asks which marginal is answered worst."""
 
     @abstractmethod
-    def measure(self, workload: Marginals, number: int) -> Mechanism[BinaryTable, tuple[int, ...], L_co]:
+    def measure(self, workload: Marginals, number: int) -> Mechanism[BinaryTable, LevelCounts, L_co]:
         """Asks for all cells of one."""
 
 
@@ -71,11 +82,15 @@ class PureRounds(Rounds[Pure]):
     def loss(self) -> Pure:
         return Pure(self.rounds * (nano_epsilon(self.chosen) + nano_epsilon(self.measured)))
 
+    @property
+    def deviation(self) -> float:
+        return 1 / (math.sqrt(2) * math.sinh(self.measured / 4))  # the root of 1 / (cosh(e / 2) - 1)
+
     def choose(self, workload: Marginals, expected: Counts) -> WorstMarginal:
         return WorstMarginal(workload, expected, self.chosen)
 
-    def measure(self, workload: Marginals, number: int) -> NoisyMarginal:
-        return NoisyMarginal(workload.d, workload.masks[number], self.measured)
+    def measure(self, workload: Marginals, number: int) -> OneMarginal:
+        return OneMarginal(workload.d, workload.masks[number], self.measured)
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,10 @@ class ConcentratedRounds(Rounds[Concentrated]):
     @property
     def loss(self) -> Concentrated:
         return Concentrated(self.rounds * (-(-(nano_epsilon(self.chosen) ** 2) // 8) - (-ATTO // self.variance)))
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.variance)
 
     def choose(self, workload: Marginals, expected: Counts) -> BoundedRange[BinaryTable, int]:
         return BoundedRange(WorstMarginal(workload, expected, self.chosen))
@@ -141,14 +160,14 @@ class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
 
     def _play(self, size: int) -> Play[Mechanism[BinaryTable, Answer, L_co], Answer, Synthetic]:
         weights, measured = Weights(self.workload.d), list[tuple[Columns, Floats]]()
-        replays = max(1, _REPLAYS // self.rounds.rounds)
         for _ in range(self.rounds.rounds):
             expected = np.rint(size * self.workload.of_histogram(weights.flat)).astype(np.int64)
             (number,) = yield (self.rounds.choose(self.workload, expected),)
-            assert isinstance(number, int)
+            assert isinstance(number, int)  # a choice is answered by a number, a measurement by counts
             (cells,) = yield (self.rounds.measure(self.workload, number),)
-            measured.insert(0, (Columns(self.workload.d, self.workload.masks[number]), np.array(cells) / size))
-            for _ in range(replays):
+            assert isinstance(cells, LevelCounts)
+            measured.insert(0, (Columns(self.workload.d, self.workload.masks[number]), cells.counts / size))
+            for _ in range(self.rounds.replays(size)):
                 for columns, shares in measured:
                     weights.move(columns, shares)
                 weights.normalise()
@@ -177,13 +196,13 @@ def concentrated_mwem(workload: Marginals, size: int, budget: Approximate) -> Mw
 
 
 def concentrated_rounds(d: int, size: int, rho: float) -> int:
-    """T = n sqrt(rho d ln 2) / 35, from 1 to 200: so weights are as far from T measurements as these are from the truth, up to a constant that sees no data.
+    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: so weights are as far from T measurements as these are from the truth, up to a constant that sees no data.
 
-    T rounds leave an error of sqrt(ln N / T), and a measurement has noise of sqrt(T / rho) / n.
+    T rounds leave an error of sqrt(ln N / T), and a measurement has noise of sqrt(T / rho) / n. On `fair` twice or half as many err a tenth more.
     """
-    return min(200, max(1, round(size * math.sqrt(rho * d * math.log(2)) / 35)))
+    return min(200, max(1, round(size * math.sqrt(rho * d * math.log(2)) / 70)))
 
 
 def pure_rounds(d: int, size: int, epsilon: float) -> int:
-    """T = (n eps)^(2/3) (d ln 2)^(1/3) / 25, from 1 to 200: as `concentrated_rounds`, for noise of T / (n eps)."""
-    return min(200, max(1, round(math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 25)))
+    """T = (n eps)^(2/3) (d ln 2)^(1/3) / 40, from 1 to 200: as `concentrated_rounds`, for noise of T / (n eps)."""
+    return min(200, max(1, round(math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 40)))

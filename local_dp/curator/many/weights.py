@@ -49,6 +49,10 @@ class Columns:
         """Of each column of the matrix."""
         return _cells(self.mask & ((1 << self.low) - 1), self.low)
 
+    def spread(self, cells: Floats) -> Floats:
+        """A number for each cell as one for each row, shaped as the matrix."""
+        return np.asarray(cells.reshape(-1, 1 << (self.mask & ((1 << self.low) - 1)).bit_count())[:, self.low_cells][self.high_cells])
+
 
 def _cells(mask: int, bits: int) -> Counts:
     rows = np.arange(1 << bits)
@@ -82,8 +86,7 @@ class Weights:
 
     def move(self, columns: Columns, shares: Floats) -> None:
         """Multiplicative weights: each row's weight times e^(what its cell's share should be, less what it is)."""
-        factors = np.exp(shares - self.marginal(columns)).reshape(-1, 1 << (columns.mask & ((1 << columns.low) - 1)).bit_count())
-        self._matrix *= factors[:, columns.low_cells][columns.high_cells]
+        self._matrix *= columns.spread(np.exp(shares - self.marginal(columns)))
 
     def normalise(self) -> None:
         """To a sum of 1."""
