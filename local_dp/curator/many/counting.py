@@ -13,7 +13,7 @@ from local_dp.errors import InputError
 MAX_RECORDS = 1 << 52
 """Below it every count is exact in a float, and matrices are multiplied as floats."""
 _MAX_CELLS = 1 << 28
-_BLOCK = 1 << 12  # queries at a time
+_FIRST, _BLOCK = 1 << 6, 1 << 12  # queries at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,15 +74,21 @@ class CountingQueries:
 
     def shares(self, weights: Floats) -> Floats:
         """The weight of the points that each query counts: shape (k,)."""
-        found = np.empty(self.k)
+        return self.sums(weights[:, None])[:, 0]
+
+    def sums(self, weights: Floats) -> Floats:
+        """The same for several weights, shape (N, m): shape (k, m)."""
+        found = np.empty((self.k, weights.shape[1]))
         for start in range(0, self.k, _BLOCK):
             found[start : start + _BLOCK] = self.values[start : start + _BLOCK].astype(np.float64) @ weights
         return found
 
     def blocks(self, start: int) -> Iterator[tuple[int, "CountingQueries"]]:
-        """The queries from `start` on, some thousands at a time, each block with the number of its first."""
-        for first in range(start, self.k, _BLOCK):
-            yield first, self.part(first, min(self.k, first + _BLOCK))
+        """The queries from `start` on in blocks of 64, 128, ... up to 4,096, each with the number of its first: whoever stops early has looked at few."""
+        size = _FIRST
+        while start < self.k:
+            yield start, self.part(start, start + size)
+            start, size = start + size, min(_BLOCK, 2 * size)
 
 
 def table(points: Ints, universe: int) -> Counts:

@@ -31,9 +31,10 @@ class Asked:
 
     def blocks(self, database: Counts) -> Iterator[tuple[int, Counts]]:
         """How far each count lies from what is expected, n times its share rounded to a whole number: block by block, each with its first query's number."""
-        size = self.queries.size_of(database)
+        both = np.stack([database, self.queries.size_of(database) * self.weights], axis=1)
         for first, queries in self.queries.blocks(self.start):
-            yield first, queries.counts(database) - np.rint(size * queries.shares(self.weights)).astype(np.int64)
+            counts, expected = queries.sums(both).T  # counts are exact: see `MAX_RECORDS`
+            yield first, counts.astype(np.int64) - np.rint(expected).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
