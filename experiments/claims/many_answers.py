@@ -37,7 +37,7 @@ class ManyAnswers(Experiment):
         trials = RUNS[scale]
         return [
             *({"kind": "privacy", "what": what} for what in runs.PROVED),
-            *({"kind": "queries", "k": k, "runs": trials} for k in QUERIES[scale]),
+            *({"kind": "queries", "k": k, "runs": trials + (12 if k < 1000 else 0)} for k in QUERIES[scale]),
             *({"kind": "small", "n": n, "rows": list(SMALL_ROWS), "runs": 2 * trials} for n in SMALL_SIZES),
             *({"kind": "marginals", "n": n, "d": COLUMNS, "runs": trials} for n in SIZES[scale]),
         ]
