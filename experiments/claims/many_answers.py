@@ -7,13 +7,14 @@ import numpy as np
 
 from experiments.claims import many_answers_runs as runs
 from experiments.claims.many_answers_runs import CONCENTRATED, DUAL, GAUSSIAN, HALTED, HISTOGRAM, LAPLACE, NOTHING, PMW, PRODUCT, PURE, SMALL, TENTH, WEIGHTS
+from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
 from experiments.lab.intervals import ratio, relative_error, student
 
 QUERIES: dict[Scale, tuple[int, ...]] = {"quick": (100, 1000, 2000), "full": (100, 1000, 10_000, 100_000)}
 SMALL_SIZES, SMALL_ROWS = (100, 1000, 10_000), (4, 10)
-SIZES: dict[Scale, tuple[int, ...]] = {"quick": (1000, 5000, 25_000), "full": (300, 1000, 5000, 25_000, 100_000)}
+SIZES: dict[Scale, tuple[int, ...]] = {"quick": (1000, 5000, 15_000), "full": (300, 1000, 5000, 15_000, 100_000)}
 COLUMNS = 12
 RUNS: dict[Scale, int] = {"quick": 8, "full": 16}
 CERTAIN = 4.4  # standard errors: a right order is called wrong once in 100,000
@@ -24,6 +25,7 @@ class ManyAnswers(Experiment):
     """Lecture notes 3; Hardt, Rothblum 2010; Hardt, Ligett, McSherry 2012."""
 
     name: ClassVar[str] = "many-answers"
+    chapter: ClassVar[Chapter] = CURATOR_AND_ATTACKS
     title: ClassVar[str] = "Many answers: a table of weights against noise on each of them"
     claim: ClassVar[str] = (
         "Noise on each of k answers grows with sqrt(k). Private multiplicative weights answer from a hypothesis, at an error that hardly depends on k; small "
@@ -61,7 +63,7 @@ class ManyAnswers(Experiment):
         checks = [_check_privacy(privacy), *_check_weights(queries), *_check_losers(queries), _check_halted(queries)]
         checks += [_check_small(small), *_check_marginals(marginals)]
         checks += [figure_check([figure], table) for figure, table in zip(figures, tables, strict=True)]
-        return Finding(checks, tables, figures, [NOTE])
+        return Finding(checks, tables, figures, [NOTE], headline=_headline(queries, marginals))
 
 
 KINDS = ("privacy", "queries", "small", "marginals")
@@ -76,6 +78,18 @@ NOTE = (
     "at hand, which sees none of it. A run that lost its bet says so: its error is that of the queries which it answered, and only that. MWEM's number of "
     "rounds comes from n, the number of columns and the budget."
 )
+
+
+def _headline(queries: Measured, marginals: Measured) -> str:
+    """The largest errors at the most queries, and at the most records that MWEM is compared on."""
+    (asked, weighed), (held, told) = (
+        max(each, key=lambda pair: tuple(pair[0].get(key, 0) for key in ("k", "n")), default=({}, {})) for each in (queries, marginals)
+    )
+    if not asked or not held:
+        return "Nothing was asked of random queries or of marginals."
+    first = ", ".join(f"{np.mean(weighed['errors'][name]):.2g} ({name})" for name in (HISTOGRAM, GAUSSIAN, LAPLACE, PMW))
+    second = ", ".join(f"{np.mean(told['errors'][name]):.2g} ({name})" for name in (CONCENTRATED, HISTOGRAM, GAUSSIAN, PRODUCT))
+    return f"{asked['k']:,} random queries are off by {first}; the 3-way marginals of {held['n']:,} records by {second}."
 
 
 def _of(measured: Measured, key: str, value: int, name: str) -> list[float]:
@@ -155,8 +169,8 @@ def _check_marginals(marginals: Measured) -> list[Check]:
     """Where there are records enough to tell the columns' dependence."""
     checks = []
     for name, least in ((HISTOGRAM, 1000), (GAUSSIAN, 1000), (DUAL, 1000), (PURE, 5000), (PRODUCT, 5000)):
-        sizes = [point["n"] for point, _ in marginals if least <= point["n"] <= 25_000]
-        said = f"MWEM with its noise in rho beats {name}, from {least:,} to 25,000 records"
+        sizes = [point["n"] for point, _ in marginals if least <= point["n"] <= 15_000]
+        said = f"MWEM with its noise in rho beats {name}, from {least:,} to 15,000 records"
         checks.append(_better(marginals, "n", said, [(n, CONCENTRATED, name) for n in sizes]))
     large = [point["n"] for point, _ in marginals if point["n"] >= 5000]
     return [*checks, _better(marginals, "n", "pure MWEM beats the product of columns from 5,000 records on", [(n, PURE, PRODUCT) for n in large])]
