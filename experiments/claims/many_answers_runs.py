@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, ConcentratedAccount
 from local_dp.curator.intervals.level import Level
 from local_dp.curator.laws import SmallDatabases, epsilon_of
-from local_dp.curator.many.baselines import GaussianCounts, LaplaceCounts
+from local_dp.curator.many.baselines import GaussianAnswers, LaplaceAnswers
 from local_dp.curator.many.counting import CountingQueries, table
 from local_dp.curator.many.dual_query import DualQuery
 from local_dp.curator.many.mwem import Mwem, PureRounds, concentrated_mwem, pure_mwem
@@ -63,8 +63,8 @@ def measure_queries(point: Point, seed: int) -> Measurement:
         truth = queries.counts(database)
         answers: dict[str, Floats | Counts] = {
             NOTHING: queries.shares(np.full(queries.points, RECORDS / queries.points)),
-            LAPLACE: LaplaceCounts(queries, EPSILON, DELTA).release(database, draws),
-            GAUSSIAN: GaussianCounts(queries, EPSILON, DELTA).release(database, draws),
+            LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
+            GAUSSIAN: GaussianAnswers(queries, EPSILON, DELTA).release(database, draws),
             HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
         }
         for name, each in answers.items():
@@ -95,7 +95,7 @@ def measure_small(point: Point, seed: int) -> Measurement:
         database = np.random.default_rng([seed, n, trial]).multinomial(n, np.arange(1, 9) / 36)
         truth = queries.counts(database)
         answers: dict[str, Floats | Counts] = {
-            LAPLACE: LaplaceCounts(queries, EPSILON, DELTA).release(database, draws),
+            LAPLACE: LaplaceAnswers(queries, EPSILON, DELTA).release(database, draws),
             HISTOGRAM: queries.shares(noisy_histogram(database, draws)),
         }
         for rows in point["rows"]:

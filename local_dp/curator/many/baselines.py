@@ -17,7 +17,7 @@ from local_dp.loss import NANO, Approximate, Pure, approximate
 
 
 @dataclass(frozen=True, eq=False)
-class LaplaceCounts(Mechanism[Counts, Counts, Approximate]):
+class LaplaceAnswers(Mechanism[Counts, Counts, Approximate]):
     """All k counts, each with discrete Laplace noise of its part of the budget.
 
     Privacy: (eps, delta): a replaced record moves at most `moved` of the counts, by 1 each, and so many parts are composed exactly.
@@ -45,7 +45,7 @@ class LaplaceCounts(Mechanism[Counts, Counts, Approximate]):
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianCounts(Mechanism[Counts, Counts, Approximate]):
+class GaussianAnswers(Mechanism[Counts, Counts, Approximate]):
     """All k counts, each with rounded normal noise. Privacy: (eps, delta), by the exact price of a vector that a record moves by sqrt(`moved`)."""
 
     queries: CountingQueries

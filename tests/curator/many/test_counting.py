@@ -7,7 +7,7 @@ import pytest
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.accounting.shares import optimal_delta
-from local_dp.curator.many.baselines import GaussianCounts, LaplaceCounts, moved
+from local_dp.curator.many.baselines import GaussianAnswers, LaplaceAnswers, moved
 from local_dp.curator.many.counting import CountingQueries, table
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -43,7 +43,7 @@ def test_what_a_record_moves() -> None:
 
 def test_noise_is_of_the_parts_that_move() -> None:
     """The parts' exact price is within delta, a nano-nat more is not; variance likewise. By k in place of what moves, it would be twice as much."""
-    laplace, gaussian, many = LaplaceCounts(RANDOM, 1.0, 1e-6), GaussianCounts(RANDOM, 1.0, 1e-6), moved(RANDOM)
+    laplace, gaussian, many = LaplaceAnswers(RANDOM, 1.0, 1e-6), GaussianAnswers(RANDOM, 1.0, 1e-6), moved(RANDOM)
     assert many < 0.6 * RANDOM.k
     assert optimal_delta(laplace.part, many, Pure(laplace.loss.nano)) <= laplace.loss.atto < optimal_delta(Pure(laplace.part.nano + 1), many, Pure(10**9))
     assert gaussian_delta(math.sqrt(many / gaussian.variance), 1.0) <= 1e-6 < gaussian_delta(math.sqrt(many / (gaussian.variance - 1)), 1.0)
