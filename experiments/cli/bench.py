@@ -14,6 +14,7 @@ import numpy as np
 from experiments.cli.bench_attacks import attack_speeds
 from experiments.cli.bench_curator import curator_speeds
 from experiments.cli.bench_intervals import interval_speeds
+from experiments.cli.bench_many import many_speeds
 from experiments.cli.bench_marginals import marginal_speeds
 from experiments.cli.fields import option
 from experiments.cli.screen import SCREEN
@@ -50,7 +51,7 @@ class Bench:
     as_json: bool = option(False, "Print the figures as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        speeds = [*_randomizers(), *curator_speeds(), *interval_speeds(), *marginal_speeds(), *attack_speeds(), *_runs()]
+        speeds = [*_randomizers(), *curator_speeds(), *interval_speeds(), *marginal_speeds(), *many_speeds(), *attack_speeds(), *_runs()]
         for count in sorted({min(SMALL_FLEET, self.processes), self.processes} - {0}):
             speeds += _processes(count)
         SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _told(speeds, screen_width()))

@@ -27,6 +27,7 @@ NAMES = (
     "price",
     "oracles",
     "pairs",
+    "many-answers",
 )
 ALL = "all"
 

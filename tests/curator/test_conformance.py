@@ -36,7 +36,12 @@ from local_dp.curator.labels.concepts import Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
 from local_dp.curator.labels.semi_private import SemiPrivateLearner
 from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.marginals.base import BinaryTable
+from local_dp.curator.many.counting import CountingQueries
+from local_dp.curator.many.dual_query import SampledQueries
+from local_dp.curator.many.first_far import Asked, FirstFar, NoisyCount
+from local_dp.curator.many.measuring import WorstMarginal
+from local_dp.curator.many.small_databases import SmallDatabase
+from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
@@ -136,6 +141,16 @@ def below_and_above(database: Multiset) -> Runs:
     return Runs(np.arange(3, dtype=np.uint64), np.minimum(below, counts.sum() - below), 3)
 
 
+def rows(records: tuple[tuple[int], ...]) -> BinaryTable:
+    return BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64))
+
+
+def tallied(records: tuple[tuple[int], ...]) -> np.ndarray[Any, Any]:
+    return frequencies(points(records))
+
+
+COUNTED = CountingQueries.conjunctions(2)
+ONES = Marginals.ways(2, 1)
 POINTS: list[Any] = [(0,), (1,), (3,)]
 PAIRS: list[Any] = list(product((0, 1, 3), (0, 1)))
 BITS: list[Any] = list(product((0, 1), repeat=2))
@@ -174,6 +189,11 @@ CASES = (
     Case(OccamLearner(ThresholdClass(4), 1.0), PAIRS, Labelled.of),
     Case(PerturbedMinimum(Perturbation(Conjunctions(2), 1.0), Exhaustive(Conjunctions(2))), PAIRS, Labelled.of),
     Case(ParityLearner(Fraction(1, 4), Fraction(1, 2)), PAIRS, lambda pairs: Examples.of(2, pairs)),
+    Case(FirstFar(Asked(COUNTED, 3, np.full(4, 0.25)), 1, 1.0), POINTS, tallied),
+    Case(NoisyCount(COUNTED, 0, 1.0), POINTS, tallied),
+    Case(SmallDatabase(COUNTED, 2, 1.0), POINTS, tallied),
+    Case(WorstMarginal(ONES, np.array([0, 2, 2, 0]), 1.0), POINTS, rows),
+    Case(SampledQueries(ONES, np.array([1, 0, 1, 0]), 2, 1.0), POINTS, rows),
     Case(GlobalTriangles(1.0), EDGES, graph, (1, 3, 6)),
     Case(LadderTriangles(1.0), EDGES, graph, (1, 3, 6)),
     Case(NoisyLocalTriangles(1.0, 1e-2), EDGES, graph, (1, 3, 6)),
@@ -181,14 +201,19 @@ CASES = (
 )
 ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a number of records, and where it is proved
     "Amplified": "tests/curator/reductions/test_reductions.py",
+    "BoundedRange": "tests/curator/many/test_mwem.py",
     "CharacterSums": "tests/curator/marginals/test_tree.py",
     "CountTree": "tests/curator/intervals/test_levels.py",
     "DiscreteGaussianCounts": "tests/curator/counts/test_gaussian.py",
     "DyadicTree": "tests/curator/sanitizers/test_medians.py",
     "EqualRanks": "tests/curator/test_rectangles.py",
-    "GaussianCounts": "tests/curator/counts/test_gaussian.py",
     "FourierGaussian": "tests/curator/marginals/test_fourier.py",
+    "GaussianAnswers": "tests/curator/many/test_counting.py",
+    "GaussianCounts": "tests/curator/counts/test_gaussian.py",
+    "GaussianMarginal": "tests/curator/many/test_mwem.py",
+    "LaplaceAnswers": "tests/curator/many/test_counting.py",
     "MediansByLabel": "tests/curator/reductions/test_reductions.py",
+    "Mwem": "tests/curator/many/test_mwem.py",
     "NoCounts": "tests/curator/counts/test_k_norm.py",
     "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
     "PairChoice": "tests/curator/marginals/test_tree.py",

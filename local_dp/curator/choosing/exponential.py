@@ -95,9 +95,14 @@ class ExponentialChoice:
 
     def choose(self, groups: Groups[R], draws: Draws) -> R:
         """The candidate chosen among these, at least one."""
+        (chosen,) = self.choose_many(groups, 1, draws)
+        return chosen
+
+    def choose_many(self, groups: Groups[R], count: int, draws: Draws) -> tuple[R, ...]:
+        """As many independent choices, each of this loss; what they are weighed by is computed once."""
         ranks, weights = self._weighed(groups)
         shares = [size * weight for size, weight in zip(sum_by(groups.sizes, ranks, len(weights)), weights, strict=True)]
-        return groups.pick(ranks == draws.among(shares), draws)
+        return tuple(groups.pick(ranks == draws.among(shares), draws) for _ in range(count))
 
     def law(self, groups: Groups[R]) -> Law[R]:
         """The law of `choose`. Raises InputError above 65,536 candidates."""

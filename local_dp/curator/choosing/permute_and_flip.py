@@ -44,6 +44,9 @@ class PermuteAndFlip(ExponentialChoice):
             if all(draws.coin(self.decay) for _ in range(gaps[group])):
                 return groups.member(group, drawn - (int(upto[group - 1]) if group else 0))
 
+    def choose_many(self, groups: Groups[R], count: int, draws: Draws) -> tuple[R, ...]:
+        return tuple(self.choose(groups, draws) for _ in range(count))
+
     def law(self, groups: Groups[R]) -> Law[R]:
         """The law of `choose`. Raises InputError above 64 candidates."""
         chances = self._chances(groups)

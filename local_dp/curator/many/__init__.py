@@ -1,0 +1,1 @@
+"""Many answers at once from a table of weights: small databases, private multiplicative weights, MWEM, DualQuery; and the baselines."""

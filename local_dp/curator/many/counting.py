@@ -1,0 +1,99 @@
+"""Many counting queries on a small universe: a matrix of 0 and 1, exact counts, and the shares that weights give."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from local_dp.arrays import Bools, Counts, Floats, Ints
+from local_dp.checks import check_whole
+from local_dp.errors import InputError
+
+MAX_RECORDS = 1 << 52
+"""Below it every count is exact in a float, and matrices are multiplied as floats."""
+_MAX_CELLS = 1 << 28
+_FIRST, _BLOCK = 1 << 6, 1 << 12  # queries at a time
+
+
+@dataclass(frozen=True, eq=False)
+class CountingQueries:
+    """k yes/no questions on the points 0..N - 1: `values`, shape (k, N), says which points each one counts.
+
+    A database is how often each point occurs, shape (N,); n, their sum, is public, and a replaced record moves no count by more than 1.
+    """
+
+    values: Bools
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 2 or self.values.dtype != np.bool_ or not 1 <= self.values.size <= _MAX_CELLS:
+            raise InputError(f"the queries have shape {self.values.shape} and type {self.values.dtype}; give truth values of shape (k, N), at most 2^28")
+
+    @classmethod
+    def random(cls, k: int, points: int, generator: np.random.Generator) -> Self:
+        """k queries that count each point with probability 1/2."""
+        check_whole("k", k, 1, _MAX_CELLS)
+        check_whole("points", points, 1, _MAX_CELLS // k)
+        return cls(generator.integers(0, 2, (k, points), dtype=np.int8).astype(bool))
+
+    @classmethod
+    def conjunctions(cls, d: int) -> Self:
+        """All 3^d conjunctions of literals of d <= 8 bits: each bit is asked to be 1, to be 0, or not asked."""
+        check_whole("d", d, 1, 8)
+        bits = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(bool)
+        asked = np.indices((3,) * d).reshape(d, -1).T
+        literals = (asked[:, None, :] == 2) | (asked[:, None, :] == bits[None, :, :])
+        return cls(literals.all(axis=2))
+
+    @property
+    def k(self) -> int:
+        """How many queries there are."""
+        return len(self.values)
+
+    @property
+    def points(self) -> int:
+        """N: how many points there are."""
+        return int(self.values.shape[1])
+
+    def part(self, start: int, stop: int) -> "CountingQueries":
+        """The queries start..stop - 1."""
+        return CountingQueries(self.values[start:stop])
+
+    def size_of(self, database: Counts) -> int:
+        """n. Raises InputError for counts of other points, negative ones, none, or more than 2^52 records."""
+        if database.shape != (self.points,) or database.dtype.kind not in "iu" or np.any(database < 0):
+            raise InputError(f"the database has shape {database.shape}; give how often each of {self.points} points occurs")
+        size = int(database.sum())
+        check_whole("the number of records", size, 1, MAX_RECORDS)
+        return size
+
+    def counts(self, database: Counts) -> Counts:
+        """How many records each query counts, exactly: shape (k,)."""
+        self.size_of(database)
+        return self.shares(database.astype(np.float64)).astype(np.int64)
+
+    def shares(self, weights: Floats) -> Floats:
+        """The weight of the points that each query counts: shape (k,)."""
+        return self.sums(weights[:, None])[:, 0]
+
+    def sums(self, weights: Floats) -> Floats:
+        """The same for several weights, shape (N, m): shape (k, m)."""
+        found = np.empty((self.k, weights.shape[1]))
+        for start in range(0, self.k, _BLOCK):
+            found[start : start + _BLOCK] = self.values[start : start + _BLOCK].astype(np.float64) @ weights
+        return found
+
+    def blocks(self, start: int) -> Iterator[tuple[int, "CountingQueries"]]:
+        """The queries from `start` on in blocks of 64, 128, ... up to 4,096, each with the number of its first: whoever stops early has looked at few."""
+        size = _FIRST
+        while start < self.k:
+            yield start, self.part(start, start + size)
+            start, size = start + size, min(_BLOCK, 2 * size)
+
+
+def table(points: Ints, universe: int) -> Counts:
+    """How often each point of 0..universe - 1 occurs: a database."""
+    counts: Counts = np.bincount(np.asarray(points, dtype=np.int64), minlength=universe)
+    if len(counts) != universe:
+        raise InputError(f"some point is {len(counts) - 1}; the points are 0..{universe - 1}")
+    return counts

@@ -1,0 +1,101 @@
+"""`many-answers` is shown as it stands; wrong noise, wrong moves and wrong claims in its place are not."""
+
+from functools import cache
+
+import pytest
+
+from experiments.claims import many_answers_runs
+from experiments.claims.many_answers import EXPERIMENT
+from experiments.claims.many_answers_runs import BUDGET, RECORDS
+from experiments.lab.claim import Finding, Measurement, Point
+from local_dp.curator.choosing.exponential import ExponentialChoice
+from local_dp.curator.intervals.level import Level
+from local_dp.curator.many import baselines, pmw
+from local_dp.curator.many.first_far import FirstFar
+from local_dp.curator.many.mwem import ConcentratedRounds
+from local_dp.curator.many.pmw import Answered, Stream, Terms, moved
+from local_dp.curator.many.small_databases import SmallDatabase
+from local_dp.curator.many.weights import Weights
+
+POINTS = EXPERIMENT.points("quick")
+
+
+@cache
+def right(place: int) -> Measurement:
+    """What a point measures, once for all tests here."""
+    return EXPERIMENT.measure(POINTS[place], 100 + place)
+
+
+def found(**wrong: str | int) -> Finding:
+    """The finding of a quick run in which the points of such a kind, of such a size, are measured again, and all others as they are right."""
+    measured: list[tuple[Point, Measurement]] = []
+    for place, point in enumerate(POINTS):
+        again = bool(wrong) and wrong.items() <= {key: value for key, value in point.items() if key in wrong}.items()
+        measured.append((point, EXPERIMENT.measure(point, 100 + place) if again else right(place)))
+    return EXPERIMENT.conclude(measured, "quick")
+
+
+def lost(finding: Finding) -> str:
+    """The checks that fell."""
+    return "; ".join(check.statement for check in finding.checks if not check.shown)
+
+
+def test_shown() -> None:
+    """At the quick scale; and a point measured twice with one seed is identical."""
+    assert found().verdict == "shown", lost(found())
+    place = next(place for place, point in enumerate(POINTS) if point.get("k") == 100)
+    assert EXPERIMENT.measure(POINTS[place], 100 + place) == right(place)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attribute", "wrong"),
+    [
+        (FirstFar, "_nano", 2 * 10**9),
+        (Level, "noise", property(lambda level: 3 * level.loss.nano)),
+        (SmallDatabase, "choice", property(lambda small: ExponentialChoice(small.epsilon))),
+    ],
+    ids=["tests", "marginals", "small"],
+)
+def test_too_little_noise_is_not_shown(monkeypatch: pytest.MonkeyPatch, kind: type, attribute: str, wrong: object) -> None:
+    """Caught by enumeration."""
+    monkeypatch.setattr(kind, attribute, wrong)
+    assert "whole transcripts" in lost(found(kind="privacy"))
+
+
+def test_changes_the_wrong_way_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hypothesis that moves away uses its changes up."""
+    monkeypatch.setattr(pmw, "moved", lambda weights, counted, share, step: moved(weights, counted, 1.0 - (share > weights[counted].sum()), step))
+    assert "within 3/2 alpha" in lost(found(k=1000))
+
+
+def test_a_halted_run_that_claims_all_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever says that all was answered."""
+    monkeypatch.setattr(Answered, "answered", 1.0)
+    assert "halts, says so" in lost(found(k=1000))
+
+
+def test_noise_of_one_answer_on_all_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain noise that does not pay for k answers does not grow."""
+    monkeypatch.setattr(baselines, "moved", lambda queries: 1)
+    assert "grow as sqrt(k)" in lost(found(k=2000))
+
+
+def test_weights_that_stay_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MWEM that learns nothing loses to all."""
+    monkeypatch.setattr(Weights, "move", lambda weights, columns, shares: None)
+    fallen = lost(found(kind="marginals", n=5000))
+    for name in ("histogram", "Gaussian", "product"):
+        assert f"in rho beats {name}" in fallen
+
+
+def test_a_hundredth_of_the_budget_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MWEM in rho that spends no more than pure MWEM does not beat it."""
+    right_within = ConcentratedRounds.within
+    monkeypatch.setattr(ConcentratedRounds, "within", lambda rho, rounds: right_within(type(rho)(rho.atto_rho // 100), rounds))
+    assert "in rho beats MWEM, pure" in lost(found(kind="marginals", n=5000))
+
+
+def test_terms_that_are_too_bold_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that promises alpha and takes a hundredth of the changes that may be needed."""
+    monkeypatch.setattr(many_answers_runs, "_terms", lambda k, share: Terms.for_stream(Stream(RECORDS, 256, k), BUDGET, share=share / 100))
+    assert "within 3/2 alpha" in lost(found(k=1000))
