@@ -158,7 +158,7 @@ def test_the_curators_page_works_as_written(tmp_path: Path, monkeypatch: pytest.
     """Every command of docs/curator.md ends well, in order and in one folder; each question to the curator says what it cost."""
     monkeypatch.chdir(tmp_path)
     commands = list(typed(ROOT / "docs" / "curator.md"))
-    assert sum(" curate " in each.command for each in commands) == 11
+    assert sum(" curate " in each.command for each in commands) == 13
     for each in commands:
         done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
         assert done.returncode == 0, f"{each.command}: {done.stderr}"

@@ -13,7 +13,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "run": ("run:RUN", "Runs a protocol: clients, server and message bus, from one command."),
     "plan": ("plan:PLAN", "Says how many clients an accuracy takes, or how accurate so many clients are."),
     "compare": ("plan:COMPARE", "Measures randomizers beside one another, over epsilons and numbers of clients: a table and a figure."),
-    "curate": ("curate:CURATE", "Asks a trusted curator of a table: median, mean, histogram, intervals, triangles, learn and more."),
+    "curate": ("curate:CURATE", "Asks a trusted curator of a table: median, mean, histogram, intervals, marginals, synthetic, learn and more."),
     "budget": ("budget:Budget", "Makes a budget for one table in a file, or shows what is spent of it and what is left."),
     "price": ("price:Price", "Prices a list of mechanisms by every rule of composition: basic, advanced, tanh, zCDP and exact."),
     "attack": ("attack:ATTACK", "Tries what noisy answers about a table would give away: rows by reconstruction, members by tracing."),

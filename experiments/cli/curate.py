@@ -12,6 +12,7 @@ from experiments.text.layout import screen_width
 from local_dp.errors import InputError
 
 if TYPE_CHECKING:
+    from experiments.door.curating.attributes import Attributes
     from experiments.door.trusted import Task  # imported where it is used: help needs none of it
 
 
@@ -172,6 +173,40 @@ class CurateRectangle(Curating):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CurateMarginals(Curating):
+    """Tells how many records have each combination of values, for every two or more of some columns."""
+
+    example: ClassVar[str] = "marginals --records fair.csv --column 'affairs > 0' --cuts age=27;32 --cuts yrs_married=6"
+    column: tuple[str, ...] = option((), "A yes/no question, or a column of 0 and 1; may be repeated", metavar="X")
+    cuts: tuple[str, ...] = option((), "A column of numbers and where it is cut, such as age=27;32; may be repeated", metavar="X=A;B;...")
+    labels: tuple[str, ...] = option((), "A column and its labels, such as job=baker;smith; all else is one value more; may be repeated", metavar="X=A;B;...")
+    ways: int = option(2, "How many columns to a marginal", metavar="T")
+
+    def task(self) -> "Task[Any, Any]":
+        from experiments.door.curating.tables import MarginalCounts
+
+        return MarginalCounts(self.attributes(), self.ways)
+
+    def attributes(self) -> "Attributes":
+        """The columns, as they were typed."""
+        from experiments.door.curating.attributes import Attribute, Attributes, read_cuts, read_labels
+
+        return Attributes((*map(Attribute, self.column), *map(read_cuts, self.cuts), *map(read_labels, self.labels)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurateSynthetic(CurateMarginals):
+    """Tells records that no one gave, which have nearly the same marginals."""
+
+    example: ClassVar[str] = "synthetic --records fair.csv --column 'affairs > 0' --cuts age=27;32 --out synthetic.csv"
+
+    def task(self) -> "Task[Any, Any]":
+        from experiments.door.curating.tables import SyntheticRecords
+
+        return SyntheticRecords(self.attributes(), self.ways)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CurateTriangles(Curating):
     """Tells how many triangles a graph has, whose edges are the rows; one edge more or less is hidden."""
 
@@ -214,6 +249,8 @@ KINDS: dict[str, type[Curating]] = {
     "mean": CurateMean,
     "histogram": CurateHistogram,
     "intervals": CurateIntervals,
+    "marginals": CurateMarginals,
+    "synthetic": CurateSynthetic,
     "triangles": CurateTriangles,
     "threshold": CurateThreshold,
     "point": CuratePoint,
@@ -225,6 +262,6 @@ KINDS: dict[str, type[Curating]] = {
 CURATE = Kinds(
     "curate",
     KINDS,
-    "Asks a trusted curator of a table: median, mean, histogram, intervals, triangles, learn and more.\n\n"
+    "Asks a trusted curator of a table: median, mean, histogram, intervals, marginals, synthetic, learn and more.\n\n"
     "Other trust than `run`: the curator sees the records.",
 )

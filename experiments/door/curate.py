@@ -7,17 +7,22 @@ takes epsilon (1 nat), delta (1e-6; None for pure privacy, where there is such a
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TypeAlias, TypedDict, Unpack
 
+from experiments.door.curating.attributes import Attribute, Attributes
 from experiments.door.curating.graphs import CountTriangles
 from experiments.door.curating.labels import Point, Rectangles, Threshold
 from experiments.door.curating.learned import Learned
 from experiments.door.curating.numbers import Intervals, Mean
+from experiments.door.curating.tables import MarginalCounts, SyntheticRecords
 from experiments.door.curating.values import Histogram, Median, Quantiles
 from experiments.door.functions import Bounds, bounds_written, ends_of, settings_written
 from experiments.door.tables import Table, records_of
 from experiments.door.trusted import Release, Trust, release
 from local_dp.protocols.learn import Learn
+
+Cuts: TypeAlias = Mapping[str, Sequence[float]]
+Listed: TypeAlias = Mapping[str, Sequence[object]]
 
 
 class How(TypedDict, total=False):
@@ -48,6 +53,29 @@ def intervals(table: Table, column: str, *, bounds: Bounds, cells: int = 1024, o
 def triangles(table: Table, source: str, target: str, *, nodes: int, **how: Unpack[How]) -> Release:
     """How many triangles a graph has whose edges are the rows, each joining the values of two columns; one edge more or less is hidden."""
     return release(CountTriangles(source, target, nodes), records_of(table), Trust(**how))
+
+
+def marginals(
+    table: Table, columns: Sequence[str] = (), *, ways: int = 2, cuts: Cuts | None = None, labels: Listed | None = None, **how: Unpack[How]
+) -> Release:
+    """How many records have each combination of values, for every `ways` of some columns.
+
+    `columns` are questions or columns of 0 and 1; `cuts` are columns of numbers with the places where each is cut, `labels` columns with their public labels.
+    """
+    return release(MarginalCounts(_attributes(columns, cuts, labels), ways), records_of(table), Trust(**how))
+
+
+def synthetic(
+    table: Table, columns: Sequence[str] = (), *, ways: int = 2, cuts: Cuts | None = None, labels: Listed | None = None, **how: Unpack[How]
+) -> Release:
+    """Records that no one gave, with nearly the table's marginals of every `ways` columns, which are declared as for `marginals`."""
+    return release(SyntheticRecords(_attributes(columns, cuts, labels), ways), records_of(table), Trust(**how))
+
+
+def _attributes(columns: Sequence[str], cuts: Cuts | None, labels: Listed | None) -> Attributes:
+    numbers = [Attribute(column, cuts=tuple(map(float, places))) for column, places in (cuts or {}).items()]
+    listed = [Attribute(column, labels=tuple(map(str, each))) for column, each in (labels or {}).items()]
+    return Attributes((*map(Attribute, columns), *numbers, *listed))
 
 
 def learn(

@@ -4,6 +4,7 @@ import csv
 import math
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
@@ -24,6 +25,7 @@ from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records
 
+A = TypeVar("A")
 D = TypeVar("D")
 R = TypeVar("R")
 SHOWN = 40  # rows in a summary, or in a figure
@@ -54,6 +56,11 @@ class Trust:
             raise InputError(f"delta is {self.delta:g} with {n:,} records; from 1/n on a whole record may be published: give less than {1 / n:.2g}, or pure")
 
 
+def after(mechanism: Mechanism[D, A, Loss], made: Callable[[A], R]) -> Nonadaptive[Mechanism[D, A, Loss], A, R]:
+    """One mechanism, asked once, and what is made of its release."""
+    return Nonadaptive((mechanism,), lambda answers: made(answers[0]))
+
+
 @dataclass(frozen=True)
 class Offer(Generic[D, R]):
     """An algorithm of the curator's, called so, and the account that pays for it: the account's budget is its price, fixed before it begins."""
@@ -65,8 +72,7 @@ class Offer(Generic[D, R]):
     @classmethod
     def of(cls, mechanism: Mechanism[D, R, Loss]) -> "Offer[D, R]":
         """One mechanism, asked once."""
-        asked = Nonadaptive[Mechanism[D, R, Loss], R, R]((mechanism,), lambda answers: answers[0])
-        return cls(type(mechanism).__name__, asked, Account(mechanism.loss, mechanism.neighbours))
+        return cls(type(mechanism).__name__, after(mechanism, lambda released: released), Account(mechanism.loss, mechanism.neighbours))
 
 
 class Task(ABC, Generic[D, R]):
@@ -92,7 +98,10 @@ class Task(ABC, Generic[D, R]):
 
     @abstractmethod
     def told(self, result: R, records: Records) -> dict[str, Any]:
-        """The result as plain data: `columns`, `rows`, `explanation`; `drawn` (axis, rows) if a figure can show it. Of the records it reads names alone."""
+        """The result as plain data: `columns`, `rows`, `explanation`; `brief` if other rows are for a person; `drawn` if there is a figure.
+
+        Of the records it reads names alone.
+        """
 
     @abstractmethod
     def truth(self, result: R, records: Records) -> dict[str, Any]:
@@ -181,14 +190,15 @@ def shown(data: dict[str, Any], width: int) -> str:
     stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
     head = f"{data['task']} by a trusted curator ({data['mechanism']}), {held(_price(data))}, {number(data['n'])} records; {held(stamp)}"
     result = data["result"]
-    rows = [[_cell(cell) for cell in row] for row in result["rows"][:SHOWN]]
-    more = [f"and {len(result['rows']) - SHOWN:,} more rows; --out and --json have all"] if len(result["rows"]) > SHOWN else []
+    listed = result.get("brief", result)
+    rows = [[_cell(cell) for cell in row] for row in listed["rows"][:SHOWN]]
+    more = [f"and {len(listed['rows']) - SHOWN:,} more rows; --json has all"] if len(listed["rows"]) > SHOWN else []
     told = (
         []
         if data["truth"] is None
         else ["truth: " + ", ".join(held(f"{name.replace('_', ' ')} {_cell(value)}") for name, value in data["truth"].items() if name != DRAWN)]
     )
-    parts = [table(result["columns"], rows, width)] if rows else []
+    parts = [table(listed["columns"], rows, width)] if rows else []
     left = [] if data["left"] is None else [f"left of the budget: {held(_price(data['left']))}"]
     lines = [paragraph(line, width) for line in (*more, result["explanation"], *told, *left)]
     return "\n\n".join((paragraph(head, width), *parts, "\n".join(lines)))
