@@ -6,6 +6,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from experiments.claims.tracing_signed import check_signed, measure_signed, signed_points, signed_table
 from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from experiments.lab.figure_check import figure_check
@@ -90,25 +91,26 @@ class Tracing(Experiment):
         "means, and, where d is large against n^2, from means that are only rounded to 0 or 1. What escapes is too inexact to be of use, be it a curator's or "
         "clients' answers at epsilon 1. Mixing rows does not help: of 6 c^2 ln(N / .01) bits, however c pirates mix them, at least one pirate is accused, and "
         "a proof for the code at hand spares all innocents with probability .99; Tardos's own score takes 100 c^2. The same tracer finds who gave a decoder "
-        "the keys."
+        "the keys. And rows can be made that no accurate synthetic data hold but by copying: signed ones."
     )
-    source: ClassVar[str] = "Tardos 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015; Chor, Fiat, Naor 1994; lecture notes 5.2 and 5.3"
+    source: ClassVar[str] = "Tardos 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015; Chor, Fiat, Naor 1994; lecture notes 5.2, 5.3 and 6.3"
 
     def points(self, scale: Scale) -> list[Point]:
         means = [{"kind": "means", "model": model, "d": d, "tables": TABLES[scale]} for model in MODELS for d in BITS[scale]]
         codes = [{"kind": "codes", "c": c, "length": length, "runs": RUNS[scale] // (4 if c > LONG else 1)} for c in COALITIONS[scale] for length in LENGTHS]
         coalition, users = TRAITORS[scale]
-        return [*means, *codes, {"kind": "traitors", "c": coalition, "users": users, "runs": BROADCASTS[scale]}]
+        traitors = {"kind": "traitors", "c": coalition, "users": users, "runs": BROADCASTS[scale]}
+        return [*means, *codes, traitors, *signed_points(scale)]
 
     def measure(self, point: Point, seed: int) -> Measurement:
-        return {"means": _measure_means, "codes": _measure_codes, "traitors": _measure_traitors}[point["kind"]](point, seed)
+        return MEASURES[point["kind"]](point, seed)
 
     def conclude(self, measurements: Measured, scale: Scale) -> Finding:
-        means, codes, traitors = ([(point, found) for point, found in measurements if point["kind"] == kind] for kind in ("means", "codes", "traitors"))
-        tables = [_means_table(means), _codes_table(codes), _traitors_table(traitors)]
+        means, codes, traitors, signed = ([(point, found) for point, found in measurements if point["kind"] == kind] for kind in MEASURES)
+        tables = [_means_table(means), _codes_table(codes), _traitors_table(traitors), signed_table(signed)]
         figures = [_means_figure(means), _codes_figure(codes)]
         checks = [_check_exact(means), _check_rounded(means), _check_either(means), _check_strangers(means)]
-        checks += [_check_caught(codes), _check_spared(codes), _check_tardos(codes), _check_traitors(traitors)]
+        checks += [_check_caught(codes), _check_spared(codes), _check_tardos(codes), _check_traitors(traitors), check_signed(signed)]
         checks += [figure_check(figures[:1], tables[0], ends=False), figure_check(figures[1:], tables[1])]
         notes = [
             f"The strategies: {', '.join(STRATEGIES)}; each word meets the marking condition. Others may do better, and accusations stay proved.",
@@ -180,6 +182,14 @@ def _measure_traitors(point: Point, seed: int) -> Measurement:
             caught[name] += bool(accused[:c].any())
             falsely += bool(accused[c:].any())
     return {"caught": caught, "falsely": falsely}
+
+
+MEASURES: dict[str, Callable[[Point, int], Measurement]] = {
+    "means": _measure_means,
+    "codes": _measure_codes,
+    "traitors": _measure_traitors,
+    "signed": measure_signed,
+}
 
 
 def _share(point: Point, found: Measurement, what: str) -> float:

@@ -10,11 +10,12 @@ from experiments.claims.fair_columns import fair_table
 from local_dp.arrays import Floats
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
-from local_dp.curator.marginals.choice import MarginalTask, choose
+from local_dp.curator.marginals.choice import choose
 from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.nearest import nearest_table
 from local_dp.curator.marginals.tree import SpanningTree
 from local_dp.draws import Draws
+from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 
 WORKLOAD, EPSILON, DELTA = Marginals.ways(17, 3), 1.0, 1e-6
@@ -58,7 +59,7 @@ def test_the_columns() -> None:
     assert means.min() > 0.05
     assert means.max() < 0.95
     assert np.abs(np.corrcoef(table.bits.T) - np.eye(17)).max() < 0.95
-    assert choose(MarginalTask(17, 3, table.size, EPSILON, DELTA)).kind == "fourier"
+    assert choose(WORKLOAD, table.size, approximate(EPSILON, DELTA)).kind == "fourier"
 
 
 @pytest.mark.parametrize("name", WAYS)

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims import tracing
+from experiments.claims import tracing, tracing_signed
 from experiments.claims.tracing import EXPERIMENT, MODELS
 from experiments.lab.claim import Finding, Point
 from local_dp.arrays import Bools
 from local_dp.attacks.pirates import STRATEGIES
+from local_dp.attacks.signed import Signer
 from local_dp.attacks.tracing import Traced, traced
 from local_dp.attacks.traitors import traitor_tracing
 from local_dp.loss import Pure
@@ -21,6 +22,7 @@ EXACT = [point for point in MEANS if point["model"] == "exact means"]
 LARGEST = [point for point in MEANS if point["d"] == 1225]
 CODES = [point for point in POINTS if point["kind"] == "codes" and point["c"] == 3]
 TRAITORS = [point for point in POINTS if point["kind"] == "traitors"]
+SIGNED = [point for point in POINTS if point["kind"] == "signed"]
 
 
 def found(points: list[Point]) -> Finding:
@@ -60,6 +62,9 @@ TWINS: list[tuple[str, object, str | None, object, list[Point], str]] = [
     ("accusations that are not shared out", Traced, "accused", all_accused, CODES, "innocents are accused"),
     ("pirates who are not marked", tracing, "marked", lambda rows, wish: STRATEGIES["coin flips"](rows, np.random.default_rng(1)), CODES, "of 6 c^2"),
     ("a code a sixth as long", tracing, "traced_length", lambda c, users, failure: 79, CODES, "of 6 c^2"),
+    ("one tag under every message", Signer, "_tags", lambda signer, messages: 0 * messages, SIGNED, "rows made from"),
+    ("synthetic rows that are the table's", tracing_signed, "_weighed", lambda table, *_: table.histogram.astype(np.float64), SIGNED, "rows made from"),
+    ("a histogram that tells every row", tracing_signed, "_told", lambda table, _: table.histogram.astype(np.float64), SIGNED, "rows made from"),
     ("a curator that spends all on each", tracing, "optimal_part", lambda budget, parts: Pure(20 * budget.nano), TRAITORS, "who holds the"),
 ]
 

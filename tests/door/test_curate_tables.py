@@ -11,8 +11,8 @@ import pytest
 import local_dp as ldp
 from experiments.door.curating.attributes import OTHER, Attribute, Attributes, read_cuts, read_labels
 from local_dp.records import Records
-from tests.door.test_curate import people, written
 from tests.support.command import local_dp
+from tests.support.people import people, written
 
 COLUMNS: dict[str, Any] = {"columns": ["old"], "cuts": {"age": [30, 50, 65]}, "labels": {"job": ["baker", "smith"]}}
 TYPED = ("--column", "old", "--cuts", "age=30;50;65", "--labels", "job=baker;smith")
