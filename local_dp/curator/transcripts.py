@@ -3,6 +3,7 @@
 from fractions import Fraction
 from functools import cache
 from itertools import product
+from math import prod
 from typing import Any, TypeAlias, TypeVar
 
 from local_dp.curator.base import Mechanism
@@ -37,13 +38,13 @@ def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A
             found[told] = chance
             continue
         laws = [[(answer, Fraction(weight, sum(law.values()))) for answer, weight in law.items()] for law in (each.law(database) for each in game.queries)]
+        if len(open_ones) + len(found) + prod(map(len, laws)) > _LISTED:
+            raise InputError(f"there are more than {_LISTED:,} transcripts; they are listed up to as many")
         for answered in product(*laws):
             share = chance
             for _, each in answered:
                 share *= each
             open_ones.append(((*told, tuple(answer for answer, _ in answered)), share))
-        if len(open_ones) + len(found) > _LISTED:
-            raise InputError(f"there are more than {_LISTED:,} transcripts; they are listed up to as many")
     return found
 
 

@@ -130,7 +130,7 @@ class MultiplicativeWeights:
 
     A hypothesis answers, until a query is found whose noisy count lies alpha away; that is answered by a fresh noisy count, and moves the weights of the points
     that it counts by e^+-step, up if the count is larger than expected. It halts when the changes are used up.
-    Privacy: `terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch, so
+    Privacy: `Terms.losses` at most, adaptively chosen: paid from an `Account` that adds epsilons, or a `ConcentratedAccount`. One round is a whole epoch, so
     that a query nobody need look at costs nothing; the analyst may be adaptive all the same (see `FirstFar`).
     Utility: 3/2 alpha where the terms are right; flat in k. It is measured beside its baselines, and a noisy histogram of N cells beats it wherever there is
     memory for the weights, as N ln N / (n eps)^2 is less than alpha^2. Cost: O(k N) an update.
