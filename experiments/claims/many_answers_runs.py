@@ -20,6 +20,7 @@ from local_dp.curator.many.small_databases import SmallDatabase
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, independent, on_simplex
 from local_dp.curator.marginals.fourier import FourierGaussian
+from local_dp.curator.marginals.nearest import nearest_table
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.transcripts import worst_transcripts
 from local_dp.curator.trusted import TrustedOracle
@@ -36,6 +37,7 @@ NOTHING, LAPLACE, GAUSSIAN, HISTOGRAM = "no data", "Laplace", "Gaussian", "histo
 WEIGHTS: dict[str, float] = {"PMW": 1.0, "PMW, a tenth of the changes": 0.1, "PMW, a fiftieth of the changes": 0.02}
 PMW, TENTH, HALTED = WEIGHTS
 PRODUCT, DUAL, PURE, CONCENTRATED = "product of columns", "DualQuery", "MWEM, pure", "MWEM, concentrated"
+FOURIER, NEAREST = "Fourier mechanism", "Fourier, nearest table"
 SMALL = "BLR"
 
 
@@ -142,6 +144,14 @@ def _gaussian(database: BinaryTable, workload: Marginals, draws: Draws) -> Float
     return PlainGaussian(workload, EPSILON, DELTA).release(database, draws)
 
 
+def _fourier(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
+    return FourierGaussian(workload, EPSILON, DELTA).release(database, draws).cells
+
+
+def _nearest(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
+    return workload.of_histogram(nearest_table(FourierGaussian(workload, EPSILON, DELTA).release(database, draws)))
+
+
 def _dual(database: BinaryTable, workload: Marginals, draws: Draws) -> Floats:
     dual = DualQuery.within(workload, database.size, EPSILON)
     oracle = TrustedOracle(database, Account(Pure(BUDGET.nano)), draws)
@@ -165,6 +175,8 @@ ANSWERS: dict[str, Callable[[BinaryTable, Marginals, Draws], Floats]] = {
     DUAL: _dual,
     PURE: _pure,
     CONCENTRATED: _concentrated,
+    FOURIER: _fourier,
+    NEAREST: _nearest,
 }
 
 

@@ -59,7 +59,7 @@ def test_the_columns() -> None:
     assert means.min() > 0.05
     assert means.max() < 0.95
     assert np.abs(np.corrcoef(table.bits.T) - np.eye(17)).max() < 0.95
-    assert choose(WORKLOAD, table.size, approximate(EPSILON, DELTA)).kind == "fourier"
+    assert choose(WORKLOAD, table.size, approximate(EPSILON, DELTA)).kind == "nearest"
 
 
 @pytest.mark.parametrize("name", WAYS)

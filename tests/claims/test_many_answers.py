@@ -6,7 +6,7 @@ import pytest
 
 from experiments.claims import many_answers_runs
 from experiments.claims.many_answers import EXPERIMENT
-from experiments.claims.many_answers_runs import BUDGET, RECORDS
+from experiments.claims.many_answers_runs import BUDGET, CONCENTRATED, FOURIER, NEAREST, PRODUCT, RECORDS
 from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.intervals.level import Level
@@ -99,3 +99,13 @@ def test_terms_that_are_too_bold_are_not_shown(monkeypatch: pytest.MonkeyPatch) 
     """A rule that promises alpha and takes a hundredth of the changes that may be needed."""
     monkeypatch.setattr(many_answers_runs, "_terms", lambda k, share: Terms.for_stream(Stream(RECORDS, 256, k), BUDGET, share=share / 100))
     assert "within 3/2 alpha" in lost(found(k=1000))
+
+
+@pytest.mark.parametrize("twin", [FOURIER, CONCENTRATED, PRODUCT])
+def test_a_table_that_is_not_the_nearest_is_not_shown(twin: str) -> None:
+    """The characters as they are, what MWEM makes, independent columns: none of them in its place."""
+    measured = [(point, right(place)) for place, point in enumerate(POINTS)]
+    swapped = [
+        (point, {**told, "means": {**told["means"], NEAREST: told["means"][twin]}} if point["kind"] == "marginals" else told) for point, told in measured
+    ]
+    assert "the table nearest" in lost(EXPERIMENT.conclude(swapped, "quick"))

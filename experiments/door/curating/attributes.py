@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any
 
 import numpy as np
 
 from experiments.door.curating.columns import labels_in, numbers_of
-from local_dp.arrays import Bools, Counts, Floats, Ints, Words
+from local_dp.arrays import Bools, Ints, Words
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.errors import InputError
 from local_dp.queries.encoded import question_in
@@ -104,18 +103,17 @@ class Attributes:
         """The bits of one attribute."""
         return range(self.starts[number], self.starts[number] + self.every[number].bits)
 
-    def rows(self, cells: Floats | Counts, ways: int) -> list[list[Any]]:
-        """The cells of the marginals of every `ways` attributes: the values of these, an empty text for the others, and the count. No value has two cells."""
-        found, start = list[list[Any]](), 0
+    def told(self, ways: int) -> list[tuple[int, list[str]]]:
+        """The cells of the marginals of every `ways` attributes that some record may be in: their place, and a value or an empty text for each attribute."""
+        found, start = list[tuple[int, list[str]]](), 0
         for chosen in self.chosen(ways):
-            for cell in range(1 << sum(self.every[number].bits for number in chosen)):
+            cells = 1 << sum(self.every[number].bits for number in chosen)
+            for cell in range(cells):
                 values = self._values(chosen, cell)
                 if values is not None:
-                    shown = [""] * len(self.every)
-                    for number, value in zip(chosen, values, strict=True):
-                        shown[number] = value
-                    found.append([*shown, float(cells[start + cell])])
-            start += 1 << sum(self.every[number].bits for number in chosen)
+                    shown = dict(zip(chosen, values, strict=True))
+                    found.append((start + cell, [shown.get(number, "") for number in range(len(self.every))]))
+            start += cells
         return found
 
     def _values(self, chosen: Sequence[int], cell: int) -> list[str] | None:
@@ -129,8 +127,9 @@ class Attributes:
             names.append(each.values[code])
         return names
 
-    def possible(self, words: Words) -> Bools:
-        """Which words of bits are records: each number in them that of a value."""
+    def possible(self) -> Bools:
+        """Which words of up to 22 bits are records, shape (2^d,): each number in them that of a value."""
+        words = np.arange(1 << self.d, dtype=np.uint64)
         possible: Bools = np.logical_and.reduce([codes < len(each.values) for each, codes in self._codes(words)])
         return possible
 

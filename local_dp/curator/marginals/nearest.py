@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Bools, Floats
 from local_dp.cube import walsh_hadamard
 from local_dp.curator.marginals.base import DENSE
 from local_dp.curator.marginals.fourier import NoisyCharacters
@@ -14,14 +14,15 @@ _ITERATIONS = 200
 _KEPT = 20  # steps that L-BFGS remembers
 
 
-def nearest_table(noisy: NoisyCharacters) -> Floats:
+def nearest_table(noisy: NoisyCharacters, possible: Bools | None = None) -> Floats:
     """Weights w >= 0 of all 2^d rows, of sum n, shape (2^d,): the minimiser of sum_S (sum of chi_S over w - noisy sum)^2 / (2 V_S) + tau KL(w / n, even).
 
     Post-processing of a release, on the convex hull of all tables: cells are consistent and none is below 0. tau is the larger of two public numbers:
     k / (2 d ln 2), k characters, where KL, at most d ln 2, weighs as much as the k / 2 that noise alone adds to the squares; and 2 n / s, s^2 the mean of the
     V_S, where a log-linear coefficient of 1/2 moves no character by more than its noise. Less would follow the noise, and take many more steps.
-    By the dual, smooth in k numbers: L-BFGS, two transforms a step. Cost: O(d 2^d) a step: 2^17 rows in 4 s. Where the noise of
-    a cell is below a thousandth of the average cell it ends too early to be nearer than the release: leave it out there. Raises InputError beyond 22 columns.
+    Rows that no record can be are left out of it: `possible` are the others, shape (2^d,), all by default.
+    By the dual, smooth in k numbers: L-BFGS, two transforms a step. Cost: O(d 2^d) a step: 2^17 rows in 4 s. Where the noise of a cell is below a thousandth
+    of the average cell it ends too early to be nearer than the release: leave it out there. Raises InputError beyond 22 columns.
     Source: lecture notes 7 for projecting on the hull; the regularised dual is that of Nesterov 2005; tau is the project's own.
     """
     from scipy.optimize import minimize
@@ -39,6 +40,8 @@ def nearest_table(noisy: NoisyCharacters) -> Floats:
         exponents = np.zeros(1 << d)
         exponents[places] = dual * scale / tau
         exponents = walsh_hadamard(exponents)
+        if possible is not None:
+            exponents[~possible] = -np.inf
         most = float(exponents.max())
         weights = np.exp(exponents - most)
         total = float(weights.sum())
