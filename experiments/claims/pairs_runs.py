@@ -43,14 +43,15 @@ def measure_errors(point: Point, seed: int) -> Measurement:
     errors: dict[str, list[float]] = {}
     scores, nearer = list[float](), True
     for run in range(point["runs"]):
+        own = (d << 16 | point["times"]) << 16 | run  # sizes share no noise
         table = planted(d, n, generator)
         truth = table.sums / n
-        released = mechanism.release(table, Draws(KeyedNoise(seed), run))
+        released = mechanism.release(table, Draws(KeyedNoise(seed), own))
         told = _told(released.means, truth, point["hull"])
         scores.append((rms_error(released.means, truth) / released.deviation) ** 2)
         nearer &= all(rms_error(told[body], truth) <= rms_error(told[RAW], truth) * SEARCHED for body in (PROJECTED, HULL) if body in told)
         if point["local"]:
-            local = local_pairs(table, generator, KeyedNoise(seed * 1000 + run))
+            local = local_pairs(table, generator, KeyedNoise(seed + own))
             told |= {LOCAL: local.means, LOCAL_PROJECTED: onto_elliptope(local.means)}
         for name, means in told.items():
             errors.setdefault(name, []).append(rms_error(means, truth))

@@ -43,6 +43,7 @@ from local_dp.curator.many.measuring import WorstMarginal
 from local_dp.curator.many.small_databases import SmallDatabase
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal
+from local_dp.curator.marginals.tree import DependentPair
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
@@ -168,6 +169,7 @@ CASES = (
     Case(KNormCounts(2, 1.0), BITS, columns, listed=cut),
     Case(LaplaceCounts(2, 1.0), BITS, columns, listed=cut),
     Case(ComposedLaplaceCounts(2, 1.0, 1e-2), BITS, columns, listed=cut),
+    Case(DependentPair(((0, 1), (0, 2), (1, 2)), (0, 1, -1), 1.0), [(0,), (1,), (6,)], binary),
     Case(OneMarginal(3, 5, 1.0), [(0,), (1,), (6,)], binary, listed=lambda told, database: LevelCounts(np.clip(told.counts, 0, database.size))),
     Case(Medians(1.0, 1), POINTS, points),
     Case(SparseMedians(1.0, 1, delta=1e-2), POINTS, points),
@@ -216,7 +218,6 @@ ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a 
     "Mwem": "tests/curator/many/test_mwem.py",
     "NoCounts": "tests/curator/counts/test_k_norm.py",
     "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
-    "PairChoice": "tests/curator/marginals/test_tree.py",
     "PairGaussian": "tests/curator/marginals/test_pairs.py",
     "PartitionRectangles": "tests/curator/test_rectangles.py",
     "PlainGaussian": "tests/curator/marginals/test_tree.py",

@@ -13,8 +13,9 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_whole
 from local_dp.cube import places_of
 from local_dp.curator.account import ConcentratedAccount
-from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import ExponentialChoice, numbered
+from local_dp.curator.base import Mechanism
+from local_dp.curator.choosing.bounded_range import BoundedRange
+from local_dp.curator.choosing.exponential import ByScore, ExponentialChoice, numbered
 from local_dp.curator.choosing.groups import Listed
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.characters import CharacterSums, NoisySums
@@ -27,34 +28,23 @@ Pair: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class PairChoice(Mechanism[BinaryTable, Pair, Concentrated]):
-    """One of the `pairs` of columns, by the exponential mechanism on |sum of their character - `expected`|: how far they are from independent.
+class DependentPair(ByScore[BinaryTable, int]):
+    """The number of one of the `pairs` of columns that is far from independent: the score is |sum of their character - `expected`|.
 
-    Privacy: rho-zCDP with rho = eps^2 / 8: a replaced record moves a score by at most 2, and the weight e^(eps score / 4) of one pair against another's by
-    a factor that ranges over e^eps in all (Cesar, Rogers 2021, Lemma 4; Bun, Steinke 2016 would say eps^2 / 2).
+    Privacy: epsilon, pure: a replaced record moves a score by at most 2. `BoundedRange` tells it in rho.
     """
 
     pairs: tuple[Pair, ...]
     expected: tuple[int, ...]
-    nano: int
+    epsilon: float
 
     @property
-    def loss(self) -> Concentrated:
-        return Concentrated(-(-(self.nano**2) // 8))
+    def choice(self) -> ExponentialChoice:
+        return ExponentialChoice(self.epsilon, 2)
 
-    def release(self, database: BinaryTable, draws: Draws) -> Pair:
-        return self.pairs[self._choice.choose(self._scored(database), draws)]
-
-    def law(self, database: BinaryTable) -> Law[Pair]:
-        return {self.pairs[number]: weight for number, weight in self._choice.law(self._scored(database)).items()}
-
-    @property
-    def _choice(self) -> ExponentialChoice:
-        return ExponentialChoice(self.nano / NANO, 2)
-
-    def _scored(self, database: BinaryTable) -> Listed:
-        one, other = (np.array([pair[end] for pair in self.pairs]) for end in (0, 1))
-        return numbered(np.abs(database.pair_sums[one, other] - np.array(self.expected)))
+    def candidates(self, database: BinaryTable) -> Listed:
+        places = np.array(self.pairs)
+        return numbered(np.abs(database.pair_sums[places[:, 0], places[:, 1]] - np.array(self.expected)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +109,7 @@ def _conditional(parent: float, column: float, joint: float) -> Floats:
     return np.where(totals > 0, both / np.where(totals > 0, totals, 1), 0.5)
 
 
-Part: TypeAlias = Mechanism[BinaryTable, NoisySums | Pair, Concentrated]
+Part: TypeAlias = Mechanism[BinaryTable, NoisySums | int, Concentrated]
 
 
 @dataclass(frozen=True)
@@ -143,14 +133,14 @@ class SpanningTree(Mechanism[BinaryTable, TreeTable, Approximate]):
     def loss(self) -> Approximate:
         return approximate(self.epsilon, self.delta)
 
-    def algorithm(self) -> Adaptive[Part, NoisySums | Pair, TreeTable]:
+    def algorithm(self) -> Adaptive[Part, NoisySums | int, TreeTable]:
         """As a curator's algorithm: d + 1 rounds, each pair chosen after those before it."""
         return Adaptive(self._play)
 
     def release(self, database: BinaryTable, draws: Draws) -> TreeTable:
         return run(self.algorithm(), TrustedOracle(database, ConcentratedAccount(self.loss), draws))
 
-    def _play(self) -> Play[Part, NoisySums | Pair, TreeTable]:
+    def _play(self) -> Play[Part, NoisySums | int, TreeTable]:
         third = rho_within(self.loss).atto_rho // 3
         (columns,) = yield (CharacterSums(tuple((column,) for column in range(self.d)), third),)
         assert isinstance(columns, NoisySums)
@@ -158,8 +148,10 @@ class SpanningTree(Mechanism[BinaryTable, TreeTable, Approximate]):
         joined, edges, nano = list(range(self.d)), list[Pair](), math.isqrt(8 * third // (self.d - 1))
         while len(edges) < self.d - 1:
             pairs = tuple((i, j) for i, j in combinations(range(self.d), 2) if joined[i] != joined[j])
-            (pair,) = yield (PairChoice(pairs, tuple(_independent(int(sums[i]), int(sums[j]), size) for i, j in pairs), nano),)
-            assert isinstance(pair, tuple)
+            expected = tuple(_independent(int(sums[i]), int(sums[j]), size) for i, j in pairs)
+            (number,) = yield (BoundedRange(DependentPair(pairs, expected, nano / NANO)),)
+            assert isinstance(number, int)
+            pair = pairs[number]
             edges.append(pair)
             kept, lost = joined[pair[0]], joined[pair[1]]
             joined = [kept if part == lost else part for part in joined]

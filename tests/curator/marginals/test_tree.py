@@ -10,13 +10,14 @@ import pytest
 from local_dp.accounting.concentrated import rho_within
 from local_dp.arrays import Floats
 from local_dp.curator.base import Mechanism
+from local_dp.curator.choosing.bounded_range import BoundedRange
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
 from local_dp.curator.marginals.characters import CharacterSums
 from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.nearest import nearest_table
-from local_dp.curator.marginals.tree import PairChoice, SpanningTree, TreeTable
+from local_dp.curator.marginals.tree import DependentPair, SpanningTree, TreeTable
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
@@ -74,7 +75,7 @@ def test_all_parts_fit_the_budget() -> None:
     while True:
         part: Mechanism[BinaryTable, object, object] = asked[0]  # type: ignore[type-var]
         spent += asked[0].loss.atto_rho
-        if isinstance(part, PairChoice):
+        if isinstance(part, BoundedRange):
             choices.append(part.loss.atto_rho)
         try:
             asked = play.send((asked[0].release(TABLE, draws),))
@@ -88,12 +89,12 @@ def test_all_parts_fit_the_budget() -> None:
 @pytest.mark.parametrize("n", [1, 2])
 def test_a_pair_is_chosen_privately(n: int) -> None:
     """Enumerated: over all neighbours the ratios of the outcomes' probabilities range over e^eps at most, and nearly that, for which eps^2 / 8 is the price."""
-    choice = PairChoice(((0, 1), (0, 2), (1, 2)), (0, 1, -1), 10**9)
+    choice = BoundedRange(DependentPair(((0, 1), (0, 2), (1, 2)), (0, 1, -1), 1.0))
     databases = SmallDatabases([(row,) for row in range(8)], n, lambda records: BinaryTable(3, np.array([row for (row,) in records], dtype=np.uint64)))
     worst = Fraction(1)
     for records, others in databases.pairs(choice.neighbours):
         law, other = choice.law(databases.build(records)), choice.law(databases.build(others))
-        ratios = [Fraction(law[pair], other[pair]) for pair in choice.pairs]
+        ratios = [Fraction(law[pair], other[pair]) for pair in range(3)]
         worst = max(worst, max(ratios) / min(ratios))
     assert exp_epsilon(9 * 10**8) < worst <= exp_epsilon(10**9)
     assert choice.loss.atto_rho == ATTO // 8
