@@ -1,7 +1,7 @@
 """The command line.
 
-Exit codes: 0 done; 1 an interval not held to what it says; 2 bad usage or input; 3 a round under quorum; 4 refused (budget, unknown or unverifiable
-randomizer); 5 the bus.
+Exit codes: 0 done; 1 an interval not held to what it says; 2 bad usage or input; 3 a round under quorum; 4 refused (budget of clients or of a table, unknown
+or unverifiable randomizer); 5 the bus.
 """
 
 import sys
