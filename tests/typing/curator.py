@@ -26,7 +26,7 @@ from local_dp.curator.labels.label_private import LabelPrivateLearner
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import OneMarginal, PlainLaplace
 from local_dp.curator.marginals.characters import NoisySums
-from local_dp.curator.marginals.tree import Pair, Part, SpanningTree, TreeTable
+from local_dp.curator.marginals.tree import Part, SpanningTree, TreeTable
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner
@@ -187,12 +187,12 @@ def trees_are_non_interactive(tree: CountTree, roots: PrefixFactorization, point
 
 def a_spanning_tree_is_interactive(tree: SpanningTree, cells: PlainLaplace, tables: TrustedOracle[BinaryTable]) -> object:
     """MST is CI by its type, since a pair is chosen after those before it, and plain noise on all cells CNI; the one pays with a delta, the other is pure."""
-    assert_type(tree.algorithm(), Adaptive[Part, NoisySums | Pair, TreeTable])
+    assert_type(tree.algorithm(), Adaptive[Part, NoisySums | int, TreeTable])
     assert_type(run(tree.algorithm(), tables), TreeTable)
     assert_type(cells.algorithm(), Nonadaptive[OneMarginal, LevelCounts, Floats])
     assert_type(cells.loss, Pure)
     assert_type(tree.loss, Approximate)
-    at_once: Nonadaptive[Part, NoisySums | Pair, TreeTable] = tree.algorithm()  # type: ignore[assignment]
+    at_once: Nonadaptive[Part, NoisySums | int, TreeTable] = tree.algorithm()  # type: ignore[assignment]
     return at_once
 
 
