@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.characters import Characters
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.finite import FiniteChannel
@@ -11,12 +12,13 @@ from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.randomizers.prefix_signs import PrefixSigns
 from local_dp.randomizers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.unary import OUE, SUE
 
 SIZES = (2, 3, 8, 64)
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:
-    """Every built-in randomizer at every size."""
+    """Every built-in finite channel at every size."""
     sized: list[Callable[[int], FiniteChannel]] = [
         lambda k: GRR(epsilon, k=k),
         lambda k: Hadamard(epsilon, k=k),
@@ -33,3 +35,8 @@ def built_in(epsilon: float) -> list[FiniteChannel]:
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     """Those whose estimates are neither averages nor shares: parities and prefix sums, exact in tests of their own."""
     return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
+
+
+def of_bits(epsilon: float) -> list[BitVector]:
+    """Those whose report is a vector of bits, at every size."""
+    return [kind(epsilon, k=k) for kind in (SUE, OUE) for k in SIZES]
