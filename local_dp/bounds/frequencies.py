@@ -51,6 +51,19 @@ def sue_variance(epsilon: float, share: float) -> float:
     return (math.tanh(epsilon / 4) ** -2 - (1 - 2 * share) ** 2) / 4
 
 
+def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
+    """n times the variance of subset selection's estimate of a symbol held by `share`, with sets of w of `order` symbols (limits 2).
+
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = w E / (w E + K - w) of the own symbol and q = (w - p) / (K - 1) of another in the set.
+    """
+    check_positive_epsilon(epsilon)
+    growth = math.exp(epsilon)
+    p = w * growth / (w * growth + order - w)
+    q = (w - p) / (order - 1)
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
+
+
 def shares_errors(epsilon: float, law: Floats) -> Errors:
     """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the oracle that `prefers_grr` picks."""
     k = len(law)

@@ -20,5 +20,6 @@ RANDOMIZERS = Registry(
         "characters": "local_dp.randomizers.characters:Characters",
         "sue": "local_dp.randomizers.unary:SUE",
         "oue": "local_dp.randomizers.unary:OUE",
+        "subset-selection": "local_dp.randomizers.subset_selection:SubsetSelection",
     },
 )

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.characters import Characters
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.finite import FiniteChannel
@@ -12,6 +12,7 @@ from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.randomizers.prefix_signs import PrefixSigns
 from local_dp.randomizers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.subset_selection import SubsetSelection
 from local_dp.randomizers.unary import OUE, SUE
 
 SIZES = (2, 3, 8, 64)
@@ -37,6 +38,6 @@ def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
 
 
-def of_bits(epsilon: float) -> list[BitVector]:
-    """Those whose report is a vector of bits, at every size."""
-    return [kind(epsilon, k=k) for kind in (SUE, OUE) for k in SIZES]
+def of_sets(epsilon: float) -> list[Randomizer]:
+    """Those whose report is a set of symbols, at every size."""
+    return [kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES]
