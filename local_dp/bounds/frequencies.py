@@ -34,6 +34,36 @@ def frequency_variance(epsilon: float, k: int, share: float) -> float:
     return seen * (1 - seen) / (p - q) ** 2
 
 
+def oue_variance(epsilon: float, share: float) -> float:
+    """n times the variance of optimised unary encoding's estimate of a symbol held by `share`, whatever k: 4 E / (E - 1)^2 + f (2 - f), E = e^eps (limits 2).
+
+    The worst case is a symbol that all hold: C^2 = (E + 1)^2 / (E - 1)^2, as much as one-bit Hadamard needs for every symbol that is rare.
+    """
+    return response_gain(epsilon) ** 2 - (1 - share) ** 2
+
+
+def sue_variance(epsilon: float, share: float) -> float:
+    """n times the variance of symmetric unary encoding's estimate of a symbol held by `share`, whatever k: r / (r - 1)^2 + f (1 - f), r = e^(eps / 2).
+
+    The worst case is a symbol that half hold: C^2 / 4 with C of eps / 2 (limits 2).
+    """
+    check_positive_epsilon(epsilon)
+    return (math.tanh(epsilon / 4) ** -2 - (1 - 2 * share) ** 2) / 4
+
+
+def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
+    """n times the variance of subset selection's estimate of a symbol held by `share`, with sets of w of `order` symbols (limits 2).
+
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = w E / (w E + K - w) of the own symbol and q = (w - p) / (K - 1) of another in the set.
+    """
+    check_positive_epsilon(epsilon)
+    growth = math.exp(epsilon)
+    p = w * growth / (w * growth + order - w)
+    q = (w - p) / (order - 1)
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
+
+
 def shares_errors(epsilon: float, law: Floats) -> Errors:
     """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the oracle that `prefers_grr` picks."""
     k = len(law)

@@ -7,7 +7,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.protocols.shares import Conditional
 from local_dp.randomizers.finite import report_law
-from local_dp.randomizers.frequencies import FrequencyOracle
+from local_dp.randomizers.frequencies import FiniteOracle
 from local_dp.tallies import Tally
 
 REPETITIONS = 999
@@ -24,7 +24,7 @@ class Independence:
     p_value: float
 
 
-def independence(oracle: FrequencyOracle, tally: Tally, shape: tuple[int, int] | tuple[int, ...], conditional: Conditional) -> Independence:
+def independence(oracle: FiniteOracle, tally: Tally, shape: tuple[int, int] | tuple[int, ...], conditional: Conditional) -> Independence:
     """The test by parametric bootstrap: 999 whole tallies drawn from independent columns with the estimated margins, through the same channel.
 
     n sum (p_ij - p_i p_j)^2 / (p_i p_j) of noisy shares is many times what the textbook's law expects, so its law is simulated. The margins are the
@@ -50,7 +50,7 @@ def independence(oracle: FrequencyOracle, tally: Tally, shape: tuple[int, int] |
     return Independence(seen, float(chance.mean()), degrees, (1 + beyond) / (1 + REPETITIONS))
 
 
-def _shares(oracle: FrequencyOracle, counts: Counts, conditional: Conditional) -> Floats:
+def _shares(oracle: FiniteOracle, counts: Counts, conditional: Conditional) -> Floats:
     """The estimated shares among those who have a place, shape (..., shown); where nobody is seen to, as if all had."""
     estimated = oracle.values(counts)
     whole = estimated @ conditional.wholes.T

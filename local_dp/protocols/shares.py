@@ -16,14 +16,14 @@ from local_dp.populations.base import Population
 from local_dp.protocols.base import BETA, Protocol
 from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.frequencies import FrequencyOracle
+from local_dp.randomizers.frequencies import FiniteOracle, FrequencyOracle
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.tallies import Estimate, Tally
 
 
-def frequency_randomizer(epsilon: float, k: int) -> FrequencyOracle:
+def frequency_randomizer(epsilon: float, k: int) -> FiniteOracle:
     """k-ary randomized response when k < e^(2 eps) + e^eps + 3, else one-bit Hadamard: whichever has the smaller variance."""
     return GRR(epsilon, k=k) if prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
 
@@ -99,7 +99,9 @@ class Shares(Protocol[Estimate]):
         if not self.excluded:
             return Nonadaptive((query,), lambda answers: randomizer.estimate(answers[0]))
         if not isinstance(randomizer, FrequencyOracle):
-            raise InputError(f"shares of those present need an oracle that knows the covariance of its estimates, as grr and hadamard; not {randomizer.name}")
+            raise InputError(
+                f"shares of those present need an oracle that knows the covariance of its estimates, as grr, hadamard, sue and oue; not {randomizer.name}"
+            )
         return Nonadaptive((query,), lambda answers: self.conditional.estimate(randomizer, answers[0]))
 
     @property

@@ -1,6 +1,7 @@
 """Randomizers whose report is a vector of independent bits, packed: the product of small enumerated channels."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -34,6 +35,11 @@ class BitVector(Randomizer):
     @abstractmethod
     def ones(self) -> tuple[int, ...]:
         """The weight of a reported 1 for each symbol, out of 2^word_bits."""
+
+    @property
+    def total(self) -> int:
+        """2^word_bits, the weight of certainty."""
+        return 1 << self.word_bits
 
     @property
     def places(self) -> int:
@@ -73,3 +79,15 @@ class BitVector(Randomizer):
         for first in range(0, len(reports), _BATCH):
             sums += self._unpacked(reports[first : first + _BATCH]).sum(axis=0, dtype=np.int64)
         return Tally(sums, len(reports))
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        """A tally with the law of respond-then-tally for a cohort holding `value_counts[v]` clients of value v; cost independent of n.
+
+        Given the values all bits are independent, so the ones that the holders of one symbol report at one place are binomial.
+        """
+        holders = np.zeros(self.domain.size, dtype=np.int64)
+        holders[np.fromiter(value_counts, dtype=np.int64) - self.domain.low] = list(value_counts.values())
+        sums = np.zeros(self.places, dtype=np.int64)
+        for symbol, ones in enumerate(self.ones):
+            sums += generator.binomial(holders @ (self.code == symbol), ones / self.total)
+        return Tally(sums, int(holders.sum()))

@@ -105,7 +105,7 @@ class FiniteChannel(Randomizer):
         return Tally(counts.reshape(self.cells, self.alphabet))
 
 
-def too_narrow(randomizer: FiniteChannel) -> InputError:
+def too_narrow(randomizer: Randomizer) -> InputError:
     """The error of a randomizer whose thresholds, rounded to `word_bits`, leave no difference between its values."""
     return InputError(f"{randomizer.name}: words of {randomizer.word_bits} bits are too narrow for epsilon {randomizer.epsilon!r}; leave word_bits out")
 

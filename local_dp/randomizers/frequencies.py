@@ -7,13 +7,14 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.cube import walsh_hadamard
+from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Joint, Tally
 
 
 @dataclass(frozen=True)
-class FrequencyOracle(FiniteChannel):
-    """A finite channel whose tally estimates the shares of `symbols` symbols without bias."""
+class FrequencyOracle(Randomizer):
+    """A randomizer whose tally estimates the shares of `shares` symbols without bias."""
 
     @property
     @abstractmethod
@@ -21,22 +22,27 @@ class FrequencyOracle(FiniteChannel):
         """How many shares it estimates."""
 
     @abstractmethod
-    def values(self, counts: Counts) -> Floats:
-        """The estimated shares from each of several tallies' counts, shape (..., cells, alphabet) to (..., shares)."""
-
-    @abstractmethod
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Unbiased estimates of `weights` @ shares, weights of shape (m, shares), with the covariance that the reports themselves show."""
 
 
+@dataclass(frozen=True)
+class FiniteOracle(FrequencyOracle, FiniteChannel):
+    """A frequency oracle that is a finite channel: many tallies can be drawn from the law of one report, and estimated from at once."""
+
+    @abstractmethod
+    def values(self, counts: Counts) -> Floats:
+        """The estimated shares from each of several tallies' counts, shape (..., cells, alphabet) to (..., shares)."""
+
+
 def direct_values(counts: Counts, truth: float, other: float) -> Floats:
-    """`FrequencyOracle.values` where a report names a symbol: the true one with probability `truth`, each other one with probability `other`."""
+    """`FiniteOracle.values` where a report names a symbol: the true one with probability `truth`, each other one with probability `other`."""
     seen: Floats = counts[..., 0, :] / counts.sum(axis=(-2, -1))[..., None]
     return (seen - other) / (truth - other)
 
 
 def hadamard_values(counts: Counts, gain: float, shares: int) -> Floats:
-    """`FrequencyOracle.values` where a report is `gain` times the sign at the client's symbol in a random row of a Hadamard matrix."""
+    """`FiniteOracle.values` where a report is `gain` times the sign at the client's symbol in a random row of a Hadamard matrix."""
     signs = np.moveaxis((counts[..., 0] - counts[..., 1]).astype(np.float64), -1, 0)
     sums = np.moveaxis(walsh_hadamard(signs)[:shares], 0, -1)
     shown: Floats = gain * sums / counts.sum(axis=(-2, -1))[..., None]

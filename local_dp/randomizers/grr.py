@@ -9,7 +9,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies import FrequencyOracle, direct_joint, direct_values
+from local_dp.randomizers.frequencies import FiniteOracle, direct_joint, direct_values
 from local_dp.randomizers.one_bit import loses_little
 from local_dp.tallies import Estimate, Joint, Tally
 
@@ -20,7 +20,7 @@ def _other_weight(nano: int, k: int, bits: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRR(FrequencyOracle):
+class GRR(FiniteOracle):
     """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
 
     Privacy: T / s <= e^eps for the weights T = 2^m - (k - 1) s of the truth and s of each other symbol.

@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, signed_symbols, symbols
-from local_dp.randomizers.frequencies import FrequencyOracle, hadamard_joint, hadamard_values
+from local_dp.randomizers.frequencies import FiniteOracle, hadamard_joint, hadamard_values
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Joint, Tally
 
@@ -20,7 +20,7 @@ def _rows(k: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hadamard(OneBit, FrequencyOracle):
+class Hadamard(OneBit, FiniteOracle):
     """Reports one randomized entry H[l, v] of the client's symbol v in the public row l.
 
     Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2).

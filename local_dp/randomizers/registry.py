@@ -18,5 +18,8 @@ RANDOMIZERS = Registry(
         "discrete-laplace": "local_dp.randomizers.discrete_laplace:DiscreteLaplace",
         "prefix-signs": "local_dp.randomizers.prefix_signs:PrefixSigns",
         "characters": "local_dp.randomizers.characters:Characters",
+        "sue": "local_dp.randomizers.unary:SUE",
+        "oue": "local_dp.randomizers.unary:OUE",
+        "subset-selection": "local_dp.randomizers.subset_selection:SubsetSelection",
     },
 )

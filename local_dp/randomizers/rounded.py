@@ -10,13 +10,13 @@ from local_dp.cube import parity
 from local_dp.domains import Domain, grouped_levels
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies import FrequencyOracle, direct_joint, direct_values, hadamard_joint, hadamard_values
+from local_dp.randomizers.frequencies import FiniteOracle, direct_joint, direct_values, hadamard_joint, hadamard_values
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.tallies import Estimate, Joint, Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rounded(FrequencyOracle):
+class Rounded(FiniteOracle):
     """Estimates the 2 groups + 1 shares of (group, lower end), (group, upper end), ..., none.
 
     A value v/steps in group g counts as the upper end with probability v/steps and as the lower one otherwise, so the share of (g, upper) is

@@ -16,6 +16,8 @@ from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.randomizers.prefix_signs import PrefixSigns
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.subset_selection import SubsetSelection
+from local_dp.randomizers.unary import OUE, SUE
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
 KINDS: dict[str, Randomizer] = {
@@ -29,6 +31,9 @@ KINDS: dict[str, Randomizer] = {
     "characters": Characters(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),
     "rounded-hadamard": RoundedHadamard(1.0),
+    "sue": SUE(1.0, k=8),
+    "oue": OUE(1.0, k=8),
+    "subset-selection": SubsetSelection(1.0, k=8),
 }
 
 

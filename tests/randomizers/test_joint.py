@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.randomizers.frequencies import FrequencyOracle
+from local_dp.randomizers.frequencies import FiniteOracle
 from local_dp.randomizers.grr import GRR
 from local_dp.randomizers.hadamard import Hadamard
 from local_dp.randomizers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.tallies import Ratio, Tally
 from local_dp.testing.channels import law_of, single_estimates
 
-ORACLES: list[FrequencyOracle] = [GRR(1.0, k=5), Hadamard(1.0, k=5), RoundedGRR(1.0, steps=4, groups=2), RoundedHadamard(1.0, steps=4, groups=2)]
+ORACLES: list[FiniteOracle] = [GRR(1.0, k=5), Hadamard(1.0, k=5), RoundedGRR(1.0, steps=4, groups=2), RoundedHadamard(1.0, steps=4, groups=2)]
 WEIGHTS = np.array([[1.0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [0.5, -2, 0, 3, 1]])
 
 
-def _law(oracle: FrequencyOracle) -> Floats:
+def _law(oracle: FiniteOracle) -> Floats:
     """The law of (cell, report) under an uneven law of values."""
     shares = 1.0 / np.arange(1, oracle.domain.size + 1)
     laws = [law_of(oracle, int(value)) for value in oracle.domain.values()]
@@ -24,7 +24,7 @@ def _law(oracle: FrequencyOracle) -> Floats:
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
-def test_the_covariance_of_linear_functions_is_that_of_one_report(oracle: FrequencyOracle) -> None:
+def test_the_covariance_of_linear_functions_is_that_of_one_report(oracle: FiniteOracle) -> None:
     """On a tally in exact proportion to the law, values and n times the covariance are those of the enumerated single reports."""
     law, singles = _law(oracle), single_estimates(oracle)
     counts = np.rint(law * 2.0**50).astype(np.int64)
@@ -37,7 +37,7 @@ def test_the_covariance_of_linear_functions_is_that_of_one_report(oracle: Freque
 
 
 @pytest.mark.parametrize("oracle", ORACLES, ids=lambda oracle: oracle.name)
-def test_a_quotients_interval_holds_its_level(oracle: FrequencyOracle) -> None:
+def test_a_quotients_interval_holds_its_level(oracle: FiniteOracle) -> None:
     """In 4,000 drawn tallies the 95 % interval of w0 / w1 holds the truth within 4 binomial deviations of 95 %; a twin without the covariance does not.
 
     Failure probability of the first claim: 6e-5 (normal tail at 4), fixed seed.

@@ -29,6 +29,9 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "signed-hadamard": {"k": 5},
     "prefix-signs": {"k": 13},
     "characters": {"d": 3, "masks": "a5"},
+    "sue": {"k": 5},
+    "oue": {"k": 5},
+    "subset-selection": {"k": 8},
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),

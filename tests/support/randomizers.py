@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.characters import Characters
 from local_dp.randomizers.discrete_laplace import DiscreteLaplace
@@ -11,12 +12,14 @@ from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.one_bit_mean import OneBitMean
 from local_dp.randomizers.prefix_signs import PrefixSigns
 from local_dp.randomizers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.subset_selection import SubsetSelection
+from local_dp.randomizers.unary import OUE, SUE
 
 SIZES = (2, 3, 8, 64)
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:
-    """Every built-in randomizer at every size."""
+    """Every built-in finite channel at every size."""
     sized: list[Callable[[int], FiniteChannel]] = [
         lambda k: GRR(epsilon, k=k),
         lambda k: Hadamard(epsilon, k=k),
@@ -33,3 +36,8 @@ def built_in(epsilon: float) -> list[FiniteChannel]:
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     """Those whose estimates are neither averages nor shares: parities and prefix sums, exact in tests of their own."""
     return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
+
+
+def of_sets(epsilon: float) -> list[Randomizer]:
+    """Those whose report is a set of symbols, at every size."""
+    return [kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES]

@@ -6,6 +6,7 @@ from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.base import LocalOracle
 from local_dp.populations.base import Population
+from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 
@@ -31,16 +32,16 @@ class AggregateOracle(LocalOracle):
         self.finish(queries, sum(tally.n for tally in tallies), None)
         return tallies
 
-    def _draw(self, query: LocalQuery, channel: FiniteChannel) -> Tally:
-        law = self.population.tally_law(query.query, channel)
+    def _draw(self, query: LocalQuery, channel: FiniteChannel | BitVector) -> Tally:
+        law = self.population.tally_law(query.query, channel) if isinstance(channel, FiniteChannel) else None
         if law is not None:
             return Tally(self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape))
         counts = self.population.value_counts(query.query, query.cohort.start, query.cohort.stop, self.generator)
         return channel.draw_tally(counts, self.generator)
 
 
-def _channel(query: LocalQuery) -> FiniteChannel:
-    if not isinstance(query.randomizer, FiniteChannel) or query.once:
+def _channel(query: LocalQuery) -> FiniteChannel | BitVector:
+    if not isinstance(query.randomizer, FiniteChannel | BitVector) or query.once:
         what = "memoised answers" if query.once else f"{query.randomizer.name!r}"
         raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
     return query.randomizer

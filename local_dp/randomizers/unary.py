@@ -1,0 +1,124 @@
+"""Unary encoding: a bit for each of k symbols, the own one 1 and all others 0, each bit randomized by itself."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.domains import Domain, symbols
+from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies import FrequencyOracle
+from local_dp.randomizers.one_bit import flip_weight, loses_little
+from local_dp.tallies import Estimate, Joint, Tally
+
+_ROOT_BITS = 128  # of a square root, far beyond a word's
+
+
+@dataclass(frozen=True)
+class UnaryEncoding(BitVector, FrequencyOracle):
+    """Reports 1 at the own symbol with probability p = P / 2^m, and at each of the k - 1 others with probability q = Q / 2^m.
+
+    Privacy: two values differ at two places, so the loss is ln(p (1 - q) / (q (1 - p))). Utility: each frequency has variance
+    l (1 - l) / (n (p - q)^2), l = q + f (p - q), whatever k. Cost: k bits and k words a report. 2 <= k <= 4096.
+    """
+
+    k: int = 2
+
+    def prepare(self) -> None:
+        symbols(self.k)
+        if self.ones[1] <= self.ones[0]:
+            raise too_narrow(self)
+
+    @cached_property
+    def ones(self) -> tuple[int, int]:
+        return self._weights(self.word_bits)
+
+    @abstractmethod
+    def _weights(self, bits: int) -> tuple[int, int]:
+        """Q and P: the weights of a reported 1, out of 2^bits, at another's place and at the own one, rounded towards privacy."""
+
+    def _fits(self, bits: int) -> bool:
+        (other, own), total = self._weights(bits), 1 << bits
+        return loses_little(own * (total - other), other * (total - own), nano_epsilon(self.epsilon))
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @property
+    def shares(self) -> int:
+        return self.k
+
+    @cached_property
+    def code(self) -> Ints:
+        return np.eye(self.k, dtype=np.uint8)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        """As `BitVector.respond`, with one threshold for all places and another for the own one, instead of a table of them."""
+        other, own = (words.dtype.type(weight) for weight in self.ones)
+        bits = words < other
+        held = np.arange(len(values)), values.astype(np.int64)
+        bits[held] = words[held] < own
+        return np.packbits(bits, axis=1, bitorder="little")
+
+    @property
+    def _odds(self) -> tuple[float, float]:
+        """p and q."""
+        return self.ones[1] / self.total, self.ones[0] / self.total
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k frequencies, unbiased, shape (k,)."""
+        n, (p, q) = tally.answered, self._odds
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (tally.counts / n - q) / (p - q), n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        """Linear functions of the frequencies; (b - q) / (p - q) at two places multiply to 0 on average, for given the value the bits are independent."""
+        n, (p, q) = tally.answered, self._odds
+        seen = tally.counts / n
+        square = (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
+        mean = weights @ ((seen - q) / (p - q))
+        return Joint(mean, ((weights * square) @ weights.T - np.outer(mean, mean)) / n, n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SUE(UnaryEncoding):
+    """Symmetric unary encoding: every bit is flipped with probability q = 1 / (e^(eps / 2) + 1), rounded towards privacy.
+
+    Privacy: ((1 - q) / q)^2 <= e^eps. Utility: each frequency has variance (e^(eps / 2) / (e^(eps / 2) - 1)^2 + f (1 - f)) / n, largest at f = 1/2
+    (`bounds.frequencies.sue_variance`). Cost: k bits.
+    """
+
+    name: ClassVar[str] = "sue"
+    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (basic RAPPOR, one time); Wang, Blocki, Li, Jha 2017"
+
+    def _weights(self, bits: int) -> tuple[int, int]:
+        flip = ceil_fraction(2**bits / (1 + _root_below(exp_epsilon(nano_epsilon(self.epsilon)))))
+        return flip, 2**bits - flip
+
+
+@dataclass(frozen=True, kw_only=True)
+class OUE(UnaryEncoding):
+    """Optimised unary encoding: the own bit is a fair coin, and each other one is 1 with probability q = 1 / (e^eps + 1), rounded towards privacy.
+
+    Privacy: (1 - q) / q <= e^eps. Utility: each frequency has variance (4 e^eps / (e^eps - 1)^2 + f (2 - f)) / n, the least of all unary encodings for a
+    rare symbol, and C^2 / n at f = 1 (`bounds.frequencies.oue_variance`). Cost: k bits.
+    """
+
+    name: ClassVar[str] = "oue"
+    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
+
+    def _weights(self, bits: int) -> tuple[int, int]:
+        return flip_weight(nano_epsilon(self.epsilon), bits), 2**bits // 2
+
+
+def _root_below(square: Fraction) -> Fraction:
+    """A rational at most the square root of `square` >= 1, and within 2^-128 of it."""
+    scaled = square.numerator * square.denominator << 2 * _ROOT_BITS
+    return Fraction(math.isqrt(scaled), square.denominator << _ROOT_BITS)

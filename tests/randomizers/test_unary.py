@@ -1,0 +1,253 @@
+"""Unary encodings: least thresholds, the whole channel enumerated, closed-form variances, and what the bits' independence gives."""
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.bounds.frequencies import oue_variance, sue_variance
+from local_dp.errors import InputError
+from local_dp.interaction import run
+from local_dp.loss import exp_epsilon
+from local_dp.noise import Draw, KeyedNoise
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.base import Population
+from local_dp.populations.table import Rows
+from local_dp.protocols.frequency import Frequency
+from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.unary import OUE, SUE, UnaryEncoding
+from local_dp.records import Records
+from local_dp.tallies import Tally
+
+KINDS = (SUE, OUE)
+CLOSED = {"sue": sue_variance, "oue": oue_variance}
+ALPHA = 1e-6  # failure probability of each statistical check
+LAW = np.array([0.5, 0.25, 0.15, 0.1, 0.0])
+
+
+def _ratio(other: int, own: int, total: int) -> Fraction:
+    """The loss that two places make together, as a ratio."""
+    return Fraction(own * (total - other), other * (total - own))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 3.0, 10.0, 24.0])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_thresholds_are_the_least_that_keep_epsilon(kind: type[UnaryEncoding], epsilon: float, bits: int) -> None:
+    """With the weights as they are the exact ratio is at most e^epsilon; with one word less noise it is more."""
+    randomizer = kind(epsilon, k=3, word_bits=bits)
+    (other, own), most = randomizer.ones, exp_epsilon(randomizer.nano)
+    assert exact_ratio(randomizer) == _ratio(other, own, randomizer.total) <= most
+    nearer = (other - 1, own + (kind is SUE))
+    assert nearer[0] == 0 or _ratio(*nearer, randomizer.total) > most
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncoding]) -> None:
+    """Over all triples of 4-bit words, each of the 8 reports occurs as often as its bits' weights say; and their worst ratio is the evidence's."""
+    randomizer = kind(1.0, k=3, word_bits=4)
+    words = np.array(list(itertools.product(range(16), repeat=3)), dtype=np.uint32)
+    counts = np.stack([np.bincount(randomizer.respond(np.full(len(words), value), words, words[:1])[:, 0], minlength=8) for value in range(3)])
+    for value, report in itertools.product(range(3), range(8)):
+        weights = [randomizer.ones[int(place == value)] for place in range(3)]
+        declared = math.prod(ones if report >> place & 1 else 16 - ones for place, ones in enumerate(weights))
+        assert counts[value, report] == declared
+    worst = max(Fraction(int(a), int(b)) for column in counts.T for a in column for b in column)
+    assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_too_narrow_are_refused(kind: type[UnaryEncoding]) -> None:
+    """Thresholds that leave no difference between the own place and the others are refused, in one line."""
+    with pytest.raises(InputError, match="too narrow"):
+        kind(0.01, k=3, word_bits=4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_standard_error_is_the_closed_form(kind: type[UnaryEncoding], epsilon: float) -> None:
+    """n standard_error^2 on a tally in exact proportion to a law is `sue_variance` or `oue_variance`, and the worst share is where they say."""
+    randomizer, n = kind(epsilon, k=5), 1 << 50
+    p, q = randomizer.ones[1] / randomizer.total, randomizer.ones[0] / randomizer.total
+    estimate = randomizer.estimate(Tally(np.rint((q + LAW * (p - q)) * n).astype(np.int64), n))
+    closed = CLOSED[randomizer.name]
+    np.testing.assert_allclose(estimate.standard_error**2 * n, [closed(epsilon, share) for share in LAW.tolist()], rtol=1e-6)
+    everywhere = [closed(epsilon, share / 100) for share in range(101)]
+    assert int(np.argmax(everywhere)) == (50 if kind is SUE else 100)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "k", "sue", "oue"), [(1.0, 4, 16.4, 16.5), (1.0, 16, 63.6, 60.9), (1.0, 64, 251.7, 237.7), (2.0, 64, 59.9, 48.3), (4.0, 64, 12.6, 6.85)]
+)
+def test_variances_match_the_table(epsilon: float, k: int, sue: float, oue: float) -> None:
+    """n E||f^ - f||^2 at the uniform law is that of limits 2, to the digits printed there."""
+    assert k * sue_variance(epsilon, 1 / k) == pytest.approx(sue, rel=5e-3)
+    assert k * oue_variance(epsilon, 1 / k) == pytest.approx(oue, rel=5e-3)
+
+
+def _answers(randomizer: UnaryEncoding, n: int, honest: UnaryEncoding) -> Floats:
+    """Each of n clients' own estimates (b - q) / (p - q) of the five shares, with the odds of `honest`; values drawn from LAW."""
+    values = np.random.default_rng(8).choice(len(LAW), n, p=LAW)
+    reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, n), np.zeros(1, dtype=np.uint8))
+    p, q = honest.ones[1] / honest.total, honest.ones[0] / honest.total
+    answers: Floats = (np.unpackbits(reports, axis=1, count=honest.k, bitorder="little").astype(np.float64) - q) / (p - q)
+    return answers
+
+
+def _check_moments(randomizer: UnaryEncoding, honest: UnaryEncoding) -> None:
+    """Means without bias, variances within 3 % of the closed form, and the covariance of any two places within its deviation of -f f'. Raises AssertionError.
+
+    A squared error Y of a two-valued estimate, with variance s2 and chance s of the one value, varies by s2^2 (1 - 2 s)^2 / (s (1 - s)) and is at most
+    s2 max(s / (1 - s), (1 - s) / s): by Bernstein's inequality n clients keep its average within 3 % except with probability ALPHA.
+    """
+    epsilon, closed = honest.epsilon, CLOSED[honest.name]
+    seen = honest.ones[0] / honest.total + LAW * (honest.ones[1] - honest.ones[0]) / honest.total
+    spread, most = (1 - 2 * seen) ** 2 / (seen * (1 - seen)), np.maximum(seen / (1 - seen), (1 - seen) / seen)
+    t, sure = 0.03, math.log(2 / ALPHA)
+    n = max(200_000, math.ceil(float(max(sure * (2 * spread + 2 * most * t / 3) / t**2))))
+    away = _answers(randomizer, n, honest) - LAW
+    variances = np.array([closed(epsilon, share) for share in LAW.tolist()])
+    reach = abs(away).max() * sure / (3 * n)
+    assert (abs(away.mean(axis=0)) < reach + np.sqrt(reach**2 + 2 * variances * sure / n)).all(), f"{randomizer.name}: biased by {away.mean(axis=0)}"
+    assert (abs((away**2).mean(axis=0) / variances - 1) < t).all(), f"{randomizer.name}: variances {(away**2).mean(axis=0)} for {variances}"
+    for i, j in itertools.combinations(range(len(LAW)), 2):
+        off = float((away[:, i] * away[:, j]).mean()) + LAW[i] * LAW[j]
+        bound = float(abs(away[:, i]).max() * abs(away[:, j]).max()) * math.sqrt(2 * sure / n)  # Hoeffding
+        assert abs(off) < bound, f"{randomizer.name}: the bits of places {i} and {j} are not independent"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneWord(OUE):
+    """Draws all bits of a report from one word."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return super().respond(values, np.broadcast_to(words[:, :1], words.shape), cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MorePrivate(SUE):
+    """Spends nine tenths of its epsilon."""
+
+    def _weights(self, bits: int) -> tuple[int, int]:
+        return SUE(0.9 * self.epsilon, k=self.k, word_bits=bits).ones
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_simulated_reports_have_the_closed_forms(kind: type[UnaryEncoding], epsilon: float) -> None:
+    """Simulated clients show the closed-form variance at every place within 3 %, and independent bits."""
+    _check_moments(kind(epsilon, k=5), kind(epsilon, k=5))
+
+
+@pytest.mark.parametrize(("twin", "honest"), [(OneWord(2.0, k=5), OUE(2.0, k=5)), (MorePrivate(1.0, k=5), SUE(1.0, k=5))])
+def test_wrong_twins_show(twin: UnaryEncoding, honest: UnaryEncoding) -> None:
+    """Bits that share a word, and more noise than declared, fail the comparison."""
+    with pytest.raises(AssertionError):
+        _check_moments(twin, honest)
+
+
+def _covariance(randomizer: UnaryEncoding) -> Floats:
+    """The covariance of one report's estimates of the five shares, from the law of its bits given the value."""
+    p, q = randomizer.ones[1] / randomizer.total, randomizer.ones[0] / randomizer.total
+    ones = np.where(np.eye(len(LAW)) == 1, p, q)
+    mean = LAW @ ones
+    covariance = (ones * LAW[:, None]).T @ ones - np.outer(mean, mean)
+    np.fill_diagonal(covariance, mean * (1 - mean))
+    exact: Floats = covariance / (p - q) ** 2
+    return exact
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_covariance_of_linear_functions_is_that_of_one_report(kind: type[UnaryEncoding]) -> None:
+    """On a tally in exact proportion to a law, `joint` has the value and the covariance that the law of one report has."""
+    randomizer, n = kind(1.0, k=5), 1 << 50
+    weights = np.array([[1.0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [0.5, -2, 0, 3, 1]])
+    p, q = randomizer.ones[1] / randomizer.total, randomizer.ones[0] / randomizer.total
+    joint = randomizer.joint(Tally(np.rint((q + LAW * (p - q)) * n).astype(np.int64), n), weights)
+    np.testing.assert_allclose(joint.value, weights @ LAW, atol=1e-9)
+    np.testing.assert_allclose(joint.covariance * n, weights @ _covariance(randomizer) @ weights.T, rtol=1e-9, atol=1e-9)
+
+
+def _check_drawn(randomizer: Any, honest: UnaryEncoding) -> None:
+    """2,000 drawn tallies of 400 clients with fixed values: mean of every place within 6 deviations, covariance of any two within 6 of theirs.
+
+    The centred, scaled counts are near normal, so an entry of their empirical covariance deviates by at most sqrt(2 / runs); 30 comparisons at 6 deviations
+    fail with probability below ALPHA.
+    """
+    held, runs = {0: 200, 1: 100, 2: 60, 3: 40}, 2000
+    generator = np.random.default_rng(3)
+    drawn = [randomizer.draw_tally(held, generator) for _ in range(runs)]
+    assert {tally.n for tally in drawn} == {400}
+    p, q = honest.ones[1] / honest.total, honest.ones[0] / honest.total
+    own = 400 * LAW
+    mean, variance = q * 400 + (p - q) * own, own * p * (1 - p) + (400 - own) * q * (1 - q)
+    scaled = (np.stack([tally.counts for tally in drawn]) - mean) / np.sqrt(variance)
+    assert abs(scaled.mean(axis=0)).max() < 6 / math.sqrt(runs)
+    assert abs(scaled.T @ scaled / runs - np.eye(5)).max() < 6 * math.sqrt(2 / runs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneLaw(OUE):
+    """Draws each place's ones as if nobody's value were known: n times the share, binomial."""
+
+    def draw_tally(self, value_counts: Any, generator: np.random.Generator) -> Tally:
+        whole = super().draw_tally(value_counts, generator)
+        moved = generator.multinomial(whole.n, LAW)
+        return super().draw_tally(dict(enumerate(moved.tolist())), generator)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawn_tallies_have_the_law_of_the_bits(kind: type[UnaryEncoding]) -> None:
+    """Given the values, the ones at each place are independent binomials; a twin that draws the values again is noticed."""
+    _check_drawn(kind(1.0, k=5), kind(1.0, k=5))
+    with pytest.raises(AssertionError):
+        _check_drawn(OneLaw(4.0, k=5), OUE(4.0, k=5))
+
+
+def test_a_trillion_reports_are_drawn_at_once() -> None:
+    """A tally of 10^12 reports of 1,024 symbols estimates all shares within 6 standard errors."""
+    randomizer, n = OUE(1.0, k=1024), 10**12
+    estimate = randomizer.estimate(randomizer.draw_tally({0: n // 2, 1023: n // 2}, np.random.default_rng(4)))
+    truth = np.zeros(1024)
+    truth[[0, -1]] = 0.5
+    assert estimate.n == n
+    assert (abs(estimate.value - truth) < 6 * estimate.standard_error).all()
+
+
+TIERS: dict[str, Callable[[Population], PopulationOracle | AggregateOracle]] = {
+    "population": lambda population: PopulationOracle(population, KeyedNoise(6), 6, 2.0),
+    "aggregate": lambda population: AggregateOracle(population, np.random.default_rng(6), 2.0),
+}
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("missing", ["category", "exclude"])
+def test_frequencies_are_asked_with_it(tier: str, kind: type[UnaryEncoding], missing: str) -> None:
+    """`frequency` finds shares within 5 standard errors, of all or of those present (Fieller), simulated client by client and drawn by the law.
+
+    At most 4 normal tails at 5 a run, 8 runs: fails with probability below 2e-5, and the seeds are fixed.
+    """
+    n = 20_000
+    names = np.repeat(["a", "b", "c", ""], [n // 2, n // 4, n // 20, n // 5])
+    protocol = Frequency(column="name", labels=("a", "b", "c"), missing=missing, randomizer=kind.name)
+    table = Rows(Records({"name": np.random.default_rng(1).permutation(names)}))
+    found = run(protocol.algorithm(2.0, n), TIERS[tier](table))
+    truth = np.array([0.5, 0.25, 0.05, 0.2]) if missing == "category" else np.array([0.5, 0.25, 0.05]) / 0.8
+    assert (abs(found.value - truth) < 5 * found.standard_error).all()
+    assert (found.standard_error < 0.03).all()
+
+
+def test_parameters_rebuild_it_after_its_tables_are_made() -> None:
+    """Equality and hash are of the parameters alone, not of the code and the weights kept beside them."""
+    made = OUE(1.0, k=7)
+    assert made.code.shape == (7, 7)
+    assert replace(made) == made
+    assert hash(replace(made)) == hash(made)
