@@ -1,6 +1,9 @@
 """The audit of a randomizer: what it loses, whether its sampler does what it declares, and how far that is known."""
 
+import warnings
 from collections.abc import Callable
+
+import numpy as np
 
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
@@ -44,7 +47,9 @@ def _loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
 def _safely(check: str, look: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
     """What was found; that the randomizer's own code fails is a finding too."""
     try:
-        return look()
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return look()
     except Exception as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
         return (Finding(check, False, True, f"its own code fails with {type(error).__name__}"),)
 

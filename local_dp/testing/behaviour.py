@@ -7,7 +7,7 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.base import Randomizer
-from local_dp.testing.findings import Finding
+from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.sampler import words_for
 
 VALUES = 4096  # inputs that are asked one by one, from end to end
@@ -44,6 +44,11 @@ def _words(randomizer: Randomizer) -> Finding:
     return Finding("words", True, False, "its words are those that it is given")
 
 
+def _against(values: Ints, place: int, output: str) -> Witness | None:
+    """The first input at which something happens, against the one before it."""
+    return None if place == 0 else Witness((int(values[place]), int(values[place - 1])), output, 0, None)
+
+
 def _answers(randomizer: Randomizer) -> Finding:
     """Every input is answered."""
     values = _inputs(randomizer, VALUES)
@@ -52,7 +57,13 @@ def _answers(randomizer: Randomizer) -> Finding:
         try:
             randomizer.respond(values[place : place + 1], words[place : place + 1], coins[place : place + 1])
         except Exception as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
-            return Finding("answers", False, True, f"input {value} makes it fail with {type(error).__name__}, so that who does not answer tells its value")
+            return Finding(
+                "answers",
+                False,
+                True,
+                f"input {value} makes it fail with {type(error).__name__}, so that who does not answer tells its value",
+                _against(values, place, "no report"),
+            )
     return Finding("answers", True, len(values) == randomizer.domain.size, f"{len(values)} of {randomizer.domain.size} inputs are answered")
 
 
@@ -66,7 +77,13 @@ def _length(randomizer: Randomizer) -> Finding:
     for place, value in enumerate(values.tolist()):
         sent = np.asarray(randomizer.respond(values[place : place + 1], words[place : place + 1], coins[place : place + 1]))
         if sent.shape != (1, *dtype.shape) or sent.dtype.hasobject or not np.array_equal(sent, sent.astype(dtype.base)):
-            return Finding("length", False, True, f"input {value} gives a report of {sent.dtype}{list(sent.shape[1:])}, which {dtype} does not hold")
+            return Finding(
+                "length",
+                False,
+                True,
+                f"input {value} gives a report of {sent.dtype}{list(sent.shape[1:])}, which {dtype} does not hold",
+                _against(values, place, "a report of another form"),
+            )
     return Finding("length", True, len(values) == randomizer.domain.size, f"every report is {dtype.itemsize} bytes long")
 
 

@@ -160,7 +160,9 @@ def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
         return Finding("sampler, boundaries", True, False, said), None
     if 2 * len(odd) > len(pairs):
         return None, None
-    some = odd[_spread(len(odd), PAIRS)]
+    others = np.setdiff1d(np.arange(len(pairs)), odd)
+    beside = others[np.unique(pairs.coins[others], return_index=True)[1]]  # one for each coin, to be compared with
+    some = np.concatenate([odd[_spread(len(odd), PAIRS)], beside[np.isin(pairs.coins[beside], pairs.coins[odd])][:PAIRS]])
     return None, Pairs(pairs.values[some], pairs.coins[some], False)
 
 
@@ -205,10 +207,21 @@ def _drawn(randomizer: Channel, pairs: Pairs) -> Finding:
     said += f" than chance allows with probability {ALPHA:g}"
     if max(far.max(), *together) <= bar:
         return Finding("sampler, drawn", True, False, said)
-    pair, report = np.unravel_index(int(far.argmax()), far.shape)
+    pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
     seen, share = counts[pair, report] / each, shares[pair, report]
     said += f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where {share:.6g} is declared"
-    return Finding("sampler, drawn", False, False, said)
+    return Finding("sampler, drawn", False, False, said, _seen_witness(pairs, counts[:, report], pair, report))
+
+
+def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness | None:
+    """That pair's input and the one that sent the report most differently under the same coin, with the ratio of what was drawn."""
+    same = np.flatnonzero(pairs.coins == pairs.coins[pair])
+    most, least = int(same[counts[same].argmax()]), int(same[counts[same].argmin()])
+    first, second = (pair, least) if counts[pair] - counts[least] >= counts[most] - counts[pair] else (most, pair)
+    if counts[first] == counts[second]:
+        return None
+    ratio = None if counts[second] == 0 else float(counts[first] / counts[second])
+    return Witness((int(pairs.values[first]), int(pairs.values[second])), f"report {report}", int(pairs.coins[pair]), ratio)
 
 
 def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:

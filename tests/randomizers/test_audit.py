@@ -45,6 +45,15 @@ def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:
     assert (finding.witness.ratio, finding.witness.inputs[1]) == (None, 7)
 
 
+def test_one_odd_level_is_found_with_its_witness() -> None:
+    """One level among 65,537 that is always told is named, beside one that is not."""
+    (case,) = (case for case in BROKEN if type(case.randomizer).__name__ == "OneLevel")
+    (finding,) = (each for each in audit(case.randomizer).findings if not each.holds)
+    assert finding.witness is not None
+    assert 23456 in finding.witness.inputs
+    assert finding.witness.ratio is None or finding.witness.ratio > 1.3
+
+
 def test_a_black_box_is_rarely_blamed_wrongly() -> None:
     """Of 60 audits of the two tightest correct black boxes at most 3 find fault: at ALPHA each, more have a probability below 1e-10."""
     assert ALPHA <= 1e-4
