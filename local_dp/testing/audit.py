@@ -17,10 +17,10 @@ from local_dp.testing.sampler import sampler_found
 from local_dp.testing.worst import loss_found
 
 
-def audit(randomizer: Randomizer) -> Audit:
+def audit(randomizer: Randomizer, seed: int = 7) -> Audit:
     """All that can be found out about one randomizer: its loss exactly where a channel is declared, its sampler by every word where words are few.
 
-    The class is run as it is, so audit what you would install; whatever it raises is a finding.
+    The class is run as it is, so audit what you would install; whatever it raises is a finding. `seed` is that of all that is drawn.
     """
     is_channel = isinstance(randomizer, FiniteChannel | BitVector | PerCoin)
     findings = list(_safely("answers", lambda: behaviour_found(randomizer)))
@@ -29,7 +29,7 @@ def audit(randomizer: Randomizer) -> Audit:
         loss, found = _loss(randomizer)
         findings.insert(0, found)
     if all(each.holds for each in findings[-1:]):
-        findings += _safely("sampler", lambda: sampler_found(randomizer) if is_channel else (black_box_found(randomizer),))
+        findings += _safely("sampler", lambda: sampler_found(randomizer, seed) if is_channel else (black_box_found(randomizer, seed),))
     return Audit(randomizer.name, randomizer.epsilon, randomizer.evidence, _grade(is_channel, findings), loss, tuple(findings))
 
 

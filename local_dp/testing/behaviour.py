@@ -7,8 +7,8 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.base import Randomizer
+from local_dp.testing.drawing import words_for
 from local_dp.testing.findings import Finding, Witness
-from local_dp.testing.sampler import words_for
 
 VALUES = 4096  # inputs that are asked one by one, from end to end
 REPEATED = 256  # clients whose reports are asked for again

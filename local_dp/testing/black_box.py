@@ -9,8 +9,8 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.randomizers.base import Randomizer
 from local_dp.testing.behaviour import coins_for
+from local_dp.testing.drawing import words_for
 from local_dp.testing.findings import Finding, Witness
-from local_dp.testing.sampler import words_for
 
 REPORTS = 200_000  # of each input of a pair; the first half chooses the bet, the second decides
 ALPHA = 1e-4  # the probability that an audit finds fault with a randomizer that has none

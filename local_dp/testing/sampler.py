@@ -11,6 +11,8 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.testing.bits import bits_found
+from local_dp.testing.drawing import ALPHA, divergence, spread, words_for
 from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.worst import worst_of
 
@@ -20,19 +22,18 @@ MAX_WALK = 1 << 22  # runs of words walked at most
 COINS = 8  # of a whole public coin, that are tried
 DRAWN = 1 << 20  # reports drawn, in all
 PAIRS = 64  # of value and coin, that reports are drawn for
-ALPHA = 1e-9  # the probability that drawing finds fault with a sampler that has none
 
 Channel = FiniteChannel | PerCoin
 
 
-def sampler_found(randomizer: Randomizer) -> tuple[Finding, ...]:
+def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
     """The exact check if there is one for it, and the one by drawing."""
     if isinstance(randomizer, BitVector):
-        return (_bits(randomizer),)
+        return (bits_found(randomizer, seed),)
     if isinstance(randomizer, FiniteChannel | PerCoin):
         exact = _every_word(randomizer)
         runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
-        drawn = [_drawn(randomizer, pairs) for pairs in (odd, pairs_of(randomizer, PAIRS)) if pairs is not None]
+        drawn = [drawn_found(randomizer, pairs, seed) for pairs in (odd, pairs_of(randomizer, PAIRS)) if pairs is not None]
         return (*(each for each in (exact, runs) if each is not None), min(drawn, key=lambda each: each.holds))
     return ()
 
@@ -49,21 +50,16 @@ class Pairs:
         return len(self.values)
 
 
-def _spread(size: int, most: int) -> Ints:
-    """At most so many of 0..size-1, from end to end."""
-    return np.arange(size) if size <= most else np.unique(np.linspace(0, size - 1, most).astype(np.int64))
-
-
 def pairs_of(randomizer: Channel, most: int) -> Pairs:
     """All pairs if they are few enough, or else values and coins from end to end."""
     size = randomizer.domain.size
     if isinstance(randomizer, FiniteChannel):
         whole = size * randomizer.cells <= most
-        coins = _spread(randomizer.cells, randomizer.cells if whole else COINS).astype(np.uint64)
+        coins = spread(randomizer.cells, randomizer.cells if whole else COINS).astype(np.uint64)
     else:
         coins = np.concatenate([np.array([0, 2**64 - 1], np.uint64), np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64)])
         whole = size * COINS <= most
-    values = randomizer.domain.low + _spread(size, size if whole else max(2, most // len(coins)))
+    values = randomizer.domain.low + spread(size, size if whole else max(2, most // len(coins)))
     return Pairs(np.tile(values, len(coins)), np.repeat(coins, len(values)), whole)
 
 
@@ -162,7 +158,7 @@ def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
         return None, None
     others = np.setdiff1d(np.arange(len(pairs)), odd)
     beside = others[np.unique(pairs.coins[others], return_index=True)[1]]  # one for each coin, to be compared with
-    some = np.concatenate([odd[_spread(len(odd), PAIRS)], beside[np.isin(pairs.coins[beside], pairs.coins[odd])][:PAIRS]])
+    some = np.concatenate([odd[spread(len(odd), PAIRS)], beside[np.isin(pairs.coins[beside], pairs.coins[odd])][:PAIRS]])
     return None, Pairs(pairs.values[some], pairs.coins[some], False)
 
 
@@ -187,13 +183,13 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
     return odd
 
 
-def _drawn(randomizer: Channel, pairs: Pairs) -> Finding:
+def drawn_found(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
     """At full width the share of each report, and of all reports of about the same weight, is what it should be.
 
     By the Chernoff-Hoeffding bound Pr[n KL(seen, p) >= t] <= 2 e^-t for a sum of n independent bits of mean probability p, whatever n.
     """
     each = DRAWN // len(pairs)
-    words = words_for(randomizer, each * len(pairs)).reshape(len(pairs), each)
+    words = words_for(randomizer, each * len(pairs), seed).reshape(len(pairs), each)
     counts = counted(randomizer, pairs, words)
     weights = declared(randomizer, pairs.values, pairs.coins)
     shares = np.column_stack([weights.astype(np.float64) / 2.0**randomizer.word_bits, np.zeros(len(pairs))])
@@ -224,48 +220,9 @@ def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness
     return Witness((int(pairs.values[first]), int(pairs.values[second])), f"report {report}", int(pairs.coins[pair]), ratio)
 
 
-def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
-    """Words of its own width for n reports, the same at every audit."""
-    dtype = np.uint64 if randomizer.width == 64 else np.uint32
-    shape = n if randomizer.words == 1 else (n, randomizer.words)
-    words: Words = np.random.default_rng(seed).integers(0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True)
-    return words
-
-
 def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:
     """Seen and declared share of the reports of about the same weight, over all pairs together: a fault of every input adds up."""
     with np.errstate(divide="ignore"):
         kinds = np.where(shares > 0, np.rint(4 * np.log2(shares)), -1000)
     drawn = counts.sum()
     return [(counts[kinds == kind].sum() / drawn, shares[kinds == kind].sum() / len(shares)) for kind in np.unique(kinds)]
-
-
-def divergence(seen: Floats, share: Floats) -> Floats:
-    """KL(seen, share) of two coins, in nats, elementwise."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        heads = np.where(seen > 0, seen * np.log(seen / share), 0.0)
-        tails = np.where(seen < 1, (1 - seen) * np.log((1 - seen) / np.maximum(1 - share, 0.0)), 0.0)
-    return np.asarray(np.maximum(heads + tails, 0.0))
-
-
-def _bits(randomizer: BitVector) -> Finding:
-    """Bit j is 1 exactly for the words j below its weight, at both sides of every threshold, whatever the other words are."""
-    values = randomizer.domain.low + _spread(randomizer.domain.size, max(2, MAX_WORK // (16 * randomizer.places)))
-    weights = np.array(randomizer.ones, dtype=np.uint64)[randomizer.code[values - randomizer.domain.low]]
-    last = (1 << randomizer.word_bits) - 1
-    for probe in sorted({0, last, *(edge for ones in randomizer.ones for edge in (ones - 1, ones) if 0 <= edge <= last)}):
-        for other in (probe, 0, last):
-            words = np.full((len(values), randomizer.places), probe, dtype=f"u{randomizer.width // 8}")
-            words[:, ::2] = other
-            wrong = _sent_bits(randomizer, values, words) != (words.astype(np.uint64) < weights)
-            if wrong.any():
-                value, place = (int(each) for each in np.argwhere(wrong)[0])
-                said = f"input {values[value]} does not have at place {place} the bit that its weight declares at word {words[value, place]}"
-                return Finding("sampler, enumerated", False, True, said)
-    said = f"at both sides of every threshold, each bit of {len(values)} of {randomizer.domain.size} inputs is what its own word says, whatever the others are"
-    return Finding("sampler, enumerated", True, len(values) == randomizer.domain.size and type(randomizer).respond is BitVector.respond, said)
-
-
-def _sent_bits(randomizer: BitVector, values: Ints, words: Words) -> Bools:
-    sent = randomizer.respond(values, words, np.zeros(1, dtype=np.uint8))
-    return np.unpackbits(sent, axis=1, count=randomizer.places, bitorder="little").astype(np.bool_)

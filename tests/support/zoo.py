@@ -340,7 +340,7 @@ BROKEN = (
     Case(FloatGRR(24.0, k=4, word_bits=32), "loss"),
     Case(Unsummed(1.0, k=3), "loss"),
     Case(WholeUnary(1.0), "loss"),
-    Case(SharedWord(1.0), "sampler, enumerated"),
+    Case(SharedWord(1.0), "sampler, drawn"),
     Case(BareHash(1.0), "sampler, enumerated"),
     Case(Opaque(1.0, real=1.1), "black box"),
     Case(OpaqueLeak(1.0), "black box"),
