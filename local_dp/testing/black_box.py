@@ -16,6 +16,7 @@ REPORTS = 200_000  # of each input of a pair; the first half chooses the bet, th
 ALPHA = 1e-4  # the probability that an audit finds fault with a randomizer that has none
 SYMBOLS = 1024  # reports of more kinds than this are told apart by as many steps of their order only
 _MOST = 30.0  # nats
+_LOOK = 4 * SYMBOLS  # reports by which it is seen early that there are more kinds
 _STAKES = 0.5 * np.arange(1, 33) / 32  # of 1 / e^epsilon
 
 
@@ -62,7 +63,7 @@ def black_box_found(randomizer: Randomizer, seed: int = 11) -> Finding:
         for one, other, pair in ((first, second, inputs), (second, first, inputs[::-1])):
             shown = _bet(one, other, randomizer.loss.epsilon, randomizer.loss.delta).shown(bar)
             if worst is None or shown > best:
-                best, worst = shown, Witness(pair, "a set of reports", coin, math.exp(shown))
+                best, worst = shown, Witness(pair, "some set of reports", coin, math.exp(shown))
     holds = best <= randomizer.loss.epsilon
     drawn = f"{2 * REPORTS * len(asked):,} reports show a loss of at least {best:.4g} nats with confidence {1 - ALPHA:g}"
     if holds:
@@ -86,10 +87,14 @@ def _sent(randomizer: Randomizer, value: int, coin: int, seed: int) -> Words:
 def _symbols(reports: Words) -> Ints:
     """The kind of each report: itself where there are few, else its place in the order of the numbers that it begins with."""
     flat = np.ascontiguousarray(reports).reshape(len(reports), -1)
-    packed = flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).ravel()
-    kinds, which = np.unique(packed, return_inverse=True)
-    if len(kinds) <= SYMBOLS:
-        return which
+    wide = flat.dtype.itemsize * flat.shape[1]
+    if wide == 1:
+        return flat.view(np.uint8).ravel()
+    packed = flat.view(np.dtype(f"u{wide}" if wide in (2, 4, 8) else (np.void, wide))).ravel()
+    if len(np.unique(packed[:_LOOK])) <= SYMBOLS:
+        kinds, which = np.unique(packed, return_inverse=True)
+        if len(kinds) <= SYMBOLS:
+            return which
     first: Any = flat[:, 0]
     number: Floats = (first if flat.dtype.names is None else first[flat.dtype.names[0]]).astype(np.float64)
     edges = np.unique(np.quantile(number, np.linspace(0, 1, SYMBOLS + 1)[1:-1]))
