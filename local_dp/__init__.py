@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from experiments.door import attack, curate
+    from experiments.door.audit import audit
     from experiments.door.budget import budget
     from experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
     from experiments.door.plan import Plan, plan
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from local_dp.errors import InputError
 
 _HOMES = {
+    "experiments.door.audit": ("audit",),
     "experiments.door.budget": ("budget",),
     "experiments.door.functions": (
         "crosstab",
@@ -44,6 +46,7 @@ __all__ = [  # the names of the door, and the version
     "Result",
     "__version__",
     "attack",
+    "audit",
     "budget",
     "crosstab",
     "curate",

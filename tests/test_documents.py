@@ -72,6 +72,7 @@ def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 ELSEWHERE = {  # commands of the README's table that other tests run, and those that take minutes
     "curate QUESTION": "test_the_curators_page_works_as_written",
     "attack ATTACK": "tests/door/test_attack.py runs both",
+    "audit module:Class": "tests/cli/test_audit.py",
     "budget FILE": "with the curator's page",
     "server": "with the deployment page",
     "host": "with the deployment page",

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "queries": ("listing:Queries", "Lists the queries: what a client may be asked about its record."),
     "mechanisms": ("listing:Mechanisms", "Lists the trusted curator's mechanisms, and which privacy each has: pure or approximate."),
     "describe": ("listing:Describe", "Describes one protocol, randomizer or query: claim, privacy, utility, cost, parameters, source."),
+    "audit": ("audit:Audit", "Audits a randomizer: its exact loss, whether its sampler does what it declares, and how far that is known."),
     "server": ("join:SERVER", "Coordinates a run whose clients join from elsewhere."),
     "host": ("join:HOST", "Holds many clients of a run, from index --start on: the rows of a table of theirs, or synthetic records."),
     "client": ("join:CLIENT", "Is one client of a run: with the one row of a table of its own, or a synthetic record."),

@@ -10,10 +10,12 @@ from local_dp.loss import Pure, exp_epsilon
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.one_bit import OneBit
 from local_dp.randomizers.per_coin import PerCoin
 
 PROVEN: frozenset[Evidence] = frozenset({"enumerated", "product", "per coin"})
 MAX_ENTRIES = 1 << 28
+_BLOCK = 1 << 20  # true bits enumerated at a time
 
 
 def exact_ratio(randomizer: Randomizer) -> Fraction:
@@ -22,6 +24,8 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     Raises RefusedError("unverifiable") if the randomizer is not of a kind that can be enumerated, if its channel is too large, is not a table of
     probabilities, or gives a report to one value only.
     """
+    if isinstance(randomizer, OneBit) and randomizer.alphabet == 2 and type(randomizer).weight is OneBit.weight:
+        return _of_bit(randomizer)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
     if isinstance(randomizer, BitVector):
@@ -36,6 +40,23 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
 def _check_size(randomizer: Randomizer, entries: int) -> None:
     if entries > MAX_ENTRIES:
         raise RefusedError("unverifiable", f"{randomizer.name}: a channel of {entries} entries is too large to enumerate")
+
+
+def _of_bit(randomizer: OneBit) -> Fraction:
+    """Of randomized response on a bit, where only the true bits need to be enumerated: the two weights are those of every entry."""
+    values, cells = randomizer.domain.values()[None, :], np.arange(randomizer.cells, dtype=np.int64)[:, None]
+    _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
+    kept, told_apart = randomizer.total - randomizer.flip, False
+    for first in range(0, randomizer.cells, block := max(1, _BLOCK // values.size)):
+        bits = np.broadcast_to(randomizer.encode(values, cells[first : first + block]), (len(cells[first : first + block]), values.size))
+        if ((bits != 0) & (bits != 1)).any() or not 0 <= randomizer.flip <= randomizer.total:
+            raise RefusedError("unverifiable", f"{randomizer.name}: what it randomizes is not a bit, or is not flipped with a probability")
+        told_apart = told_apart or bool((bits != bits[:, :1]).any())
+    if not told_apart:
+        return Fraction(1)
+    if min(kept, randomizer.flip) == 0:
+        raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
+    return Fraction(max(kept, randomizer.flip), min(kept, randomizer.flip))
 
 
 def _of_table(randomizer: FiniteChannel) -> Fraction:

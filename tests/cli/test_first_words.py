@@ -25,6 +25,7 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "queries": [()],
     "mechanisms": [()],
     "describe": [("masked-parity",)],
+    "audit": [("prefix-signs", "--set", "k=512")],
     "server": [("survey", *AWAY, "--clients", "10")],
     "host": [("survey", *AWAY, "--clients", "10")],
     "client": [("survey", *AWAY, "--index", "0")],

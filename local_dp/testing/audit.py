@@ -1,0 +1,60 @@
+"""The audit of a randomizer: what it loses, whether its sampler does what it declares, and how far that is known."""
+
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.evidence import PROVEN
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.testing.behaviour import behaviour_found
+from local_dp.testing.black_box import black_box_found
+from local_dp.testing.findings import Audit, Finding, Grade
+from local_dp.testing.sampler import sampler_found
+from local_dp.testing.worst import loss_found
+
+
+def audit(randomizer: Randomizer, seed: int = 7) -> Audit:
+    """All that can be found out about one randomizer: its loss exactly where a channel is declared, its sampler by every word where words are few.
+
+    The class is run as it is, so audit what you would install; whatever it raises is a finding. `seed` is that of all that is drawn.
+    """
+    is_channel = isinstance(randomizer, FiniteChannel | BitVector | PerCoin)
+    findings = list(_safely("answers", lambda: behaviour_found(randomizer)))
+    loss = None
+    if is_channel or randomizer.evidence in PROVEN:
+        loss, found = _loss(randomizer)
+        findings.insert(0, found)
+    if all(each.holds for each in findings[-1:]):
+        findings += _safely("sampler", lambda: sampler_found(randomizer, seed) if is_channel else (black_box_found(randomizer, seed),))
+    return Audit(randomizer.name, randomizer.epsilon, randomizer.evidence, _grade(is_channel, findings), loss, tuple(findings))
+
+
+def _loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
+    found: list[float | None] = [None]
+
+    def look() -> tuple[Finding]:
+        found[0], finding = loss_found(randomizer)
+        return (finding,)
+
+    (finding,) = _safely("loss", look)
+    return found[0], finding
+
+
+def _safely(check: str, look: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
+    """What was found; that the randomizer's own code fails is a finding too."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return look()
+    except Exception as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
+        return (Finding(check, False, True, f"its own code fails with {type(error).__name__}"),)
+
+
+def _grade(is_channel: bool, findings: list[Finding]) -> Grade:
+    if not is_channel:
+        return "black box"
+    return "exact" if any(each.check == "sampler, enumerated" and each.exact for each in findings) else "declared"

@@ -1,0 +1,228 @@
+"""Whether `respond` follows the channel that is declared: by every word where words are few, by runs at full width, or by drawing."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from local_dp.arrays import Bools, Floats, Ints, Words
+from local_dp.errors import InputError
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.testing.bits import bits_found
+from local_dp.testing.drawing import ALPHA, divergence, spread, words_for
+from local_dp.testing.findings import Finding, Witness
+from local_dp.testing.worst import worst_of
+
+WIDTHS = (20, 18, 16, 14, 12, 10, 9, 8)  # of the words that are enumerated: the widest for which the work is small
+MAX_WORK = 1 << 23  # (value, coin, word) triples enumerated at most
+MAX_WALK = 1 << 22  # runs of words walked at most
+COINS = 8  # of a whole public coin, that are tried
+DRAWN = 1 << 20  # reports drawn, in all
+PAIRS = 64  # of value and coin, that reports are drawn for
+
+Channel = FiniteChannel | PerCoin
+
+
+def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
+    """The exact check if there is one for it, and the one by drawing."""
+    if isinstance(randomizer, BitVector):
+        return (bits_found(randomizer, seed),)
+    if isinstance(randomizer, FiniteChannel | PerCoin):
+        exact = _every_word(randomizer)
+        runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
+        drawn = [drawn_found(randomizer, pairs, seed) for pairs in (odd, pairs_of(randomizer, PAIRS)) if pairs is not None]
+        return (*(each for each in (exact, runs) if each is not None), min(drawn, key=lambda each: each.holds))
+    return ()
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of value and public coin, sorted by coin; `whole` is whether they are all there are."""
+
+    values: Ints
+    coins: Words
+    whole: bool
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def pairs_of(randomizer: Channel, most: int) -> Pairs:
+    """All pairs if they are few enough, or else values and coins from end to end."""
+    size = randomizer.domain.size
+    if isinstance(randomizer, FiniteChannel):
+        whole = size * randomizer.cells <= most
+        coins = spread(randomizer.cells, randomizer.cells if whole else COINS).astype(np.uint64)
+    else:
+        coins = np.concatenate([np.array([0, 2**64 - 1], np.uint64), np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64)])
+        whole = size * COINS <= most
+    values = randomizer.domain.low + spread(size, size if whole else max(2, most // len(coins)))
+    return Pairs(np.tile(values, len(coins)), np.repeat(coins, len(values)), whole)
+
+
+def declared(randomizer: Channel, values: Ints, coins: Words) -> Words:
+    """The weight of each report for each pair, shape (pairs, alphabet)."""
+    if isinstance(randomizer, PerCoin):
+        codes = randomizer.inner.domain.clip(randomizer.encode(values, coins))
+        return declared(randomizer.inner, codes, np.zeros(len(codes), dtype=np.uint64))
+    reports = np.arange(randomizer.alphabet, dtype=np.int64)
+    return randomizer.weight(reports[None, :], values[:, None], coins[:, None].astype(np.int64)).astype(np.uint64)
+
+
+def _alphabet(randomizer: Channel) -> int:
+    return randomizer.inner.alphabet if isinstance(randomizer, PerCoin) else randomizer.alphabet
+
+
+def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
+    """How often each report is sent under these words, shape (pairs, alphabet + 1); the last column is for what is no report.
+
+    All pairs meet the same words, shape (n,), or each its own, shape (pairs, n).
+    """
+    n, reports = len(pairs), _alphabet(randomizer)
+    block = max(1, (1 << 20) // words.shape[-1])
+    counts = np.zeros((n, reports + 1), dtype=np.int64)
+    for first in range(0, n, block):
+        values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
+        each = np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
+        sent = randomizer.respond(np.repeat(values, words.shape[-1]), each, np.repeat(coins, words.shape[-1])).astype(np.int64)
+        sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(np.arange(len(values)) * (reports + 1), words.shape[-1])
+        counts[first : first + block] = np.bincount(sent, minlength=len(values) * (reports + 1)).reshape(len(values), -1)
+    return counts
+
+
+def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
+    """The same randomizer on the widest words of which all, for all pairs, are few; if there are none, on the narrowest, for some pairs."""
+    last = None
+    for bits in WIDTHS:
+        try:
+            narrow = replace(randomizer, word_bits=bits)
+        except InputError:
+            continue
+        pairs = pairs_of(narrow, MAX_WORK >> bits)
+        if _alphabet(narrow) * len(pairs) > MAX_WORK:
+            continue
+        last = narrow, pairs
+        if pairs.whole:
+            break
+    return last
+
+
+def _every_word(randomizer: Channel) -> Finding | None:
+    """Over all words of a small width each report occurs exactly as often as its weight says; None if no width is small enough."""
+    found = _narrow(randomizer)
+    if found is None:
+        return None
+    narrow, pairs = found
+    words = np.arange(1 << narrow.word_bits, dtype=np.uint32)
+    counts, weights = counted(narrow, pairs, words), declared(narrow, pairs.values, pairs.coins).astype(np.int64)
+    wrong = (counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)
+    where = f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of input and {_coins(randomizer)}"
+    if not wrong.any():
+        by_proof = isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond  # for the coins that are not tried
+        return Finding("sampler, enumerated", True, pairs.whole and by_proof, f"over {where} each report occurs exactly as often as declared")
+    pair = int(wrong.argmax())
+    coin, value = int(pairs.coins[pair]), int(pairs.values[pair])
+    report = int((counts[pair, :-1] != weights[pair]).argmax()) if counts[pair, -1] == 0 else _alphabet(narrow)
+    weight = weights[pair, report] if report < weights.shape[1] else 0
+    said = f"over {where}, input {value} sends report {report} {counts[pair, report]} times where {weight} are declared"
+    same = pairs.coins == pairs.coins[pair]
+    witness = worst_of(counts[same].astype(np.uint64), 0, coin)
+    return Finding("sampler, enumerated", False, True, said, None if witness is None else _renamed(witness, pairs.values[same]))
+
+
+def _coins(randomizer: Channel) -> str:
+    return "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
+
+
+def _renamed(witness: Witness, values: Ints) -> Witness:
+    """The same, with the inputs that its rows stand for."""
+    first, second = witness.inputs
+    return replace(witness, inputs=(int(values[first]), int(values[second])))
+
+
+def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
+    """Whether at full width the words of each report are one run of its weight's length; and pairs for which, other than for most, they are not.
+
+    Runs of other lengths are no fault by themselves: a sampler may cut a report's words into several. But what few pairs do is to be looked at.
+    """
+    pairs = pairs_of(randomizer, MAX_WALK // randomizer.alphabet)
+    odd = np.flatnonzero(_broken_runs(randomizer, pairs))
+    if len(odd) == 0:
+        inputs = "all" if pairs.whole else len(pairs)
+        said = f"at {randomizer.word_bits} bits, for {inputs} pairs of input and public coin, each report changes to the next at the word that is declared"
+        return Finding("sampler, boundaries", True, False, said), None
+    if 2 * len(odd) > len(pairs):
+        return None, None
+    others = np.setdiff1d(np.arange(len(pairs)), odd)
+    beside = others[np.unique(pairs.coins[others], return_index=True)[1]]  # one for each coin, to be compared with
+    some = np.concatenate([odd[spread(len(odd), PAIRS)], beside[np.isin(pairs.coins[beside], pairs.coins[odd])][:PAIRS]])
+    return None, Pairs(pairs.values[some], pairs.coins[some], False)
+
+
+def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
+    """For which pairs a walk from word 0 on, run by run, meets a run that is not as long as its weight, at its end or midway, or a report again."""
+    dtype, last = np.dtype(f"u{randomizer.width // 8}"), np.uint64(randomizer.total - 1)
+    places, coins = np.arange(len(pairs)), pairs.coins.astype(np.int64)
+    start, odd = np.zeros(len(pairs), dtype=np.uint64), np.zeros(len(pairs), dtype=np.bool_)
+    seen, goes_on = np.zeros((len(pairs), randomizer.alphabet), dtype=np.bool_), np.ones(len(pairs), dtype=np.bool_)
+    while goes_on.any():
+        report = randomizer.respond(pairs.values, start.astype(dtype), pairs.coins).astype(np.int64)
+        inside = np.clip(report, 0, randomizer.alphabet - 1)
+        weight = randomizer.weight(inside, pairs.values, coins).astype(np.uint64)
+        end = start + weight - np.uint64(1)
+        wrong = (report != inside) | seen[places, inside] | (weight == 0) | (end < start) | (end > last)
+        for probe in (end, start + weight // np.uint64(2)):
+            wrong |= randomizer.respond(pairs.values, np.minimum(probe, last).astype(dtype), pairs.coins) != report
+        odd |= goes_on & wrong
+        seen[places, inside] = True
+        goes_on &= ~wrong & (end < last)
+        start = np.where(goes_on, end + np.uint64(1), np.uint64(0))
+    return odd
+
+
+def drawn_found(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
+    """At full width the share of each report, and of all reports of about the same weight, is what it should be.
+
+    By the Chernoff-Hoeffding bound Pr[n KL(seen, p) >= t] <= 2 e^-t for a sum of n independent bits of mean probability p, whatever n.
+    """
+    each = DRAWN // len(pairs)
+    words = words_for(randomizer, each * len(pairs), seed).reshape(len(pairs), each)
+    counts = counted(randomizer, pairs, words)
+    weights = declared(randomizer, pairs.values, pairs.coins)
+    shares = np.column_stack([weights.astype(np.float64) / 2.0**randomizer.word_bits, np.zeros(len(pairs))])
+    pooled = _pooled(counts, shares)
+    bar = math.log(2 * (counts.size + len(pooled)) / ALPHA)
+    far = each * divergence(counts / each, shares)
+    together = [each * len(pairs) * float(divergence(np.array(seen), np.array(share))) for seen, share in pooled]
+    said = (
+        f"of {each * len(pairs):,} reports drawn at full width, {'no' if max(far.max(), *together) <= bar else 'some'} share is further from the declared one"
+    )
+    said += f" than chance allows with probability {ALPHA:g}"
+    if max(far.max(), *together) <= bar:
+        return Finding("sampler, drawn", True, False, said)
+    pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
+    seen, share = counts[pair, report] / each, shares[pair, report]
+    said += f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where {share:.6g} is declared"
+    return Finding("sampler, drawn", False, False, said, _seen_witness(pairs, counts[:, report], pair, report))
+
+
+def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness | None:
+    """That pair's input and the one that sent the report most differently under the same coin, with the ratio of what was drawn."""
+    same = np.flatnonzero(pairs.coins == pairs.coins[pair])
+    most, least = int(same[counts[same].argmax()]), int(same[counts[same].argmin()])
+    first, second = (pair, least) if counts[pair] - counts[least] >= counts[most] - counts[pair] else (most, pair)
+    if counts[first] == counts[second]:
+        return None
+    ratio = None if counts[second] == 0 else float(counts[first] / counts[second])
+    return Witness((int(pairs.values[first]), int(pairs.values[second])), f"report {report}", int(pairs.coins[pair]), ratio)
+
+
+def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:
+    """Seen and declared share of the reports of about the same weight, over all pairs together: a fault of every input adds up."""
+    with np.errstate(divide="ignore"):
+        kinds = np.where(shares > 0, np.rint(4 * np.log2(shares)), -1000)
+    drawn = counts.sum()
+    return [(counts[kinds == kind].sum() / drawn, shares[kinds == kind].sum() / len(shares)) for kind in np.unique(kinds)]

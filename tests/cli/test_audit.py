@@ -1,0 +1,73 @@
+"""`local-dp audit`: what it says of randomizers that are right, that are broken, and that cannot be made."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import local_dp
+
+MODULE = """
+from dataclasses import dataclass
+from local_dp.randomizers.grr import GRR
+
+@dataclass(frozen=True, kw_only=True)
+class Truth(GRR):
+    def respond(self, values, words, cells):
+        return values.astype(self.report_dtype)
+
+class Bare: ...
+
+@dataclass(frozen=True, kw_only=True)
+class Angry(GRR):
+    def prepare(self):
+        raise ZeroDivisionError("no\\nway")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of the user's own with a module, from which the command is called."""
+    (tmp_path / "audited_here.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))  # taken off the path again at the end
+
+
+def test_a_built_in_is_audited_with_its_parameters() -> None:
+    """The outcome as JSON: the grade, the exact loss and the two inputs that reach it; exit code 0."""
+    done = local_dp("audit", "grr", "--set", "k=8", "--epsilon", "0.5", "--json")
+    data = json.loads(done.stdout)
+    assert (done.returncode, data["grade"], data["holds"]) == (0, "exact", True)
+    assert 0.5 - 1e-6 < data["loss"] <= 0.5
+    assert len(data["findings"][0]["witness"]["inputs"]) == 2
+    assert "8 of 8 inputs" in local_dp("audit", "grr", "--set", "k=8").stdout
+
+
+def test_a_broken_class_of_this_folder_is_shown_with_its_witness() -> None:
+    """A class whose sampler does not do what it declares: the witness, and exit code 4."""
+    done = local_dp("audit", "audited_here:Truth", "--set", "k=3")
+    assert done.returncode == 4
+    assert "IT DOES NOT HOLD" in done.stdout
+    assert "ratio infinite" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["gr"], "did you mean 'grr'"),
+        (["grr", "--set", "k=1"], "k is 1"),
+        (["grr", "--set", "j=1"], "unexpected keyword"),
+        (["grr", "--set", "k"], "KEY=VALUE"),
+        (["grr", "--epsilon", "40"], "epsilon is 40.0"),
+        (["nowhere_at_all:Class"], "No module named"),
+        (["audited_here:Missing"], "has no attribute"),
+        (["audited_here:Bare"], "is no randomizer"),
+        (["audited_here:Angry"], "ZeroDivisionError: no way"),
+    ],
+)
+def test_what_cannot_be_made_is_said_in_one_line(arguments: list[str], words: str) -> None:
+    """An unknown name, a bad parameter, a module that is not there, a class that is none or fails: one line, exit code 2."""
+    done = local_dp("audit", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1

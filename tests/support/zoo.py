@@ -1,0 +1,357 @@
+"""Randomizers that do what they say, and randomizers that do not: each broken one is wrong in a way of its own."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.domains import Domain, symbols
+from local_dp.loss import Approximate, Loss
+from local_dp.noise import Draw, Noise
+from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stateful(BinaryRR):
+    """Tells the truth at every third call."""
+
+    calls: ClassVar[list[int]] = [0]
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        self.calls[0] += 1
+        return values.astype(np.uint8) if self.calls[0] % 3 == 0 else super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantSeed(GRR):
+    """Draws its noise itself, from a generator of one seed."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        own = np.random.default_rng(42).integers(0, self.total, len(values), dtype=np.uint64)
+        return super().respond(values, own.astype(words.dtype), cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConstantWords(GRR):
+    """Responds as it should, to words that never change."""
+
+    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
+        return np.full(stop - start, 12345, dtype=np.uint32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnEntropy(GRR):
+    """Draws its noise itself, from the operating system."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        own = np.random.default_rng().integers(0, self.total, len(values), dtype=np.uint64)
+        return super().respond(values, own.astype(words.dtype), cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastElement(GRR):
+    """The last symbol of the domain is always told."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        last = self.domain.high
+        told: Words = np.where(values == last, np.array(last, dtype=self.report_dtype), super().respond(values, words, cells))
+        return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneLevel(OneBitMean):
+    """One level in the middle of 65,537 is always told."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        told: Words = np.where(values == 23456, np.uint8(1), super().respond(values, words, cells))
+        return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastFails(GRR):
+    """The last symbol of the domain is an error."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        if (values == self.domain.high).any():
+            raise KeyError("a value")
+        return super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastIsLong(GRR):
+    """The last symbol of the domain gives a report of two parts."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        sent = super().respond(values, words, cells)
+        return np.stack([sent, sent], axis=1) if (values == self.domain.high).all() else sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Leak(GRR):
+    """Tells the truth once in a thousand times whatever the words are worth otherwise."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        leaks = words < words.dtype.type(self.total // 1000)
+        told: Words = np.where(leaks, values.astype(self.report_dtype), super().respond(values, words, cells))
+        return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoNoise(GRR):
+    """Tells the truth."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return values.astype(self.report_dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swapped(GRR):
+    """Of two neighbouring symbols the thresholds are swapped."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return super().respond(values, words[::1] // words.dtype.type(2), cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour(GRR):
+    """A report depends on who is asked together with the client."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return super().respond(np.roll(values, 1), words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greedy(BinaryRR):
+    """Claims epsilon and spends a tenth more."""
+
+    def prepare(self) -> None:
+        object.__setattr__(self, "_flip", flip_weight(self.nano * 11 // 10, self.word_bits))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloatGRR(GRR):
+    """k-ary randomized response in doubles: at a large epsilon the other symbols have no chance at all."""
+
+    def prepare(self) -> None:
+        object.__setattr__(self, "_other", round(self.total * (1 / (math.exp(self.epsilon + 16) + self.k - 1))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unsummed(GRR):
+    """Declares weights that are no probabilities."""
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return np.minimum(super().weight(reports, values, cells), np.uint64(self.total // 4))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unary(BitVector):
+    """Symmetric unary encoding, each of the two bits that change with half of epsilon."""
+
+    name: ClassVar[str] = "zoo-unary"
+    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014"
+    k: int = 5
+
+    def prepare(self) -> None:
+        symbols(self.k)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @cached_property
+    def code(self) -> Ints:
+        return np.eye(self.k, dtype=np.int64)
+
+    @cached_property
+    def ones(self) -> tuple[int, ...]:
+        flip = flip_weight(self.nano // 2, self.word_bits)
+        return flip, (1 << self.word_bits) - flip
+
+    def estimate(self, tally: Tally) -> Estimate:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class WholeUnary(Unary):
+    """Forgets that two bits change with the value."""
+
+    @cached_property
+    def ones(self) -> tuple[int, ...]:
+        flip = flip_weight(self.nano, self.word_bits)
+        return flip, (1 << self.word_bits) - flip
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedWord(Unary):
+    """One word decides every bit."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return super().respond(values, np.repeat(words[:, :1], self.places, axis=1), cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hash(PerCoin):
+    """Whether a symbol's bit under the coin is set, by randomized response."""
+
+    name: ClassVar[str] = "zoo-hash"
+    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
+    k: int = 6
+
+    def prepare(self) -> None:
+        symbols(self.k)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @cached_property
+    def inner(self) -> BinaryRR:
+        return BinaryRR(self.epsilon, word_bits=self.word_bits)
+
+    def encode(self, values: Ints, coins: Words) -> Ints:
+        return ((coins >> values.astype(np.uint64)) & np.uint64(1)).astype(np.int64)
+
+    def empty(self) -> Tally:
+        raise NotImplementedError
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        raise NotImplementedError
+
+    def estimate(self, tally: Tally) -> Estimate:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareHash(Hash):
+    """Under every eighth coin it tells the code as it is."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        bare = self.encode(values, cells).astype(np.uint8)
+        told: Words = np.where(cells % np.uint64(8) == 7, bare, super().respond(values, words, cells))
+        return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opaque(Randomizer):
+    """A randomizer of which nothing is declared; `inner` is what it really is, at `real` times its epsilon."""
+
+    name: ClassVar[str] = "zoo-opaque"
+    source: ClassVar[str] = "nobody"
+    evidence: ClassVar[Evidence] = "audited"
+    real: float = 1.0
+    k: int = 3
+
+    def prepare(self) -> None:
+        object.__setattr__(self, "_inner", GRR(self.epsilon * self.real, k=self.k, word_bits=self.word_bits))
+
+    @property
+    def inner(self) -> FiniteChannel:
+        made: FiniteChannel = self.__dict__["_inner"]
+        return made
+
+    @property
+    def domain(self) -> Domain:
+        return self.inner.domain
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.generic]":
+        return self.inner.report_dtype
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return self.inner.respond(values, words, cells)
+
+    def empty(self) -> Tally:
+        raise NotImplementedError
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        raise NotImplementedError
+
+    def estimate(self, tally: Tally) -> Estimate:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpaqueLeak(Opaque):
+    """Once in a thousand times it sends a symbol that only the truth can give."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        leaks = words < words.dtype.type((1 << self.word_bits) // 1000)
+        told: Words = np.where(leaks, values.astype(np.uint8) + 100, super().respond(values, words, cells)).astype(np.uint8)
+        return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpaqueNoise(Opaque):
+    """Laplace noise in doubles, of `real` times the epsilon, on a number of [0, 1]."""
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.generic]":
+        return np.dtype("<f8")
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Any:
+        uniform = (words.astype(np.float64) + 0.5) / 2.0**self.word_bits - 0.5
+        return values / (self.k - 1) - np.sign(uniform) * np.log1p(-2 * abs(uniform)) / (self.epsilon * self.real)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delta(OpaqueLeak):
+    """The same leak, and says so."""
+
+    @property
+    def loss(self) -> Loss:
+        return Approximate(super().loss.nano, 10**15 + 10**14)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A randomizer of the zoo, and for a broken one the check that must find it."""
+
+    randomizer: Randomizer
+    check: str = field(default="")
+
+
+BROKEN = (
+    Case(Stateful(1.0), "repeats"),
+    Case(ConstantSeed(1.0, k=8), "repeats"),
+    Case(ConstantWords(1.0, k=8), "words"),
+    Case(OwnEntropy(1.0, k=8), "repeats"),
+    Case(LastElement(1.0, k=8), "sampler, enumerated"),
+    Case(LastElement(1.0, k=4096), "sampler, drawn"),
+    Case(OneLevel(1.0), "sampler, drawn"),
+    Case(LastFails(1.0, k=300), "answers"),
+    Case(LastIsLong(1.0, k=300), "length"),
+    Case(Leak(1.0, k=8), "sampler, enumerated"),
+    Case(NoNoise(1.0, k=2), "sampler, enumerated"),
+    Case(Swapped(1.0, k=4), "sampler, enumerated"),
+    Case(Neighbour(1.0, k=4), "repeats"),
+    Case(Greedy(1.0), "loss"),
+    Case(FloatGRR(24.0, k=4, word_bits=32), "loss"),
+    Case(Unsummed(1.0, k=3), "loss"),
+    Case(WholeUnary(1.0), "loss"),
+    Case(SharedWord(1.0), "sampler, drawn"),
+    Case(BareHash(1.0), "sampler, enumerated"),
+    Case(Opaque(1.0, real=1.1), "black box"),
+    Case(OpaqueLeak(1.0), "black box"),
+    Case(OpaqueNoise(1.0, real=2.0), "black box"),
+)
+CORRECT = (
+    *(GRR(epsilon, k=k) for epsilon, k in ((0.01, 3), (1.0, 8), (20.0, 64))),
+    *(BinaryRR(epsilon) for epsilon in (0.1, 1.0, 24.0)),
+    *(Unary(epsilon) for epsilon in (0.5, 2.0, 8.0)),
+    *(Hash(epsilon) for epsilon in (0.5, 2.0, 8.0)),
+    *(Opaque(epsilon) for epsilon in (0.1, 1.0, 4.0)),
+    *(OpaqueNoise(epsilon, k=2) for epsilon in (0.5, 2.0)),
+    Delta(1.0),
+)
