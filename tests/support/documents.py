@@ -53,11 +53,10 @@ def typed_in(block: str) -> Iterator[Typed]:
                 yield Typed(re.sub(r"\s+", " ", command.strip()), shown)
 
 
-def perform(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def perform(command: str, folder: Path, seconds: float = 300, **environment: str) -> subprocess.CompletedProcess[str]:
     """A `local-dp` command of a document, in a folder of its own, with this interpreter."""
     program, *arguments = shlex.split(command)
     assert program in (".venv/bin/local-dp", "local-dp"), f"{command}: neither local-dp nor among the commands that are skipped"
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.pop("PYTHONPATH", "")))), **environment}
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "experiments.cli", *arguments], cwd=folder, env=surroundings, capture_output=True, text=True, timeout=300, check=False
-    )
+    typed = [sys.executable, "-P", "-m", "experiments.cli", *arguments]
+    return subprocess.run(typed, cwd=folder, env=surroundings, capture_output=True, text=True, timeout=seconds, check=False)
