@@ -81,7 +81,7 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "report DIR": "with the README's blocks",
     "compare PROTOCOL": "tests/door/test_plan.py runs a smaller one",
     "docs": "tests/site builds it",
-    "bench": "two minutes; its parts have tests",
+    "bench": "a minute; its parts have tests",
     "coverage": "ten minutes; tests/lab/test_coverage.py repeats the smaller cases",
 }
 
