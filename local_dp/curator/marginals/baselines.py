@@ -53,10 +53,14 @@ class OneMarginal(Mechanism[BinaryTable, LevelCounts, Pure]):
     def _values(self, database: BinaryTable) -> Multiset:
         if database.d != self.d:
             raise InputError(f"the table has {database.d} columns and the marginal is of {self.d}; give one number for both")
-        packed = np.zeros(database.size, dtype=np.uint64)
-        for place, column in enumerate(places_of(self.mask)):
-            packed |= (database.rows >> np.uint64(column) & np.uint64(1)) << np.uint64(place)
-        return Multiset.of(packed, self.mask.bit_count())
+        places, packed = places_of(self.mask), database.rows
+        if len(places) < self.d:
+            packed = np.zeros(database.size, dtype=np.uint64)
+            for place, column in enumerate(places):
+                packed |= (database.rows >> np.uint64(column) & np.uint64(1)) << np.uint64(place)
+        counts = np.bincount(packed.view(np.int64), minlength=1 << len(places))
+        held = np.flatnonzero(counts)
+        return Multiset(len(places), held.astype(np.uint64), counts[held])
 
 
 @dataclass(frozen=True)
