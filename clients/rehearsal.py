@@ -11,8 +11,8 @@ import numpy as np
 from clients.config import MemberConfig, pack_columns
 from clients.process import introduce, live
 from local_dp.queries.registry import QUERIES
-from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Ask, End, Request, decode, encode, topic
 

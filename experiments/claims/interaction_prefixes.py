@@ -20,8 +20,8 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
 from local_dp.protocols.prefix_sums import PrefixSums
 from local_dp.queries.tables import Question
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.prefix_signs import excess
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.tallies import Tally
 
 EPSILON = 1.0

@@ -10,7 +10,7 @@ from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable
 from local_dp.curator.marginals.projection import onto_elliptope, onto_hull
 from local_dp.draws import Draws
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 EPSILON, DELTA = 1.0, 1e-6
 CENTRES, KEPT = 5, 0.85

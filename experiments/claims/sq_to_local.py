@@ -26,7 +26,7 @@ from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Question
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import ClientsFor, local_from_sq, one_random_query, split_budget, tight_clients

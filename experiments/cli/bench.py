@@ -28,9 +28,9 @@ from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from server.collecting import RoundProgress
 from server.coordinator import Progress
 from server.terms import Terms

@@ -21,9 +21,9 @@ from local_dp.protocols.prefix_sums import PrefixSums
 from local_dp.protocols.shares import frequency_randomizer
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 

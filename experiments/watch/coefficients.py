@@ -11,7 +11,7 @@ from local_dp.masked.concept import NULL_SHARE
 from local_dp.masked.queries import MaskedIndex, MaskedList, MaskedParity
 from local_dp.masked.signs import MaskedBit, MaskedFunction
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.randomizers.hadamard import SignedHadamard
+from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.tallies import Estimate, Tally
 
 Bar: TypeAlias = tuple[str, float, float]  # label, coefficient, standard error

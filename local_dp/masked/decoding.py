@@ -6,7 +6,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.cube import parity
-from local_dp.randomizers.hadamard import SignedHadamard
+from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.tallies import Tally
 
 

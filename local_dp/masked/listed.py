@@ -16,7 +16,7 @@ from local_dp.masked.decoding import hashing_likelihood, listing_likelihood
 from local_dp.masked.queries import MaskedIndex, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA, parameter
-from local_dp.randomizers.hadamard import SignedHadamard
+from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.tallies import Tally
 
 

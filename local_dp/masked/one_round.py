@@ -17,7 +17,7 @@ from local_dp.masked.decoding import listing_likelihood
 from local_dp.masked.queries import MaskedBent, MaskedList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA, parameter
-from local_dp.randomizers.hadamard import SignedHadamard
+from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.tallies import Tally
 
 MAX_MASKED = 11  # bits of a random mask: 2^11 masks and d positions fill the largest alphabet

@@ -10,7 +10,7 @@ from local_dp.masked.concept import NULL_SHARE, Concept
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA
-from local_dp.randomizers.hadamard import SignedHadamard
+from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.tallies import Tally
 
 

@@ -9,8 +9,8 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.populations.base import Population
 from local_dp.queries.base import Query
 from local_dp.queries.parity import ParityExample
-from local_dp.randomizers.characters import Characters
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.signs.characters import Characters
 from local_dp.records import Records
 
 

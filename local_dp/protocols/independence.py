@@ -7,7 +7,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.protocols.shares import Conditional
 from local_dp.randomizers.finite import report_law
-from local_dp.randomizers.frequencies import FiniteOracle
+from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.tallies import Tally
 
 REPETITIONS = 999

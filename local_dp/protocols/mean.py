@@ -21,8 +21,8 @@ from local_dp.protocols.shares import Conditional, largest_error
 from local_dp.queries.cells import Grouped
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
-from local_dp.randomizers.one_bit_mean import OneBitMean
-from local_dp.randomizers.rounded import Rounded, RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 

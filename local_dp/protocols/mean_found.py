@@ -23,7 +23,7 @@ from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.ranges import EDGES, Range, ascending
 from local_dp.protocols.shares import frequency_randomizer
 from local_dp.queries.cells import Cell, Grouped
-from local_dp.randomizers.prefix_signs import PrefixSigns
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally
 

@@ -19,7 +19,7 @@ from local_dp.populations.base import Population
 from local_dp.populations.parity import ParityPopulation
 from local_dp.protocols.base import BETA, Protocol, Result, parameter
 from local_dp.queries.parity import ParityExample
-from local_dp.randomizers.characters import Characters, mask_set
+from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.tallies import Tally
 
 

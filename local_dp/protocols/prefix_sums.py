@@ -15,7 +15,7 @@ from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.protocols.policies import Launch
 from local_dp.queries.tables import Category
-from local_dp.randomizers.prefix_signs import PrefixSigns, excess
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 

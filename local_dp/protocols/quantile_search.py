@@ -7,7 +7,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.response import binomial_tail
 from local_dp.queries.numbers import STEPS
-from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.tallies import Tally
 
 REACH = 2.7  # how far from the quantile its ends are tested, in standard errors: such a test decides four times in five

@@ -24,8 +24,8 @@ from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.quantile_search import Search
 from local_dp.queries.cells import Below, Binned
 from local_dp.queries.numbers import STEPS
-from local_dp.randomizers.one_bit_mean import OneBitMean
-from local_dp.randomizers.prefix_signs import MAX_K, PrefixSigns, correlation, excess
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
 

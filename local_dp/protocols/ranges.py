@@ -11,7 +11,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Play
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.cells import Cell
-from local_dp.randomizers.prefix_signs import PrefixSigns, excess
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.tallies import Tally
 
 ROUNDS = 3  # magnitudes, and two looks closer

@@ -21,7 +21,7 @@ from local_dp.populations.finite import Finite
 from local_dp.protocols.base import Protocol, Result, parameter
 from local_dp.queries.margins import Descent
 from local_dp.queries.numbers import STEPS, written
-from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.tallies import Tally
 
 

@@ -16,9 +16,9 @@ from local_dp.populations.base import Population
 from local_dp.protocols.base import BETA, Protocol
 from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.frequencies import FiniteOracle, FrequencyOracle
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.tallies import Estimate, Tally
 

@@ -22,8 +22,8 @@ from local_dp.protocols.shares import Conditional, frequency_randomizer, largest
 from local_dp.queries.base import Query
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.tables import Question
-from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 
 

@@ -15,7 +15,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.base import Query
 from local_dp.queries.examples import Correlation
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_query

@@ -13,7 +13,7 @@ from local_dp.curator.clipped import ClippedLaplace
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 _LISTED = 12  # bits of a message
 

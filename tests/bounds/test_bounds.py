@@ -17,9 +17,9 @@ from local_dp.interaction import run
 from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.protocols.shares import frequency_randomizer
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 
 ALPHA = 1e-6

@@ -15,12 +15,12 @@ from local_dp.bounds.normal import normal_tail
 from local_dp.bounds.reports import Aim, Reports
 from local_dp.errors import InputError
 from local_dp.protocols.shares import frequency_randomizer
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.discrete_laplace import DiscreteLaplace
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard
-from local_dp.randomizers.one_bit_mean import OneBitMean
-from local_dp.randomizers.prefix_signs import PrefixSigns
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 
 ZIPF = (1 / np.arange(1, 9)) / (1 / np.arange(1, 9)).sum()
 

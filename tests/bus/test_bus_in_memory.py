@@ -15,7 +15,7 @@ from local_dp.errors import QuorumError, RefusedError
 from local_dp.interaction import Nonadaptive, run_async
 from local_dp.populations.table import Rows
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Gone, encode, topic
 from server.collecting import ASK_AGAIN, RoundProgress
 from server.coordinator import Coordinator, Progress

@@ -18,8 +18,8 @@ from experiments.lab.claim import Experiment, Figure, Finding, Measurement, Poin
 from local_dp.arrays import Floats
 from local_dp.oracles.local.asked import Cohort
 from local_dp.randomizers import one_bit
-from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.theorems.likelihood import Observed, density, likelihood_query
 from local_dp.theorems.local_from_sq import tight_clients

@@ -9,7 +9,7 @@ from tests.support.command import local_dp
 
 MODULE = """
 from dataclasses import dataclass
-from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.frequencies.grr import GRR
 
 @dataclass(frozen=True, kw_only=True)
 class Truth(GRR):

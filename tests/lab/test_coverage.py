@@ -24,8 +24,8 @@ from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.survey import Survey
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
 RUNS = 3000

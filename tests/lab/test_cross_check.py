@@ -10,7 +10,7 @@ from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.queries.base import Query
 from local_dp.queries.tables import Question
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 
 N = 400

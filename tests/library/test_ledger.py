@@ -17,7 +17,7 @@ from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.finite import bernoulli
 from local_dp.queries.tables import Question
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 HOSTILE: list[Any] = [
     0, -1, -5, 0.0, -0.0, 1.0, 0.5, -5.0, math.nan, math.inf, -math.inf, 5e-324, 1e-17, 1e308, True, False, None, "1", "", b"1", [1], (1,), {}, {1: 1},

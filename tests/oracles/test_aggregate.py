@@ -20,12 +20,12 @@ from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.cells import Cell
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded, Question
-from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard
-from local_dp.randomizers.one_bit_mean import OneBitMean
-from local_dp.randomizers.prefix_signs import PrefixSigns
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.testing.channels import law_of

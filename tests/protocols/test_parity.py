@@ -21,9 +21,9 @@ from local_dp.populations.parity import ParityPopulation
 from local_dp.protocols.parity import ParityHalving, ParityOneRound, log_likelihoods
 from local_dp.queries.parity import ParityExample
 from local_dp.queries.registry import QUERIES
-from local_dp.randomizers.characters import Characters, mask_set
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.tallies import Tally
 
 TAIL = 1e-6  # the probability that a statistical test of this file fails by chance

@@ -23,9 +23,9 @@ from local_dp.protocols.planning import CURATOR, OPEN, Curated, Searched, Way, e
 from local_dp.protocols.prefix_sums import PrefixSums
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.survey import Survey
-from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.registry import Registry
 

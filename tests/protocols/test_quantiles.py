@@ -22,7 +22,7 @@ from local_dp.protocols.policies import Launch
 from local_dp.protocols.quantile_search import Search
 from local_dp.protocols.quantiles import Located, Quantiles
 from local_dp.queries.numbers import STEPS
-from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from tests.support.quantiles import REFERENCES, by_protocol, laws, located, rank_error, upper_error

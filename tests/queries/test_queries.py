@@ -16,9 +16,9 @@ from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Bounded, Category, Question
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.grr import GRR
+from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 
 ODD: st.SearchStrategy[Any] = st.one_of(

@@ -14,14 +14,14 @@ from local_dp.noise import Draw, KeyedNoise, Noise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.tables import Question
 from local_dp.randomizers import evidence as exact
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
-from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 from local_dp.testing import channels as conformance

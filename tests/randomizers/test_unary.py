@@ -22,7 +22,7 @@ from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.frequency import Frequency
 from local_dp.randomizers.evidence import exact_ratio
-from local_dp.randomizers.unary import OUE, SUE, UnaryEncoding
+from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.records import Records
 from local_dp.tallies import Tally
 

@@ -15,9 +15,9 @@ from local_dp.noise import Draw, KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, coin_key
 from local_dp.populations.table import Rows
 from local_dp.queries.tables import Category
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Ask, Refusal, Reply, Request, encode
 from server.round import Round

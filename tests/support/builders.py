@@ -19,7 +19,7 @@ from local_dp.protocols.base import Protocol
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.wire import Request

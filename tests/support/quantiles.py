@@ -17,8 +17,8 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.quantiles import Located, Quantiles
 from local_dp.queries.cells import Below
 from local_dp.queries.numbers import STEPS
-from local_dp.randomizers.one_bit_mean import OneBitMean
-from local_dp.randomizers.prefix_signs import PrefixSigns
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.tallies import Tally
 
 BINS = 1024

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.characters import Characters
-from local_dp.randomizers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard, SignedHadamard
-from local_dp.randomizers.one_bit_mean import OneBitMean
-from local_dp.randomizers.prefix_signs import PrefixSigns
-from local_dp.randomizers.rounded import RoundedGRR, RoundedHadamard
-from local_dp.randomizers.subset_selection import SubsetSelection
-from local_dp.randomizers.unary import OUE, SUE
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.unary import OUE, SUE
+from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.signs.characters import Characters
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 
 SIZES = (2, 3, 8, 64)
 

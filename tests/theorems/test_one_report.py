@@ -21,7 +21,7 @@ from local_dp.populations.table import Rows
 from local_dp.queries.examples import SignedLabel
 from local_dp.queries.packed import Bit, packed
 from local_dp.queries.tables import Question
-from local_dp.randomizers.binary_rr import BinaryRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.one_report import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation

@@ -28,12 +28,12 @@ from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.finite import FiniteChannel
-from local_dp.randomizers.grr import GRR
-from local_dp.randomizers.hadamard import Hadamard
-from local_dp.randomizers.one_bit_mean import OneBitMean
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 from local_dp.theorems.likelihood import Joint, Observed, likelihood_query
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients

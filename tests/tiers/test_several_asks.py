@@ -19,8 +19,8 @@ from local_dp.populations.finite import bernoulli
 from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol, Result, describe_estimate
 from local_dp.queries.tables import Category, Question
-from local_dp.randomizers.binary_rr import BinaryRR
-from local_dp.randomizers.hadamard import Hadamard
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto

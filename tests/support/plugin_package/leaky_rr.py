@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from local_dp.randomizers.binary_rr import BinaryRR
 from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 
 
 @dataclass(frozen=True)

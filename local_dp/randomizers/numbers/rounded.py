@@ -10,7 +10,7 @@ from local_dp.cube import parity
 from local_dp.domains import Domain, grouped_levels
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies import FiniteOracle, direct_joint, direct_values, hadamard_joint, hadamard_values
+from local_dp.randomizers.frequencies.base import FiniteOracle, direct_joint, direct_values, hadamard_joint, hadamard_values
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.tallies import Estimate, Joint, Tally
 

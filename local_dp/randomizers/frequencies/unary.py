@@ -14,7 +14,7 @@ from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies import FrequencyOracle
+from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.one_bit import flip_weight, loses_little
 from local_dp.tallies import Estimate, Joint, Tally
 

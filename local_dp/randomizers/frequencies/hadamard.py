@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, signed_symbols, symbols
-from local_dp.randomizers.frequencies import FiniteOracle, hadamard_joint, hadamard_values
+from local_dp.randomizers.frequencies.base import FiniteOracle, hadamard_joint, hadamard_values
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Joint, Tally
 

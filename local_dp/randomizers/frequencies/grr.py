@@ -9,7 +9,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies import FiniteOracle, direct_joint, direct_values
+from local_dp.randomizers.frequencies.base import FiniteOracle, direct_joint, direct_values
 from local_dp.randomizers.one_bit import loses_little
 from local_dp.tallies import Estimate, Joint, Tally
 

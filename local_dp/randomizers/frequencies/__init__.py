@@ -1,0 +1,1 @@
+"""Randomizers whose tally estimates how often each of k symbols is held."""

@@ -1,0 +1,1 @@
+"""Randomizers of a number, and estimates of its mean."""
