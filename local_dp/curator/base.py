@@ -7,7 +7,7 @@ from typing import ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Concentrated, Loss
+from local_dp.loss import Approximate, Concentrated, Loss, approximate
 
 R = TypeVar("R")
 D_contra = TypeVar("D_contra", contravariant=True)
@@ -45,3 +45,17 @@ class Mechanism(ABC, Generic[D_contra, R_co, L_co]):
     def law(self, database: D_contra) -> Law[R_co]:
         """The law of `release`, where the outcomes are few enough to list. Raises InputError where they are not."""
         raise InputError(f"{type(self).__name__} has too many outcomes to list")
+
+
+class WithinDelta(Mechanism[D_contra, R_co, Approximate]):
+    """A mechanism that is given the (eps, delta) to keep to, and makes its noise by them. Its subclasses are dataclasses with an `epsilon` and a `delta`."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        self.loss  # noqa: B018 - refuses a wrong epsilon or delta
+
+    @property
+    def loss(self) -> Approximate:
+        return approximate(self.epsilon, self.delta)

@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.base import Law, WithinDelta
 from local_dp.curator.choosing.acceptance import UNIT, best_acceptance
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, approximate
 
 D = TypeVar("D")
 R = TypeVar("R")
@@ -27,7 +26,7 @@ class Lead(Generic[R]):
 
 
 @dataclass(frozen=True)
-class StableChoice(Mechanism[D, R | None, Approximate]):
+class StableChoice(WithinDelta[D, R | None]):
     """The best candidate with the probability `best_acceptance` of its lead, otherwise None: no answer. Nothing of the second best is told.
 
     `lead` finds the best by scores that no replaced record moves by more than 1.
@@ -43,10 +42,6 @@ class StableChoice(Mechanism[D, R | None, Approximate]):
 
     def __post_init__(self) -> None:
         best_acceptance(self.loss)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     def release(self, database: D, draws: Draws) -> R | None:
         lead = self.lead(database)

@@ -4,12 +4,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from local_dp.accounting.shares import optimal_part
+from local_dp.curator.base import WithinDelta
+from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
 from local_dp.curator.counts.laplace import NoiseOnEach
-from local_dp.loss import Approximate, approximate
+from local_dp.loss import Approximate
 
 
 @dataclass(frozen=True)
-class ComposedLaplaceCounts(NoiseOnEach[Approximate]):
+class ComposedLaplaceCounts(NoiseOnEach[Approximate], WithinDelta[ColumnCounts, NoisyCounts]):
     """`k` counts, each with the least discrete Laplace noise that keeps to (eps, delta) together.
 
     Privacy: (eps, delta), exact: a count that moves by 1 loses exactly +-e, so k of them lose the binomial curve (`accounting.shares.optimal_part`).
@@ -21,10 +23,6 @@ class ComposedLaplaceCounts(NoiseOnEach[Approximate]):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.step  # noqa: B018 - refuses a budget that is too small
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     @property
     def step(self) -> Fraction:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from local_dp.arrays import Counts
-from local_dp.curator.counts.base import CountsMechanism
+from local_dp.curator.base import WithinDelta
+from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
-from local_dp.loss import Approximate, approximate
+from local_dp.loss import Approximate
 
 
 @dataclass(frozen=True)
-class GaussianCounts(CountsMechanism[Approximate]):
+class GaussianCounts(CountsMechanism[Approximate], WithinDelta[ColumnCounts, NoisyCounts]):
     """`k` counts, each with round(N(0, V)), V the least whole number that keeps to (eps, delta).
 
     Privacy: (eps, delta), in closed form: a replaced record moves the counts by at most sqrt(k) in L2, and the answer is the rounded one of a Gaussian
@@ -23,12 +24,8 @@ class GaussianCounts(CountsMechanism[Approximate]):
     delta: float
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
+        CountsMechanism.__post_init__(self)
+        WithinDelta.__post_init__(self)
 
     @cached_property
     def variance(self) -> int:

@@ -6,20 +6,19 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.base import Mechanism
+from local_dp.curator.base import WithinDelta
 from local_dp.curator.intervals.answers import IntervalCounts, cell_counts, check_domain
 from local_dp.curator.intervals.convolution import exact_product, series_inverse, series_product
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, approximate
 
 MAX_SIZE = 1 << 32  # records: beyond it sums might pass 64 bits
 
 
 @dataclass(frozen=True)
-class PrefixFactorization(Mechanism[Multiset, IntervalCounts, Approximate]):
+class PrefixFactorization(WithinDelta[Multiset, IntervalCounts]):
     """All interval counts of the domain 0..2^bits - 1 from W x + z: W lower-triangular Toeplitz, z whole Gaussian noise, x the counts of the points.
 
     The matrix of prefix sums is M^2, M of coefficients binom(2k, k) / 4^k. W is M times a scale of 2^(bits / 2 + 1), its coefficients rounded to whole numbers
@@ -36,11 +35,7 @@ class PrefixFactorization(Mechanism[Multiset, IntervalCounts, Approximate]):
 
     def __post_init__(self) -> None:
         check_domain(self.bits)
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
+        super().__post_init__()
 
     @property
     def coefficients(self) -> Counts:

@@ -8,16 +8,16 @@ import numpy as np
 
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Counts
-from local_dp.curator.base import Mechanism
+from local_dp.curator.base import WithinDelta
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.many.counting import CountingQueries
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
-from local_dp.loss import NANO, Approximate, Pure, approximate
+from local_dp.loss import NANO, Pure
 
 
 @dataclass(frozen=True, eq=False)
-class LaplaceAnswers(Mechanism[Counts, Counts, Approximate]):
+class LaplaceAnswers(WithinDelta[Counts, Counts]):
     """All k counts, each with discrete Laplace noise of its part of the budget.
 
     Privacy: (eps, delta): a replaced record moves at most `moved` of the counts, by 1 each, and so many parts are composed exactly.
@@ -27,13 +27,6 @@ class LaplaceAnswers(Mechanism[Counts, Counts, Approximate]):
     queries: CountingQueries
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     @cached_property
     def part(self) -> Pure:
@@ -45,19 +38,12 @@ class LaplaceAnswers(Mechanism[Counts, Counts, Approximate]):
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianAnswers(Mechanism[Counts, Counts, Approximate]):
+class GaussianAnswers(WithinDelta[Counts, Counts]):
     """All k counts, each with rounded normal noise. Privacy: (eps, delta), by the exact price of a vector that a record moves by sqrt(`moved`)."""
 
     queries: CountingQueries
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     @cached_property
     def variance(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_vector
 from local_dp.cube import places_of
-from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.base import Law, Mechanism, WithinDelta
 from local_dp.curator.intervals.level import Level, LevelCounts
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.fourier import NoisyCharacters
@@ -17,7 +17,7 @@ from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.loss import Approximate, Pure, approximate, nano_epsilon, split_epsilon
+from local_dp.loss import Pure, nano_epsilon, split_epsilon
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _joined(answers: tuple[LevelCounts, ...]) -> Floats:
 
 
 @dataclass(frozen=True)
-class PlainGaussian(Mechanism[BinaryTable, Floats, Approximate]):
+class PlainGaussian(WithinDelta[BinaryTable, Floats]):
     """Every cell of every marginal with its own rounded normal noise: the cells, shape (cells,).
 
     Privacy: (eps, delta), as one Gaussian mechanism: a record that changes in all columns moves two cells of each of k marginals, 2 k squared.
@@ -109,13 +109,6 @@ class PlainGaussian(Mechanism[BinaryTable, Floats, Approximate]):
     workload: Marginals
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     def release(self, database: BinaryTable, draws: Draws) -> Floats:
         variance = least_variance(2 * len(self.workload.masks), self.loss)

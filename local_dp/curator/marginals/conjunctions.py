@@ -10,13 +10,13 @@ import numpy as np
 
 from local_dp.arrays import Counts, Words
 from local_dp.checks import check_whole
-from local_dp.curator.base import Mechanism
+from local_dp.curator.base import WithinDelta
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.newton import bias, coefficients
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, approximate
+from local_dp.loss import Approximate
 
 MOST_MONOMIALS = 1 << 22
 _SQUARE = 10**12  # a squared sensitivity to compute a price for: its least variance has twelve digits
@@ -73,7 +73,7 @@ class NoisyMonomials:
 
 
 @dataclass(frozen=True)
-class WeightedMonomials(Mechanism[BinaryTable, NoisyMonomials, Approximate]):
+class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
     """The counts of all products of up to k columns, with noise by their size: V_r proportional to sqrt(C(d, r) / (c_r^2 C(t, r))), least at width t.
 
     Privacy: (eps, delta), as one Gaussian mechanism: a replaced record moves each count by at most 1, all of them if it was all ones and becomes all zeros,
@@ -85,13 +85,6 @@ class WeightedMonomials(Mechanism[BinaryTable, NoisyMonomials, Approximate]):
     asked: Disjunctions
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     @cached_property
     def variances(self) -> tuple[int, ...]:

@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.base import Mechanism
+from local_dp.curator.base import WithinDelta
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.weights import largest_move, weights_of
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, approximate
+from local_dp.loss import Approximate
 
 _SQUARE = 10**12  # a squared sensitivity to compute a price for: its least variance has twelve digits
 
@@ -44,7 +44,7 @@ class NoisyCharacters:
 
 
 @dataclass(frozen=True)
-class FourierGaussian(Mechanism[BinaryTable, NoisyCharacters, Approximate]):
+class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
     """For each character S of the workload the sum of (-1)^<S, x> over all records, plus a normal variable of variance V_S, rounded to a whole number.
 
     Privacy: (eps, delta), as one Gaussian mechanism: V_S is no less than 4 H / (mu^2 a_S), a_S the whole `weights_of` the workload, H = `largest_move`, mu the
@@ -59,13 +59,9 @@ class FourierGaussian(Mechanism[BinaryTable, NoisyCharacters, Approximate]):
     delta: float
 
     def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
+        super().__post_init__()
         if len(self.workload.characters) == 1:
             raise InputError("the workload is the number of records alone, which is public; give marginals of 1 column or more")
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     @cached_property
     def variances(self) -> Counts:

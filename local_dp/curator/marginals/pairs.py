@@ -8,11 +8,10 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats, Ints
 from local_dp.checks import check_whole
-from local_dp.curator.base import Mechanism
+from local_dp.curator.base import WithinDelta
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, approximate
 
 MAX_COLUMNS = 1 << 12
 _BLOCK = 1 << 24  # signs at a time
@@ -62,7 +61,7 @@ class NoisyPairs:
 
 
 @dataclass(frozen=True)
-class PairGaussian(Mechanism[SignTable, NoisyPairs, Approximate]):
+class PairGaussian(WithinDelta[SignTable, NoisyPairs]):
     """The sums of v_i v_j over all records for i < j, each plus round(N(0, V)).
 
     Privacy: (eps, delta), as one Gaussian mechanism of squared L2 sensitivity 4 floor(d^2 / 4): a record whose change flips a of its d signs moves the
@@ -76,11 +75,7 @@ class PairGaussian(Mechanism[SignTable, NoisyPairs, Approximate]):
 
     def __post_init__(self) -> None:
         check_whole("d", self.d, 2, MAX_COLUMNS)
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
+        super().__post_init__()
 
     @property
     def square(self) -> int:

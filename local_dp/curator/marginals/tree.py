@@ -13,7 +13,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_whole
 from local_dp.cube import places_of
 from local_dp.curator.account import ConcentratedAccount
-from local_dp.curator.base import Mechanism
+from local_dp.curator.base import Mechanism, WithinDelta
 from local_dp.curator.choosing.bounded_range import BoundedRange
 from local_dp.curator.choosing.exponential import ByScore, ExponentialChoice, numbered
 from local_dp.curator.choosing.groups import Listed
@@ -22,7 +22,7 @@ from local_dp.curator.marginals.characters import CharacterSums, NoisySums
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, Play, run
-from local_dp.loss import NANO, Approximate, Concentrated, approximate
+from local_dp.loss import NANO, Concentrated
 
 Pair: TypeAlias = tuple[int, int]
 
@@ -113,7 +113,7 @@ Part: TypeAlias = Mechanism[BinaryTable, NoisySums | int, Concentrated]
 
 
 @dataclass(frozen=True)
-class SpanningTree(Mechanism[BinaryTable, TreeTable, Approximate]):
+class SpanningTree(WithinDelta[BinaryTable, TreeTable]):
     """MST for binary columns: noisy columns, a tree of the pairs that are farthest from independent, its noisy pairs, and the table that these make.
 
     Privacy: (eps, delta) through a rho of which a third goes to the columns, a third to the d - 1 choices, one after the other (Kruskal), a third to the
@@ -127,11 +127,7 @@ class SpanningTree(Mechanism[BinaryTable, TreeTable, Approximate]):
 
     def __post_init__(self) -> None:
         check_whole("d", self.d, 2, 64)
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
+        super().__post_init__()
 
     def algorithm(self) -> Adaptive[Part, NoisySums | int, TreeTable]:
         """As a curator's algorithm: d + 1 rounds, each pair chosen after those before it."""

@@ -5,14 +5,13 @@ from typing import Literal
 
 import numpy as np
 
-from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.base import Law, WithinDelta
 from local_dp.curator.choosing.acceptance import best_acceptance
 from local_dp.curator.choosing.exponential import LISTED
 from local_dp.curator.choosing.stable import Lead, StableChoice
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate, approximate
 
 
 def leading_point(examples: LabelledMultiset) -> Lead[int]:
@@ -22,7 +21,7 @@ def leading_point(examples: LabelledMultiset) -> Lead[int]:
 
 
 @dataclass(frozen=True)
-class PointLearner(Mechanism[LabelledMultiset, int | None, Approximate]):
+class PointLearner(WithinDelta[LabelledMultiset, int | None]):
     """The point x whose examples (x, 1) lead by enough, by stable choice; without an answer None, the all-zero hypothesis, or a uniform point.
 
     The hypothesis x is 1 at x alone. `otherwise` "zero" is proper in the points with the all-zero function added, "uniform" in the points alone.
@@ -46,10 +45,6 @@ class PointLearner(Mechanism[LabelledMultiset, int | None, Approximate]):
     def choice(self) -> StableChoice[LabelledMultiset, int]:
         """The stable choice that it is."""
         return StableChoice(leading_point, self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     def release(self, database: LabelledMultiset, draws: Draws) -> int | None:
         told = self.choice.release(database, draws)

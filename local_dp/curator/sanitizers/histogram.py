@@ -9,19 +9,19 @@ from itertools import product
 import numpy as np
 
 from local_dp.arrays import Naturals
-from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.base import Law, WithinDelta
 from local_dp.curator.laws import whole_weights
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.cells import CellNoise, NoisyCounts
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import ATTO, Approximate, approximate
+from local_dp.loss import ATTO
 
 _LISTED = 1 << 16  # outcomes
 
 
 @dataclass(frozen=True)
-class ThresholdedHistogram(Mechanism[Multiset, NoisyCounts, Approximate]):
+class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
     """For each point that occurs its count plus discrete Laplace noise (eps / 2), told from the threshold on, at most m; all others count 0.
 
     Privacy: (eps, delta). A replacement moves two counts by one each: eps / 2 twice. A count of 1 that comes or goes is told with probability
@@ -33,13 +33,6 @@ class ThresholdedHistogram(Mechanism[Multiset, NoisyCounts, Approximate]):
 
     epsilon: float
     delta: float
-
-    def __post_init__(self) -> None:
-        approximate(self.epsilon, self.delta)
-
-    @property
-    def loss(self) -> Approximate:
-        return approximate(self.epsilon, self.delta)
 
     @property
     def threshold(self) -> int:
