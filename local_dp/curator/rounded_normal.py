@@ -7,6 +7,7 @@ number of dimensions. A discrete Gaussian has the same concentrated loss but no 
 import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import lru_cache
 
 from local_dp.accounting.gaussian import gaussian_delta
@@ -18,12 +19,18 @@ from local_dp.loss import Approximate
 from local_dp.optimise import least_clients
 
 _GUARD = 20  # digits that rounding may eat
+_SQUARE = 10**12  # a squared sensitivity large enough that rounding its least variance up costs next to nothing
 _MOST = 1 << 36  # of a variance: its table has a few million rows
 
 
 def least_variance(square: int, loss: Approximate) -> int:
     """The least whole variance with which a whole vector of squared L2 sensitivity `square` loses no more than `loss`. Source: Balle, Wang 2018, Theorem 8."""
     return least_clients(lambda variance: gaussian_delta(math.sqrt(square / variance), loss.epsilon) <= loss.delta)
+
+
+def mu_squared(loss: Approximate) -> Fraction:
+    """mu^2, rounded down: a whole vector with noise V_i on each coordinate loses no more than `loss` where its squared moves over V_i sum to at most mu^2."""
+    return Fraction(_SQUARE, least_variance(_SQUARE, loss))
 
 
 def rounded_normals(draws: Draws, variance: int, count: int) -> Counts:

@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import chisquare, norm
 
 from local_dp.accounting.gaussian import gaussian_delta
-from local_dp.curator.rounded_normal import least_variance, rounded_normals, rounded_sizes
+from local_dp.curator.rounded_normal import least_variance, mu_squared, rounded_normals, rounded_sizes
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import approximate
+from local_dp.loss import Approximate, approximate
 from local_dp.noise import KeyedNoise
 
 
@@ -83,6 +83,14 @@ def test_the_price_is_that_of_normal_noise(moved: int) -> None:
         return sum(max(0.0, here[y] - math.e * here[y - moved]) for y in range(-most, most + 1))
 
     assert 0.75e-3 < spent(variance) <= 1e-3 < spent(0.8 * variance)
+
+
+@pytest.mark.parametrize("loss", [approximate(1.0, 1e-6), approximate(0.1, 1e-9), approximate(8.0, 0.5)])
+def test_the_ratio_is_the_most_that_a_loss_allows(loss: Approximate) -> None:
+    """A move of mu^2 per variance keeps to delta, one larger by a millionth does not; and every least variance is the squared move over it, rounded up."""
+    ratio = mu_squared(loss)
+    assert gaussian_delta(math.sqrt(ratio), loss.epsilon) <= loss.delta < gaussian_delta(math.sqrt(ratio * (1 + 1e-6)), loss.epsilon)
+    assert [least_variance(square, loss) for square in (1, 7, 10**6)] == [math.ceil(square / ratio) for square in (1, 7, 10**6)]
 
 
 def test_bad_variances_are_refused() -> None:

@@ -13,13 +13,12 @@ from local_dp.checks import check_whole
 from local_dp.curator.base import WithinDelta
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.newton import bias, coefficients
-from local_dp.curator.rounded_normal import least_variance, rounded_normals
+from local_dp.curator.rounded_normal import mu_squared, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate
 
 MOST_MONOMIALS = 1 << 22
-_SQUARE = 10**12  # a squared sensitivity to compute a price for: its least variance has twelve digits
 
 
 @dataclass(frozen=True)
@@ -91,8 +90,8 @@ class WeightedMonomials(WithinDelta[BinaryTable, NoisyMonomials]):
         """V_r before rounding, for r = 1..k: each rounded up, so that the sum of C(d, r) / V_r is at most mu^2."""
         shares = [max(1, math.ceil(share)) for share in _precisions(self.asked)]
         total = sum(size * share for size, share in zip(self.asked.sizes, shares, strict=True))
-        least = least_variance(_SQUARE, self.loss)  # mu^2 = _SQUARE / least
-        return tuple(-(-total * least // (_SQUARE * share)) for share in shares)
+        whole = total / mu_squared(self.loss)
+        return tuple(math.ceil(whole / share) for share in shares)
 
     @property
     def deviation(self) -> float:

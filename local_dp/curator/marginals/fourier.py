@@ -10,12 +10,10 @@ from local_dp.arrays import Counts, Floats
 from local_dp.curator.base import WithinDelta
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.weights import largest_move, weights_of
-from local_dp.curator.rounded_normal import least_variance, rounded_normals
+from local_dp.curator.rounded_normal import mu_squared, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate
-
-_SQUARE = 10**12  # a squared sensitivity to compute a price for: its least variance has twelve digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +83,9 @@ class FourierGaussian(WithinDelta[BinaryTable, NoisyCharacters]):
 
 def precisions_to_variances(weights: Counts, move: int, loss: Approximate) -> Counts:
     """V_S = ceil(4 move / (mu^2 a_S)) of statistics that a record moves by 2 or not at all; the weights a_S of those that it moves sum to at most `move`."""
-    least = least_variance(_SQUARE, loss)  # mu^2 = _SQUARE / least
-    return np.array([-(-4 * move * least // (_SQUARE * weight)) if weight else 0 for weight in weights.tolist()], dtype=np.int64)
+    whole = 4 * move / mu_squared(loss)
+    held, places = np.unique(weights, return_inverse=True)
+    return np.array([math.ceil(whole / weight) if weight else 0 for weight in held.tolist()], dtype=np.int64)[places]
 
 
 def noise_of(draws: Draws, variances: Counts) -> Counts:
