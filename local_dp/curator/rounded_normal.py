@@ -1,7 +1,7 @@
 """Whole Gaussian noise that costs what normal noise costs: a normal variable rounded to the nearest whole number, drawn exactly.
 
 On a whole vector f(x), f(x) + round(g) = round(f(x) + g): a function of the Gaussian mechanism's answer, and therefore with its privacy, exactly, in any
-number of dimensions. A discrete Gaussian has the same concentrated loss but no closed price: at (1, 1e-6) its sigma is 7 % larger.
+number of dimensions. A discrete Gaussian has the same concentrated loss and, by exact accounting, the same variance, but no closed price.
 """
 
 import math
