@@ -10,13 +10,19 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
+from experiments.door.curating.learned import Learned
 from experiments.door.curating.values import Histogram
-from local_dp.curator.account import Account
+from experiments.door.trusted import Trust
+from local_dp.curator.account import Account, DeclaredAccount
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.cells import NoisyCounts
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
+from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
+from local_dp.interaction import run
 from local_dp.loss import Loss
+from local_dp.noise import KeyedNoise
+from local_dp.protocols.learn import Learn
 from local_dp.records import Records
 from tests.support.command import local_dp
 from tests.support.people import people, written
@@ -116,6 +122,18 @@ def test_a_rule_leaves_out_rows_that_lack_something() -> None:
     assert plain == pytest.approx(np.nanmean(np.where(np.isnan(column), np.nan, 2 * column - 108) ** 2), rel=1e-3)
     assert score < plain / 10
     assert told["result"]["rows"][1][1] == pytest.approx(plain, rel=0.1)
+
+
+@pytest.mark.parametrize(("missing", "more"), [("refuse", 2), ("exclude", 4)])
+def test_a_rule_pays_for_what_it_asks(missing: str, more: int) -> None:
+    """Two verdicts beside the learner's queries, and twice the share of complete rows where others are left out: as many places as are taken."""
+    rows = people()
+    learning = Learn(learner="linear-regression", label="old", features=("age",), bounds=("age=18..90", "old=0..1"), missing=missing)
+    offer = Learned(learning).offer(Trust(), len(rows))
+    oracle = TrustedOracle(rows, offer.account, Draws(KeyedNoise(1)))
+    run(offer.algorithm, oracle)
+    assert isinstance(offer.account, DeclaredAccount)
+    assert oracle.queries == offer.account.queries == learning.built.queries + more
 
 
 def edges(folder: Path, nodes: int = 60) -> tuple[Path, int]:

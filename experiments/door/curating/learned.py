@@ -1,12 +1,12 @@
 """What a curator learns of a label from a whole table: any statistical-query learner, its queries answered by noisy sums over all records."""
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from experiments.door.trusted import Offer, Task, Trust
 from local_dp.curator.account import DeclaredAccount
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play, as_play
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
 from local_dp.learners.tabular import in_words
 from local_dp.learners.verdicts import verdict
 from local_dp.oracles.statistical.asked import StatisticalQuery
@@ -15,11 +15,12 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.held_out import trivial, true_baseline, true_score
 from local_dp.protocols.learn import Learn, unit_of
 from local_dp.protocols.policies import Launch
-from local_dp.queries.encoded import Encoding, encoded
+from local_dp.queries.encoded import Encoding
 from local_dp.records import Records
 from local_dp.theorems.curated_from_sq import curated_from_sq
-from local_dp.theorems.on_table import LEAST, among_complete, completeness, on_table
+from local_dp.theorems.on_table import among_complete, on_table
 
+R = TypeVar("R")
 _TOLERANCE = 0.5  # of what is asked once: the noise decides, not this
 
 
@@ -46,19 +47,25 @@ class Learned(Task[Records | Population, Taught]):
         return replace(self, learning=learning)
 
     def offer(self, trust: Trust, size: int) -> Offer[Records | Population, Taught]:
-        account = DeclaredAccount(trust.loss, self.learning.built.queries + 4)  # 2 verdicts, twice the share of complete rows
+        shares = 2 if self._excludes else 0  # of complete rows: for the learner and for the verdicts
+        account = DeclaredAccount(trust.loss, self.learning.built.queries + 2 + shares)
         asked = curated_from_sq(Adaptive(self._play), account.part.epsilon, size)
         return Offer(f"{account.queries:,} noisy sums", asked, account)
 
     def _play(self) -> Play[StatisticalQuery, float, Taught]:
-        algorithm, encoding = self.learning.built.algorithm(), self.encoding
-        hypothesis = yield from as_play(among_complete(algorithm, encoding) if self.learning.missing == "exclude" else on_table(algorithm, encoding))
-        verdicts = [StatisticalQuery(encoded(encoding, verdict(judged)), _TOLERANCE) for judged in (hypothesis, trivial(hypothesis))]
-        right, plain, whole = yield (*verdicts, completeness(encoding, _TOLERANCE))
-        share = max(whole, LEAST) if self.learning.missing == "exclude" else 1.0
-        score, other = ((1 + answer / share) / 2 for answer in (right, plain))
-        unit = unit_of(hypothesis, encoding)
+        hypothesis = yield from self._on_rows(self.learning.built.algorithm())
+        verdicts = tuple(StatisticalQuery(verdict(judged), _TOLERANCE) for judged in (hypothesis, trivial(hypothesis)))
+        score, other = ((1 + answer) / 2 for answer in (yield from self._on_rows(Nonadaptive(verdicts, lambda answers: answers))))
+        unit = unit_of(hypothesis, self.encoding)
         return Taught(hypothesis, unit * score, unit * (max(other, 1 - other) if verdict(hypothesis).classifies else other))
+
+    def _on_rows(self, algorithm: Algorithm[StatisticalQuery, float, R]) -> Play[StatisticalQuery, float, R]:
+        """Put to all rows, or to the complete ones, whose share is one query more."""
+        return as_play(among_complete(algorithm, self.encoding) if self._excludes else on_table(algorithm, self.encoding))
+
+    @property
+    def _excludes(self) -> bool:
+        return self.learning.missing == "exclude"
 
     @property
     def encoding(self) -> Encoding:
