@@ -6,7 +6,7 @@ from itertools import product
 from math import prod
 from typing import Any, TypeAlias, TypeVar
 
-from local_dp.curator.base import Mechanism
+from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.laws import SmallDatabases
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Game
@@ -37,7 +37,7 @@ def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A
         if game.queries is None:
             found[told] = chance
             continue
-        laws = [[(answer, Fraction(weight, sum(law.values()))) for answer, weight in law.items()] for law in (each.law(database) for each in game.queries)]
+        laws = [_chances(each.law(database)) for each in game.queries]
         if len(open_ones) + len(found) + prod(map(len, laws)) > _LISTED:
             raise InputError(f"there are more than {_LISTED:,} transcripts; they are listed up to as many")
         for answered in product(*laws):
@@ -46,6 +46,11 @@ def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A
                 share *= each
             open_ones.append(((*told, tuple(answer for answer, _ in answered)), share))
     return found
+
+
+def _chances(law: Law[A]) -> list[tuple[A, Fraction]]:
+    whole = sum(law.values())
+    return [(answer, Fraction(weight, whole)) for answer, weight in law.items()]
 
 
 def worst_transcripts(algorithm: Algorithm[M, A, R], databases: SmallDatabases[Z, D]) -> dict[Transcript[A], Fraction]:
