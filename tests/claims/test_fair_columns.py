@@ -6,7 +6,6 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from experiments.claims.fair_columns import fair_table
 from local_dp.arrays import Floats
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
@@ -17,6 +16,7 @@ from local_dp.curator.marginals.tree import SpanningTree
 from local_dp.draws import Draws
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
+from tests.support.fair_columns import fair_table
 
 WORKLOAD, EPSILON, DELTA = Marginals.ways(17, 3), 1.0, 1e-6
 HISTOGRAM = OneMarginal(17, (1 << 17) - 1, EPSILON)

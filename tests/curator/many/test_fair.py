@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from experiments.claims.fair_columns import fair_table
 from local_dp.curator.account import Account
 from local_dp.curator.base import Mechanism
 from local_dp.curator.many.dual_query import DualQuery
@@ -14,6 +13,7 @@ from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Concentrated, Pure, approximate
 from local_dp.noise import KeyedNoise
+from tests.support.fair_columns import fair_table
 
 WORKLOAD = Marginals.ways(17, 3)
 

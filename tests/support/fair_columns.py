@@ -1,12 +1,9 @@
 """The table `fair` as 17 columns of 0 and 1: what many answers are measured on."""
 
-from collections.abc import Mapping
-
 import numpy as np
+from statsmodels.datasets import fair
 
-from local_dp.arrays import Column
 from local_dp.curator.marginals.base import BinaryTable
-from local_dp.errors import InputError
 
 CUTS: tuple[tuple[str, float], ...] = (
     ("rate_marriage", 4),
@@ -30,16 +27,7 @@ CUTS: tuple[tuple[str, float], ...] = (
 """Column c is whether the first is at least the second: each at two cuts, and whether there were any affairs."""
 
 
-def cut_columns(columns: Mapping[str, Column]) -> BinaryTable:
-    """The columns of `fair` at these cuts."""
-    return BinaryTable.of(np.stack([np.asarray(columns[name]) >= cut for name, cut in CUTS], axis=1))
-
-
 def fair_table() -> BinaryTable:
-    """All 6,366 rows. Raises InputError where the package that ships them is not installed."""
-    try:
-        from statsmodels.datasets import fair
-    except ImportError:
-        raise InputError("the table ships inside statsmodels, which is not installed; run: pip install 'local-dp[examples]'") from None
+    """All 6,366 rows at these cuts."""
     frame = fair.load_pandas().data
-    return cut_columns({name: frame[name].to_numpy() for name, _ in CUTS})
+    return BinaryTable.of(np.stack([frame[name].to_numpy() >= cut for name, cut in CUTS], axis=1))
