@@ -143,17 +143,18 @@ def excess(mask: int) -> float:
 
 def measure_tables(point: Point, seed: int) -> Measurement:
     """The largest error over all conjunctions and their complements, in each run, of tables that stand for one of n rows."""
-    n, queries = int(point["n"]), Closed(Conjunctions(COLUMNS), (1 << COLUMNS) - 1)
-    found: dict[str, list[float]] = {name: [] for name in TABLES}
-    for each in range(point["runs"]):
-        generator = np.random.default_rng([seed, n, each])
-        rows, draws = _rows(n, generator), Draws(KeyedNoise(int(generator.integers(1 << 63))))
-        counts = np.bincount(rows, minlength=1 << COLUMNS)
-        for name, count in ((GAME, 100), (ONE_DRAW, 1)):
-            found[name].append(largest_error(queries, counts, _played(queries, rows, DataPlayer(COLUMNS, count, SCALE), draws, generator)))
-        for name, made in ((HISTOGRAM, _histogram(counts, draws)), (PRODUCT, _product(rows, draws)), (UNIFORM, np.ones_like(counts))):
-            found[name].append(largest_error(queries, counts, made))
-    return {"errors": found}
+    generators = [np.random.default_rng([seed, int(point["n"]), each]) for each in range(point["runs"])]
+    found = [table_errors(_rows(int(point["n"]), generator), generator) for generator in generators]
+    return {"errors": {name: [errors[name] for errors in found] for name in TABLES}}
+
+
+def table_errors(rows: Counts, generator: np.random.Generator) -> dict[str, float]:
+    """The largest error of each way, in one run: rows are numbers of COLUMNS bits."""
+    queries, draws = Closed(Conjunctions(COLUMNS), (1 << COLUMNS) - 1), Draws(KeyedNoise(int(generator.integers(1 << 63))))
+    counts = np.bincount(rows, minlength=1 << COLUMNS)
+    made = {name: _played(queries, rows, DataPlayer(COLUMNS, count, SCALE), draws, generator) for name, count in ((GAME, 100), (ONE_DRAW, 1))}
+    made |= {HISTOGRAM: _histogram(counts, draws), PRODUCT: _product(rows, draws), UNIFORM: np.ones_like(counts)}
+    return {name: largest_error(queries, counts, table) for name, table in made.items()}
 
 
 def _rows(n: int, generator: np.random.Generator) -> Counts:

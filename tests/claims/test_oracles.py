@@ -10,13 +10,14 @@ import pytest
 
 from experiments.claims import oracles_runs as runs
 from experiments.claims.oracles import EXPERIMENT
-from experiments.claims.oracles_runs import COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, RELEVANT, ROBUST, RSPM, D
+from experiments.claims.oracles_runs import COLUMNS, COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, ONE_DRAW, PRODUCT, RELEVANT, ROBUST, RSPM, D
 from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.curator.heuristics import game
 from local_dp.curator.heuristics.oracles import Claimed, Verified
 from local_dp.curator.heuristics.perturbed import Beside
 from local_dp.curator.heuristics.robust import RobustRelease, Terms
 from local_dp.curator.heuristics.separated import Conjunctions, Weighted
+from tests.support.fair_columns import fair_table
 
 POINTS = EXPERIMENT.points("quick")
 
@@ -127,3 +128,21 @@ def test_every_figure_has_its_table() -> None:
     assert [len(figure.curves) for figure in finding.figures] == [4, 5, 4]  # type: ignore[union-attr]
     assert {curve.label for curve in finding.figures[1].curves} >= {GAME, HISTOGRAM}  # type: ignore[union-attr]
     assert any(ROBUST in curve.label for curve in finding.figures[2].curves)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("n", "said"),
+    [
+        (6366, {GAME: 0.0933, PRODUCT: 0.243, HISTOGRAM: 0.0107}),
+        pytest.param(100_000, {GAME: 0.0303, PRODUCT: 0.2432, HISTOGRAM: 0.0006}, marks=pytest.mark.slow),
+    ],
+)
+def test_the_game_on_fair(n: int, said: dict[str, float]) -> None:
+    """Means of ten runs on eight columns, all rows or so many drawn from them, as documented: nearer than the product, not than the histogram; with one draw
+    a round farther than either."""
+    rows = fair_table().bits[:, [0, 2, 4, 6, 8, 10, 12, 16]].astype(np.int64) @ (1 << np.arange(COLUMNS))
+    generators = [np.random.default_rng([seed, n]) for seed in range(10)]
+    errors = [runs.table_errors(rows if n == len(rows) else generator.choice(rows, n), generator) for generator in generators]
+    means = {name: float(np.mean([each[name] for each in errors])) for name in (*said, ONE_DRAW)}
+    assert {name: round(means[name], 4) for name in said} == said
+    assert means[HISTOGRAM] < means[GAME] < means[PRODUCT] < means[ONE_DRAW]
