@@ -23,7 +23,7 @@ class RunExperiment:
     """
 
     name: str = argument(f"One of {', '.join(NAMES)}, or all.", metavar="NAME")
-    full: bool = option(False, "Every point (up to 40 minutes for all), or a few (3 minutes), the default", name="--full/--quick")
+    full: bool = option(False, "Every point (some 45 minutes for all), or a few (2 minutes), the default", name="--full/--quick")
     seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
     out: Path = option(DEFAULT_OUT, "The folder for the results; a stopped run goes on from what it holds", metavar="FOLDER")
 
