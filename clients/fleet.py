@@ -5,27 +5,51 @@ import os
 import signal
 import struct
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
+
+import msgpack
 
 from clients.config import MemberConfig
 from clients.helper import raise_descriptor_limit
 from clients.process import FAILED
 from local_dp.bus.children import environment, python
+from local_dp.domains import Parameter
 from local_dp.errors import BusError
+from local_dp.randomizers.base import Randomizer
+from local_dp.testing.claims import data
+from local_dp.testing.gate import is_built_in
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
+_ASKED = 16  # randomizers verified beforehand, at most: others are when they are asked for
 _GLANCE = 0.2  # seconds
 _PARTING = 5.0  # seconds
 
 
-class Fleet:
-    """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so that no other process ever holds it."""
+def _packed(asked: Iterable[Randomizer]) -> str:
+    """Names and parameters, for the command line of the helper; built-in ones are verified faster than they are named."""
+    named: dict[str, tuple[str, dict[str, Parameter]]] = {}
+    for each in asked:
+        if not is_built_in(each) and len(named) < _ASKED:
+            with suppress(TypeError):  # parameters that are no data: a client refuses it
+                params = {name: data(value) for name, value in each.params().items()}
+                named[repr((each.name, params))] = each.name, params
+    packed: bytes = msgpack.packb(list(named.values()))
+    return packed.hex()
 
-    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]]) -> None:
+
+class Fleet:
+    """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so that no other process ever holds it.
+
+    The randomizers in `asked`, with which the run begins, are verified once, before the members are forked; a member verifies whatever else it is asked.
+    """
+
+    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], asked: Iterable[Randomizer] = ()) -> None:
         self.count = count
         self.config_of = config_of
+        self._asked = _packed(asked)
         self.pids: dict[int, int] = {}
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)
@@ -43,7 +67,7 @@ class Fleet:
         path = str(Path(self._folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
-            *python("clients.helper", str(self.count), path), stdin=asyncio.subprocess.PIPE, env=environment(**LEAN), start_new_session=True
+            *python("clients.helper", str(self.count), path, self._asked), stdin=asyncio.subprocess.PIPE, env=environment(**LEAN), start_new_session=True
         )
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -10,9 +10,15 @@ import resource
 import signal
 import socket
 import sys
+from contextlib import suppress
+
+import msgpack
 
 from clients.process import introduce, live
 from clients.rehearsal import answer, rehearse
+from local_dp.errors import RefusedError
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.testing.gate import verify
 
 _DESCRIPTORS = 1 << 16
 
@@ -40,13 +46,24 @@ def _child(index: int, launcher: str) -> None:
         os._exit(code)
 
 
+def verify_first(asked: str) -> None:
+    """Verifies the randomizers that the run begins with, once for all children, who find the verdict; as names and parameters, MessagePack in hexadecimal."""
+    for name, params in msgpack.unpackb(bytes.fromhex(asked), use_list=False, raw=False):
+        with suppress(RefusedError):  # each client says so itself when it is asked
+            verify(RANDOMIZERS.build(name, params))
+
+
 def main() -> None:
-    """Forks `count` members (first argument), which call at the launcher's socket (second), and waits until standard input closes."""
+    """Forks `count` members (first argument), which call at the launcher's socket (second), and waits until standard input closes.
+
+    The third argument names the randomizers that are verified before.
+    """
     count, launcher = int(sys.argv[1]), sys.argv[2]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is left as a zombie
     raise_descriptor_limit()
     rehearse(count)
+    verify_first(sys.argv[3])
     gc.collect()
     gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others
     for index in range(count):

@@ -14,12 +14,11 @@ from local_dp.noise import Draw, Noise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, respond
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.base import Evidence, Randomizer
-from local_dp.randomizers.evidence import PROVEN, check_loss
+from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records, chunks
+from local_dp.testing.gate import verify
 from local_dp.wire import MAX_BYTES, Ask, Refusal, Reply, Request, Span, encode
-
-_REMEMBERED = 64  # randomizers whose channel need not be enumerated again
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,6 @@ class ClientRole:
         self.noise = noise
         self.store = store
         self.policy = policy
-        self._verified: dict[Randomizer, None] = {}
 
     @property
     def stop(self) -> int:
@@ -94,11 +92,7 @@ class ClientRole:
         if allowed is not None and ask.randomizer not in allowed:
             raise RefusedError("not-allowed", f"randomizer {ask.randomizer!r} is not on this client's list: {', '.join(sorted(allowed))}")
         randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
-        if randomizer not in self._verified:
-            if len(self._verified) >= _REMEMBERED:
-                self._verified.clear()
-            check_loss(randomizer, self.policy.evidence)
-            self._verified[randomizer] = None
+        verify(randomizer, self.policy.evidence)
         return randomizer
 
     def _replies(self, request: Request, place: int, query: LocalQuery) -> list[Reply]:

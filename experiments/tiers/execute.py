@@ -19,7 +19,7 @@ from experiments.tiers.settings import EMBEDDED, Settings
 from experiments.tiers.verified import Verified
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import Address, MqttBus
-from local_dp.interaction import Algorithm, run, run_async
+from local_dp.interaction import Algorithm, Game, run, run_async
 from local_dp.ledger import Ledger
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
@@ -121,7 +121,7 @@ async def _over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: 
             allowed=settings.allowed,
         )
 
-    fleet = Fleet(len(spans), config_of)
+    fleet = Fleet(len(spans), config_of, [query.randomizer for query in Game(algorithm).queries or ()])
     try:
         if broker is None:
             address.set_result(Address.parse(settings.broker))

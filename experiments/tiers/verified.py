@@ -1,18 +1,13 @@
 """What the clients of a run in memory accept: as real clients would refuse, unless told otherwise aloud."""
 
-from functools import lru_cache
-
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.evidence import check_loss
-
-shown = lru_cache(maxsize=1024)(check_loss)
-"""`check_loss`, once for each randomizer that passes it: who makes many runs in one process waits for one enumeration."""
+from local_dp.testing.gate import verify
 
 
 class Verified:
-    """Verifies every randomizer once, before anybody answers by it, as a client does (`clients.role`).
+    """Verifies every randomizer before anybody answers by it, as a client does (`clients.role`).
 
     `allowed` is the clients' own list of names (None: all). With `anyway` a randomizer that fails is used all the same, and its failure is kept in `failures`.
     """
@@ -20,21 +15,19 @@ class Verified:
     def __init__(self, allowed: tuple[str, ...] | None, anyway: bool) -> None:
         self.allowed, self.anyway = allowed, anyway
         self.failures: list[str] = []
-        self._seen: set[Randomizer] = set()
 
     def check(self, queries: tuple[LocalQuery, ...]) -> None:
         """Raises RefusedError as a client would."""
-        for randomizer in {query.randomizer: None for query in queries}:
+        for randomizer in {id(query.randomizer): query.randomizer for query in queries}.values():
             if self.allowed is not None and randomizer.name not in self.allowed:
                 raise RefusedError("not-allowed", f"randomizer {randomizer.name!r} is not on the clients' list: {', '.join(sorted(self.allowed))}")
-            if randomizer not in self._seen:
-                self._seen.add(randomizer)
-                self._verify(randomizer)
+            self._verify(randomizer)
 
     def _verify(self, randomizer: Randomizer) -> None:
         try:
-            shown(randomizer)
+            verify(randomizer)
         except RefusedError as error:
             if not self.anyway:
                 raise RefusedError(error.code, f"{error}; a simulation may use it all the same (unverified)") from None
-            self.failures.append(str(error))
+            if str(error) not in self.failures:
+                self.failures.append(str(error))

@@ -24,12 +24,14 @@ class Randomizer(ABC):
     Privacy: for every coin, report w and values u, u', Pr[w | u] <= e^epsilon Pr[w | u']; `epsilon` is in nats, counted in whole nano-nats, rounded down.
     `evidence` says how that is known: every entry of the channel is enumerated; the report is a product of independent enumerated parts; it is enumerated
     whatever the public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts.
+    `estimates` is what `estimate` is of: "averages" of the values (the shares of symbols, the mean of numbers), or else in words.
     `word_bits` is the width of the random words a report consumes: 0 picks 32 or 64; a small one lets a test enumerate every word.
     """
 
     name: ClassVar[str]
     source: ClassVar[str]
     evidence: ClassVar[Evidence]
+    estimates: ClassVar[str] = "averages"
     epsilon: float
     word_bits: int = field(default=0, kw_only=True)
 

@@ -6,10 +6,11 @@ from fractions import Fraction
 import numpy as np
 
 from local_dp.errors import RefusedError
-from local_dp.loss import Pure, exp_epsilon
+from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.meetings import meetings
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.randomizers.per_coin import PerCoin
 
@@ -79,36 +80,25 @@ def _of_table(randomizer: FiniteChannel) -> Fraction:
 
 
 def _of_product(randomizer: BitVector) -> Fraction:
-    """The largest product over places of the worst ratio of one bit, over all pairs of values.
+    """The largest product over places of the worst ratio of one bit, over all pairs of values."""
+    return worst_meeting(randomizer)[0]
 
-    A pair of values counts by how many places hold each pair of symbols, so all pairs of values are one product of matrices for each pair of symbols.
-    """
+
+def worst_meeting(randomizer: BitVector) -> tuple[Fraction, tuple[int, int]]:
+    """That ratio, and the places in the domain of two values that have it. Raises RefusedError("unverifiable")."""
     code, ones, total = randomizer.code, randomizer.ones, 1 << randomizer.word_bits
-    values = randomizer.domain.size
-    _check_size(randomizer, max(values * values, code.size))
-    if code.shape[0] != values or code.min() < 0 or code.max() >= len(ones) or not all(0 <= weight <= total for weight in ones):
+    if code.shape[0] != randomizer.domain.size or code.min() < 0 or code.max() >= len(ones) or not all(0 <= weight <= total for weight in ones):
         raise RefusedError("unverifiable", f"{randomizer.name}: its code and its weights of a 1 do not fit together")
-    used = sorted(set(np.unique(code).tolist()))
+    used = [symbol for symbol in range(len(ones)) if (code == symbol).any()]
     if any(ones[symbol] in (0, total) for symbol in used) and len({ones[symbol] for symbol in used}) > 1:
         raise RefusedError("unverifiable", f"{randomizer.name}: a bit that some value never sends reveals that value")
     worst = {(a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b])) for a in used for b in used if ones[a] != ones[b]}
-    if not worst:
-        return Fraction(1)
-    holds = {symbol: (code == symbol).astype(np.float32) for symbol in used}
-    pairs = np.zeros(values * values, dtype=np.int64)  # for each pair of values, how often each pair of symbols meets, as digits
-    base = randomizer.places + 1
-    if base ** len(worst) >= 1 << 62 or base > 1 << 23:
-        raise RefusedError("unverifiable", f"{randomizer.name}: {len(ones)} symbols at {randomizer.places} places are too many to enumerate")
-    for a, b in worst:
-        pairs = pairs * base + (holds[a] @ holds[b].T).ravel().astype(np.int64)  # whole numbers below 2^24: exact
-    ratio = Fraction(1)
-    for key in np.unique(pairs).tolist():
-        product = Fraction(1)
-        for factor in reversed(worst.values()):
-            key, times = divmod(key, base)
-            product *= factor**times
-        ratio = max(ratio, product)
-    return ratio
+    found = Fraction(1), (0, 0)
+    if worst:
+        for meeting in meetings(code, list(worst)):
+            ratio = math.prod((factor**times for factor, times in zip(worst.values(), meeting.counts, strict=True)), start=Fraction(1))
+            found = max(found, (ratio, meeting.rows), key=lambda each: each[0])
+    return found
 
 
 def exact_epsilon(randomizer: Randomizer) -> float:
@@ -117,17 +107,32 @@ def exact_epsilon(randomizer: Randomizer) -> float:
     return math.log1p(float(ratio - 1))
 
 
+def check_evidence(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
+    """Raises RefusedError unless this evidence is accepted ("evidence") and is of pure privacy ("unverifiable")."""
+    if randomizer.evidence not in accepted:
+        raise RefusedError("evidence", f"the loss of {randomizer.name} is {randomizer.evidence}, and this client accepts {', '.join(sorted(accepted))}")
+    if not isinstance(randomizer.loss, Pure):
+        raise RefusedError("unverifiable", f"{randomizer.name} has delta {randomizer.loss.delta:g}; a client's ledger counts pure privacy")
+
+
+def claimed_nano(randomizer: Randomizer) -> int:
+    """The least that it says of its epsilon, in nano-nats: by its parameter, its loss and its charge, which a class may override one by one."""
+    return min(nano_epsilon(randomizer.epsilon), randomizer.loss.nano, randomizer.nano)
+
+
+def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
+    """What is wrong where the worst ratio exceeds the claim; nothing where it does not."""
+    claimed = claimed_nano(randomizer)
+    if ratio <= exp_epsilon(claimed):
+        return ""
+    return f"{randomizer.name} claims epsilon {claimed / NANO:g} but its channel has {math.log1p(float(ratio - 1)):.9g}"
+
+
 def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
     """Raises RefusedError unless this evidence is accepted ("evidence") and shows a loss of at most the epsilon it charges for ("unverifiable").
 
     Evidence from a density or an audit cannot be repeated here: where it is accepted it is taken as it is.
     """
-    if randomizer.evidence not in accepted:
-        raise RefusedError("evidence", f"the loss of {randomizer.name} is {randomizer.evidence}, and this client accepts {', '.join(sorted(accepted))}")
-    if not isinstance(randomizer.loss, Pure):
-        raise RefusedError("unverifiable", f"{randomizer.name} has delta {randomizer.loss.delta:g}; a client's ledger counts pure privacy")
-    if randomizer.evidence in PROVEN and exact_ratio(randomizer) > exp_epsilon(randomizer.nano):
-        raise RefusedError(
-            "unverifiable",
-            f"{randomizer.name} claims epsilon {randomizer.epsilon:g} but its channel has {exact_epsilon(randomizer):.9g}",
-        )
+    check_evidence(randomizer, accepted)
+    if randomizer.evidence in PROVEN and (said := too_much(randomizer, exact_ratio(randomizer))):
+        raise RefusedError("unverifiable", said)

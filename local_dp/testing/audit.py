@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 
 import numpy as np
 
@@ -12,6 +14,8 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.testing.behaviour import behaviour_found
 from local_dp.testing.black_box import black_box_found
+from local_dp.testing.claims import claims_found
+from local_dp.testing.decoding import decoding_found
 from local_dp.testing.findings import Audit, Finding, Grade
 from local_dp.testing.sampler import sampler_found
 from local_dp.testing.worst import loss_found
@@ -23,14 +27,22 @@ def audit(randomizer: Randomizer, seed: int = 7) -> Audit:
     The class is run as it is, so audit what you would install; whatever it raises is a finding. `seed` is that of all that is drawn.
     """
     is_channel = isinstance(randomizer, FiniteChannel | BitVector | PerCoin)
-    findings = list(_safely("answers", lambda: behaviour_found(randomizer)))
+    findings = list(_safely("claims", lambda: (claims_found(randomizer),)))
     loss = None
     if is_channel or randomizer.evidence in PROVEN:
         loss, found = _loss(randomizer)
         findings.insert(0, found)
-    if all(each.holds for each in findings[-1:]):
+    findings += _safely("answers", lambda: behaviour_found(randomizer))
+    if findings[-1].holds:
         findings += _safely("sampler", lambda: sampler_found(randomizer, seed) if is_channel else (black_box_found(randomizer, seed),))
+        findings += _safely("tally", lambda: decoding_found(randomizer))
+    findings += _safely("claims", lambda: _still(claims_found(randomizer)))  # once more: a loss may change with use
     return Audit(randomizer.name, randomizer.epsilon, randomizer.evidence, _grade(is_channel, findings), loss, tuple(findings))
+
+
+def _still(claims: Finding) -> tuple[Finding, ...]:
+    """What was found once already is said again only if it has become wrong."""
+    return () if claims.holds else (claims,)
 
 
 def _loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
@@ -47,10 +59,10 @@ def _loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
 def _safely(check: str, look: Callable[[], tuple[Finding, ...]]) -> tuple[Finding, ...]:
     """What was found; that the randomizer's own code fails is a finding too."""
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with np.errstate(all="ignore"), warnings.catch_warnings(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             warnings.simplefilter("ignore")
             return look()
-    except Exception as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
         return (Finding(check, False, True, f"its own code fails with {type(error).__name__}"),)
 
 

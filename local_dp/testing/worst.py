@@ -7,10 +7,10 @@ import numpy as np
 
 from local_dp.arrays import Words
 from local_dp.errors import RefusedError
-from local_dp.loss import NANO, exp_epsilon
+from local_dp.loss import NANO
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
-from local_dp.randomizers.evidence import MAX_ENTRIES, exact_ratio
+from local_dp.randomizers.evidence import MAX_ENTRIES, exact_ratio, too_much, worst_meeting
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.testing.findings import Finding, Witness
@@ -23,10 +23,9 @@ def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
     except RefusedError as error:
         return None, Finding("loss", False, True, str(error), witness_of(randomizer, None))
     loss = math.log1p(float(ratio - 1))
-    holds = ratio <= exp_epsilon(randomizer.nano)
-    told = "at most" if holds else "above"
-    said = f"the exact loss is {loss:.12g} nats, {told} the epsilon {randomizer.nano / NANO:.12g} that is charged"
-    return loss, Finding("loss", holds, True, said, witness_of(randomizer, ratio))
+    wrong = too_much(randomizer, ratio)
+    said = wrong or f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} that is charged"
+    return loss, Finding("loss", not wrong, True, said, witness_of(randomizer, ratio))
 
 
 def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:
@@ -64,27 +63,32 @@ def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
 
 
 def _of_product(randomizer: BitVector) -> Witness | None:
-    """The pair of values with the largest product of ratios, and the bits by which the first is told from the second."""
-    code, ones, total = randomizer.code, randomizer.ones, 1 << randomizer.word_bits
-    used = sorted(set(np.unique(code).tolist()))
-    if code.shape[0] ** 2 > MAX_ENTRIES or not (used[0] >= 0 and used[-1] < len(ones) and all(0 <= ones[symbol] <= total for symbol in used)):
+    """The pair of values with the largest product of ratios, and the bits by which the first is told from the second; else a bit that one never sends."""
+    try:
+        ratio, (first, second) = worst_meeting(randomizer)
+    except RefusedError:
+        return _of_certain_bit(randomizer)
+    code, ones, low = randomizer.code, randomizer.ones, randomizer.domain.low
+    at = [place for place in np.flatnonzero(code[first] != code[second])[:8].tolist() if ones[code[first, place]] != ones[code[second, place]]]
+    if not at:
         return None
-    holds = {symbol: (code == symbol).astype(np.float64) for symbol in used}
-    sums = np.zeros((len(code), len(code)))
-    for a in used:
-        for b in used:
-            sums += np.multiply(holds[a] @ holds[b].T, _bit_loss(ones[a], ones[b], total)) if ones[a] != ones[b] else 0.0
-    if sums.max() <= 0:
-        return None
-    first, second = (int(place) for place in np.unravel_index(sums.argmax(), sums.shape))
-    bits = "".join("1" if ones[a] > ones[b] else "0" for a, b in zip(code[first], code[second], strict=True) if ones[a] != ones[b])
-    at = [str(place) for place in np.flatnonzero(code[first] != code[second])[:8]]
-    ratio = float(np.exp(sums[first, second]))
-    return Witness(
-        (first + randomizer.domain.low, second + randomizer.domain.low), f"bits {bits[:8]} at places {', '.join(at)}", 0, ratio if ratio < 1e300 else None
-    )
+    bits = "".join(_likelier(ones[code[first, place]], ones[code[second, place]], 1 << randomizer.word_bits) for place in at)
+    return Witness((first + low, second + low), f"bits {bits} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
 
 
-def _bit_loss(a: int, b: int, total: int) -> float:
-    """The larger log-ratio of a bit that is 1 with weight a against one with weight b; a large number where it is infinite."""
-    return max(math.log(high / low) if low else 1e6 if high else 0.0 for high, low in ((a, b), (total - a, total - b)))
+def _likelier(ones: int, other: int, total: int) -> str:
+    """The bit that is worth most between weights of a 1."""
+    return "1" if Fraction(ones, other) >= Fraction(total - ones, total - other) else "0"
+
+
+def _of_certain_bit(randomizer: BitVector) -> Witness | None:
+    """Two values and a place where one of them never sends a bit that the other may."""
+    code, total = randomizer.code, 1 << randomizer.word_bits
+    if code.ndim != 2 or code.size == 0 or code.min() < 0 or code.max() >= len(randomizer.ones):
+        return None
+    weights = np.array([min(max(each, 0), total) / total for each in randomizer.ones])[code]
+    for bit, never in (("1", weights == 0), ("0", weights == 1)):
+        for place in np.flatnonzero(never.any(axis=0) & ~never.all(axis=0)).tolist():
+            inputs = int((~never[:, place]).argmax()) + randomizer.domain.low, int(never[:, place].argmax()) + randomizer.domain.low
+            return Witness(inputs, f"bit {bit} at place {place}", 0, None)
+    return None

@@ -326,7 +326,7 @@ BROKEN = (
     Case(Stateful(1.0), "repeats"),
     Case(ConstantSeed(1.0, k=8), "repeats"),
     Case(ConstantWords(1.0, k=8), "words"),
-    Case(OwnEntropy(1.0, k=8), "repeats"),
+    Case(OwnEntropy(1.0, k=8), "outside"),
     Case(LastElement(1.0, k=8), "sampler, enumerated"),
     Case(LastElement(1.0, k=4096), "sampler, drawn"),
     Case(OneLevel(1.0), "sampler, drawn"),

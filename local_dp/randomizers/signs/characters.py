@@ -40,6 +40,7 @@ class Characters(OneBit):
 
     name: ClassVar[str] = "characters"
     source: ClassVar[str] = "KLNRS 2008, Section 4.3, parity queries under a public coin (limits 4.2)"
+    estimates: ClassVar[str] = "parities"
     d: int = 1
     masks: str = ""
 

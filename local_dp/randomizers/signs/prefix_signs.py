@@ -89,6 +89,7 @@ class PrefixSigns(OneBit):
 
     name: ClassVar[str] = "prefix-signs"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), with a spectral design"
+    estimates: ClassVar[str] = "prefix sums"
     k: int = 2
 
     def prepare(self) -> None:

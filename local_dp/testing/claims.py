@@ -1,0 +1,63 @@
+"""Whether a randomizer is what its name and parameters make, and says the same of itself whenever it is asked."""
+
+from typing import Any
+
+import numpy as np
+
+from local_dp.loss import Loss
+from local_dp.randomizers.base import Randomizer
+from local_dp.testing.findings import Finding
+
+_ASKED = 64  # times, as a ledger asks for each charge
+
+
+def claims_found(randomizer: Randomizer) -> Finding:
+    """That its parameters are data and make an equal one, and that its epsilon, its loss and what it charges stay what they are."""
+    fault = made_fault(randomizer) or _changing(randomizer)
+    if fault:
+        return Finding("claims", False, True, fault)
+    return Finding("claims", True, True, f"its parameters make it, and it claims and charges {randomizer.loss}")
+
+
+def made_fault(randomizer: Randomizer, made: Randomizer | None = None) -> str:
+    """In what it differs from the one that its class makes of its parameters; nothing if it does not."""
+    try:
+        params = {name: data(value) for name, value in randomizer.params().items()}
+    except TypeError as error:
+        return f"its parameters are no data: {error}"
+    made = type(randomizer)(**params) if made is None else made
+    if type(made) is not type(randomizer) or {name: data(value) for name, value in made.params().items()} != params:
+        return "its parameters make another randomizer"
+    other = [name for name, value in list(vars(randomizer).items()) if not _same(value, _held(made, name))]
+    if other:
+        return f"it was changed after it was made: {', '.join(sorted(other))}"
+    return ""
+
+
+def data(value: Any) -> Any:
+    """A parameter, if it is one. Raises TypeError."""
+    if type(value) in (int, float, str) or (type(value) is tuple and all(type(part) in (float, str) for part in value)):
+        return value
+    raise TypeError(f"{value!r:.40} is a {type(value).__name__}, not a number, a text or a tuple of them")
+
+
+def _held(made: Randomizer, name: str) -> Any:
+    """What it holds under this name, or computes when it is first asked for it."""
+    return vars(made)[name] if name in vars(made) else getattr(made, name, None)
+
+
+def _same(first: Any, second: Any) -> bool:
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.dtype == second.dtype and bool(np.array_equal(first, second))
+    if isinstance(first, Randomizer) and isinstance(second, Randomizer):
+        return made_fault(first, second) == ""
+    return type(first) is type(second) and bool(first == second)
+
+
+def _changing(randomizer: Randomizer) -> str:
+    said: set[tuple[float, int, Loss]] = {(randomizer.epsilon, randomizer.nano, randomizer.loss) for _ in range(_ASKED)}
+    if len(said) > 1:
+        first, second = sorted(said, key=lambda each: each[1])[:2]
+        return f"asked for its loss again it says another: epsilon {first[0]:g}, charged {first[1]} nano-nats; epsilon {second[0]:g}, charged {second[1]}"
+    ((_, nano, loss),) = said
+    return "" if type(nano) is int and nano == loss.nano else f"it charges {nano} nano-nats and says that its loss is {loss}"
