@@ -1,16 +1,19 @@
 """The evidence of a randomizer's loss: its worst ratio as a Fraction, from whole numbers alone."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 
+from local_dp.arrays import Ints, Words
 from local_dp.errors import RefusedError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.meetings import meetings
+from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.randomizers.per_coin import PerCoin
 
@@ -27,6 +30,8 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     """
     if isinstance(randomizer, OneBit) and randomizer.alphabet == 2 and type(randomizer).weight is OneBit.weight:
         return _of_bit(randomizer)
+    if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
+        return _of_mixture(randomizer)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
     if isinstance(randomizer, BitVector):
@@ -62,10 +67,15 @@ def _of_bit(randomizer: OneBit) -> Fraction:
 
 def _of_table(randomizer: FiniteChannel) -> Fraction:
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
+    return _of_rows(randomizer, randomizer.channel)
+
+
+def _of_rows(randomizer: FiniteChannel, rows_of: Callable[[int], Words]) -> Fraction:
+    """Over the rows of every cell, shape (rows, alphabet) each."""
     worst = Fraction(1)
     seen: set[tuple[int, int]] = set()
     for cell in range(randomizer.cells):
-        channel = randomizer.channel(cell)
+        channel = rows_of(cell)
         sums = channel.sum(axis=1, dtype=np.uint64)  # exact modulo 2^64; the float sum below excludes a whole multiple
         total = randomizer.total
         if np.any(sums != np.uint64(total % 2**64)) or np.any(abs(channel.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6):
@@ -77,6 +87,43 @@ def _of_table(randomizer: FiniteChannel) -> Fraction:
             if high:
                 worst = max(worst, Fraction(high, low))
     return worst
+
+
+def _of_mixture(randomizer: Mixed) -> Fraction:
+    """Over the rows of the corners: each other row lies between two of them, a whole number of their equal steps from the first."""
+    corners = randomizer.corners
+    _check_size(randomizer, max(randomizer.domain.size, randomizer.cells * randomizer.alphabet * len(corners)))
+    firsts, seconds = _lines(randomizer)
+
+    def rows_of(cell: int) -> Words:
+        rows = corner_rows(randomizer, cell)
+        one, other = rows[np.searchsorted(corners, firsts)], rows[np.searchsorted(corners, seconds)]
+        if (np.where(one < other, other - one, one - other) % np.uint64(randomizer.equal)).any():
+            raise RefusedError("unverifiable", f"{randomizer.name}: the weights of two corners of cell {cell} are no whole number of equal steps apart")
+        return rows
+
+    return _of_rows(randomizer, rows_of)
+
+
+def corner_rows(randomizer: Mixed, cell: int) -> Words:
+    """The weights of the corners in one cell, shape (corners, alphabet)."""
+    return randomizer.corner_weight(np.arange(randomizer.alphabet, dtype=np.int64)[None, :], randomizer.corners[:, None], np.array([[cell]]))
+
+
+def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
+    """The pairs of corners that values lie between. Raises RefusedError unless every value lies between two, and each corner where it is itself."""
+    domain, corners, pairs = randomizer.domain, randomizer.corners, set[tuple[int, int]]()
+    for low in range(domain.low, domain.high + 1, _BLOCK):
+        values = np.arange(low, min(low + _BLOCK, domain.high + 1), dtype=np.int64)
+        first, second, level = randomizer.between(values)
+        right = np.isin(first, corners) & np.isin(second, corners) & (level >= 0) & (level <= randomizer.equal)
+        itself = np.where(level == 0, first == values, (level == randomizer.equal) & (second == values))
+        if not right.all() or not itself[np.isin(values, corners)].all():
+            raise RefusedError("unverifiable", f"{randomizer.name}: not every value lies between two corners")
+        changes = np.flatnonzero(np.diff(first, prepend=first[0] - 1) | np.diff(second, prepend=second[0]))  # values of one line lie side by side
+        pairs |= {*zip(first[changes].tolist(), second[changes].tolist(), strict=True)}
+    one, other = np.array(sorted(pairs), dtype=np.int64).T
+    return one, other
 
 
 def _of_product(randomizer: BitVector) -> Fraction:

@@ -35,7 +35,7 @@ def audit(randomizer: Randomizer, seed: int = 7) -> Audit:
     findings += _safely("answers", lambda: behaviour_found(randomizer))
     if findings[-1].holds:
         findings += _safely("sampler", lambda: sampler_found(randomizer, seed) if is_channel else (black_box_found(randomizer, seed),))
-        findings += _safely("tally", lambda: decoding_found(randomizer))
+        findings += _safely("tally", lambda: decoding_found(randomizer, seed))
     findings += _safely("claims", lambda: _still(claims_found(randomizer)))  # once more: a loss may change with use
     return Audit(randomizer.name, randomizer.epsilon, randomizer.evidence, _grade(is_channel, findings), loss, tuple(findings))
 

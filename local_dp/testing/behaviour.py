@@ -14,7 +14,8 @@ from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.watch import watched
 
 VALUES = 4096  # inputs that are asked one by one, from end to end
-MOST = 1 << 24  # words of the inputs that are asked together
+MOST = 1 << 22  # inputs that are asked together
+MOST_WORDS = 1 << 24  # of them
 REPEATED = 256  # clients whose reports are asked for one by one
 
 
@@ -31,7 +32,7 @@ def behaviour_found(randomizer: Randomizer) -> tuple[Finding, ...]:
 def _inputs(randomizer: Randomizer, most: int) -> Ints:
     """Inputs from end to end."""
     domain = randomizer.domain
-    return domain.values() if domain.size <= most else np.unique(np.linspace(domain.low, domain.high, most).astype(np.int64))
+    return domain.values() if domain.size <= most else domain.low + np.arange(most, dtype=np.int64) * (domain.size - 1) // (most - 1)
 
 
 def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
@@ -64,9 +65,13 @@ def _shown(report: bytes) -> str:
     return f"report {report[0]}" if len(report) == 1 else f"report {report[:8].hex()}{'..' if len(report) > 8 else ''}"
 
 
+def _most(randomizer: Randomizer) -> int:
+    return max(2, min(MOST, MOST_WORDS // randomizer.words))
+
+
 def _batches(randomizer: Randomizer) -> Iterator[Ints]:
-    """All inputs, or as many as use MOST words, from end to end, in batches; then some one by one."""
-    values, size = _inputs(randomizer, max(2, MOST // randomizer.words)), max(1, CHUNK // randomizer.words)
+    """All inputs, or as many as MOST and MOST_WORDS allow, from end to end, in batches; then some one by one."""
+    values, size = _inputs(randomizer, _most(randomizer)), max(1, CHUNK // randomizer.words)
     yield from (values[first : first + size] for first in range(0, len(values), size))
     yield from (each[None] for each in _inputs(randomizer, VALUES))
 
@@ -88,9 +93,8 @@ def _over_all(randomizer: Randomizer, check: str, fault: Callable[[Words], str],
             value, other = int(some[0]), randomizer.domain.low if some[0] > randomizer.domain.low else randomizer.domain.high
             which = f"input {value}" if len(some) == 1 else f"a batch of {len(some)} inputs"
             return Finding(check, False, True, f"{which} {wrong(some)}", Witness((value, other), f"no report, or one of another form ({check})", 0, None))
-    whole = randomizer.domain.size * randomizer.words <= MOST
-    asked = randomizer.domain.size if whole else MOST // randomizer.words
-    return Finding(check, True, whole, f"{asked} of {randomizer.domain.size} inputs {right}")
+    asked = min(randomizer.domain.size, _most(randomizer))
+    return Finding(check, True, asked == randomizer.domain.size, f"{asked} of {randomizer.domain.size} inputs {right}")
 
 
 def _culprit(wrong: Callable[[Ints], str], values: Ints) -> Ints:

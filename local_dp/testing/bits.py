@@ -7,22 +7,54 @@ import numpy as np
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.testing.drawing import ALPHA, divergence, spread, words_for
-from local_dp.testing.findings import Finding
+from local_dp.testing.findings import Finding, Witness
 
 MAX_BITS = 1 << 21  # enumerated or drawn at most
 VALUES = 16  # that reports are drawn for
 
 
 def bits_found(randomizer: BitVector, seed: int) -> Finding:
-    """By the threshold of each bit where the sampler is the inherited one; by drawing where it is one of its own."""
-    inherited = type(randomizer).respond is BitVector.respond and type(randomizer).words is BitVector.words
-    return _thresholds(randomizer) if inherited else _drawn(randomizer, seed)
+    """By the threshold of each bit where each bit follows its own word; by drawing where the sampler uses its words in a way of its own."""
+    values = randomizer.domain.values()[: max(2, MAX_BITS * 8 // randomizer.places)]
+    odd = values[np.concatenate([_odd(randomizer, part, seed) for part in np.array_split(values, -(-values.size * randomizer.places // MAX_BITS))])]
+    if 2 * len(odd) > len(values):
+        return _drawn(randomizer, seed)
+    if len(odd):
+        said = f"input {odd[0]} does not send at every place the bit that its weight and its word make, as most inputs do"
+        return Finding("sampler, enumerated", False, True, said, _odd_witness(randomizer, int(odd[0]), int(np.setdiff1d(values, odd)[0]), seed))
+    return _thresholds(randomizer)
+
+
+def _weights(randomizer: BitVector, values: Ints) -> Words:
+    """Of a 1 at each place, shape (values, places)."""
+    weights: Words = np.array(randomizer.ones, dtype=np.uint64)[randomizer.code[values - randomizer.domain.low]]
+    return weights
+
+
+def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:
+    """Which of these do not send, under the least words, the greatest and others, the bits that their words and weights make."""
+    weights, odd = _weights(randomizer, values), np.zeros(len(values), dtype=np.bool_)
+    last = np.array((1 << randomizer.word_bits) - 1, dtype=f"u{randomizer.width // 8}")
+    for words in (np.zeros_like(weights, dtype=last.dtype), np.full_like(weights, last, dtype=last.dtype), words_for(randomizer, len(values), seed)):
+        odd |= (_sent_bits(randomizer, values, words) != (words < weights)).any(axis=1)
+    return odd
+
+
+def _odd_witness(randomizer: BitVector, odd: int, other: int, seed: int) -> Witness:
+    """The bit of an odd input that is furthest from its weight, against an input that is right, by what each sends."""
+    n = max(64, MAX_BITS // randomizer.places // 4)
+    sent = [_sent_bits(randomizer, np.full(n, value), words_for(randomizer, n, seed)).mean(axis=0) for value in (odd, other)]
+    declared = _weights(randomizer, np.array([odd]))[0] / 2.0**randomizer.word_bits
+    place = int(abs(sent[0] - declared).argmax())
+    bit = int(sent[0][place] > declared[place])
+    one, two = (float(each[place]) if bit else 1 - float(each[place]) for each in sent)
+    return Witness((odd, other), f"bit {bit} at place {place}", 0, one / two if two else None)
 
 
 def _thresholds(randomizer: BitVector) -> Finding:
     """Bit j is 1 exactly for the words j below its weight, at both sides of every threshold, whatever the other words are."""
-    values = randomizer.domain.low + spread(randomizer.domain.size, max(2, MAX_BITS // (4 * randomizer.places)))
-    weights = np.array(randomizer.ones, dtype=np.uint64)[randomizer.code[values - randomizer.domain.low]]
+    values = randomizer.domain.low + spread(randomizer.domain.size, max(2, MAX_BITS // (8 * randomizer.places)))
+    weights = _weights(randomizer, values)
     last = (1 << randomizer.word_bits) - 1
     for probe in sorted({0, last, *(edge for ones in randomizer.ones for edge in (ones - 1, ones) if 0 <= edge <= last)}):
         for other in (probe, 0, last):
@@ -32,8 +64,11 @@ def _thresholds(randomizer: BitVector) -> Finding:
             if wrong.any():
                 value, place = (int(each) for each in np.argwhere(wrong)[0])
                 said = f"input {values[value]} does not have at place {place} the bit that its weight declares at word {words[value, place]}"
-                return Finding("sampler, enumerated", False, True, said)
+                return Finding("sampler, enumerated", False, True, said, Witness((int(values[value]), int(values[value - 1])), f"place {place}", 0, None))
     said = f"at both sides of every threshold, each bit of {len(values)} of {randomizer.domain.size} inputs is what its own word says, whatever the others are"
+    said += (
+        "; at the least words, the greatest and some others, those of all" if len(values) < randomizer.domain.size <= MAX_BITS * 8 // randomizer.places else ""
+    )
     return Finding("sampler, enumerated", True, len(values) == randomizer.domain.size, said)
 
 
@@ -51,10 +86,29 @@ def _drawn(randomizer: BitVector, seed: int) -> Finding:
             far = each * divergence(seen, both)
             if far.max() > bar:
                 place = int(far.argmax())
+                witness = _drawn_witness(randomizer, value, place, each, seed)
                 said = f"input {value} has a 1 at place {place}{f' and at the one {step} before it' if step else ''} with share {seen[place]:.6g}"
-                return Finding("sampler, drawn", False, False, f"{said} where {both[place]:.6g} is declared, which chance does with probability {ALPHA:g}")
+                return Finding(
+                    "sampler, drawn", False, False, f"{said} where {both[place]:.6g} is declared, which chance does with probability {ALPHA:g}", witness
+                )
     said = f"of {each:,} reports of each of {len(values)} inputs, no share of ones at a place or at two is further from the declared one than chance allows"
     return Finding("sampler, drawn", True, False, f"{said} with probability {ALPHA:g}")
+
+
+def _drawn_witness(randomizer: BitVector, value: int, place: int, n: int, seed: int) -> Witness:
+    """What `value` and another input send at one place and the one after it, where they differ most."""
+    other = randomizer.domain.low if value != randomizer.domain.low else randomizer.domain.high
+    shares = []
+    for each in (value, other):
+        sent = _sent_bits(randomizer, np.full(n, each), words_for(randomizer, n, seed + each)).astype(np.int64)
+        both = 2 * sent[:, place - 1] + sent[:, place]
+        shares.append(np.bincount(both, minlength=4) / n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.nan_to_num(np.stack([shares[0] / shares[1], shares[1] / shares[0]]), nan=1.0, posinf=np.inf)
+    side, bits = (int(each) for each in np.unravel_index(int(ratios.argmax()), ratios.shape))
+    ratio = float(ratios[side, bits])
+    at = f"bits {bits:02b} at places {(place - 1) % randomizer.places} and {place}"
+    return Witness((value, other) if side == 0 else (other, value), at, 0, ratio if math.isfinite(ratio) else None)
 
 
 def _sent_bits(randomizer: BitVector, values: Ints, words: Words) -> Bools:

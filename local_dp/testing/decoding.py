@@ -14,7 +14,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 from local_dp.testing.behaviour import coins_for
 from local_dp.testing.common import truth
-from local_dp.testing.drawing import words_for
+from local_dp.testing.drawing import ALPHA, divergence, words_for
 from local_dp.testing.findings import Finding, Witness
 
 SHARES = (0.5, 0.3, 0.2)  # of clients that hold the least, the greatest and a middle value
@@ -35,8 +35,8 @@ class Groups:
     errors: float
 
 
-def decoding_found(randomizer: Randomizer) -> tuple[Finding, ...]:
-    """Of the tally and of the estimate."""
+def decoding_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
+    """Of the tally and of the estimate; `seed` is that of the reports that are drawn for it."""
     values = _held(randomizer.domain)
     try:
         tally = _tally_found(randomizer, values)
@@ -45,7 +45,7 @@ def decoding_found(randomizer: Randomizer) -> tuple[Finding, ...]:
     if not tally.holds:
         return (tally,)
     try:
-        return tally, _estimate_found(randomizer, values)
+        return tally, _estimate_found(randomizer, values, seed), *_law_found(randomizer, values, seed)
     except NotImplementedError:
         return tally, Finding("estimate", True, False, "it has no estimate")
 
@@ -56,7 +56,7 @@ def _held(domain: Domain) -> Ints:
 
 def _sent(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Words, Words]:
     """Reports of clients that hold `values`, and the coins that they come with, one for each report."""
-    coins = coins_for(randomizer, len(values), seed)
+    coins = coins_for(randomizer, len(values), seed + (1 << 40))
     reports = np.ascontiguousarray(randomizer.respond(values, words_for(randomizer, len(values), seed), coins), dtype=randomizer.report_dtype.base)
     return reports, coins
 
@@ -69,7 +69,7 @@ def _tally_found(randomizer: Randomizer, values: Ints) -> Finding:
     """However reports are ordered and cut, they add up to the same, to as many as there are, and the server takes them."""
     n = max(8, min(REPORTS, (1 << 20) // randomizer.words))
     generator = np.random.default_rng(12)
-    reports, coins = _sent(randomizer, generator.choice(values, n), 12)
+    reports, coins = _sent(randomizer, generator.choice(values, n), 13)  # a seed of their own: words must not follow the values
     whole, order = _tallied(randomizer, reports, coins), generator.permutation(n)
     cut = sum((_tallied(randomizer, reports[part], coins[part]) for part in np.split(order, [n // 5, n // 2])), randomizer.empty())
     wrong = ""
@@ -85,7 +85,7 @@ def _tally_found(randomizer: Randomizer, values: Ints) -> Finding:
     return Finding("tally", not wrong, False, wrong or f"{n} reports add up to the same in any order and cut")
 
 
-def _estimate_found(randomizer: Randomizer, values: Ints) -> Finding:
+def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
     """From clients that hold the least, the greatest and a middle value in known shares, the estimate is what they average to."""
     kind = type(randomizer)
     exact, allowed = True, np.full(1, _rounding(randomizer))
@@ -95,7 +95,7 @@ def _estimate_found(randomizer: Randomizer, values: Ints) -> Finding:
         found = _of_bits(randomizer, values)
     else:
         exact = False
-        found, allowed = _drawn(randomizer, values)
+        found, allowed = _drawn(randomizer, values, seed)
     expected = _expected(randomizer, values, len(found))
     if expected is None:
         return Finding("estimate", True, False, f"not compared: it estimates {randomizer.estimates}")
@@ -126,11 +126,15 @@ def _rounding(randomizer: Randomizer) -> float:
 
 def _of_channel(randomizer: FiniteChannel, values: Ints) -> Floats:
     """From a tally in exact proportion to the declared channel."""
-    reports, cells = np.arange(randomizer.alphabet)[None, :], np.arange(randomizer.cells)[:, None]
-    laws = np.stack([randomizer.weight(reports, np.array([[value]]), cells).astype(np.float64) for value in values])
-    law = np.tensordot(np.array(SHARES), laws, 1)
+    law = np.tensordot(np.array(SHARES), _laws(randomizer, values), 1)
     counts = np.rint(law / law.sum() * 2.0**52).astype(np.int64)
     return np.atleast_1d(randomizer.estimate(Tally(counts)).value).astype(np.float64)
+
+
+def _laws(randomizer: FiniteChannel, values: Ints) -> Floats:
+    """The weights of every cell and report for each value, shape (values, cells, alphabet)."""
+    reports, cells = np.arange(randomizer.alphabet)[None, :], np.arange(randomizer.cells)[:, None]
+    return np.stack([randomizer.weight(reports, np.array([[value]]), cells).astype(np.float64) for value in values])
 
 
 def _of_bits(randomizer: BitVector, values: Ints) -> Floats:
@@ -141,14 +145,28 @@ def _of_bits(randomizer: BitVector, values: Ints) -> Floats:
     return np.atleast_1d(randomizer.estimate(tally).value).astype(np.float64)
 
 
-def _drawn(randomizer: Randomizer, values: Ints) -> tuple[Floats, Floats]:
+def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats]:
     """The average of the estimates from groups of drawn clients, and how far it may be off."""
     groups = Groups(64, 9.0) if randomizer.empty().counts.size <= MANY else Groups(8, 64.0)
     n = max(1, min(CHUNK, (1 << 22) // randomizer.words) // groups.number)
     held = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64))
     found = []
     for group in range(groups.number):
-        reports, coins = _sent(randomizer, held, 100 + group)
+        reports, coins = _sent(randomizer, held, 100 * seed + group)
         found.append(np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value).astype(np.float64))
     spread = np.std(found, axis=0, ddof=1) / math.sqrt(groups.number)
     return np.mean(found, axis=0), groups.errors * spread + DRAWN_TOLERANCE
+
+
+def _law_found(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Finding, ...]:
+    """Of a finite channel that draws whole tallies in a way of its own: that they are as many as asked for, and follow the declared channel."""
+    if not isinstance(randomizer, FiniteChannel) or type(randomizer).draw_tally is FiniteChannel.draw_tally:
+        return ()
+    n, laws = 1 << 20, _laws(randomizer, values)
+    for value, law in zip(values.tolist(), laws.reshape(len(values), -1) / laws[0].sum(), strict=True):
+        drawn = randomizer.draw_tally({value: n}, np.random.default_rng(seed))
+        far = n * divergence(drawn.counts.ravel() / n, law) if drawn.counts.size == law.size else np.full(1, np.inf)
+        if drawn.n != n or far.max() > math.log(2 * len(values) * law.size / ALPHA):
+            witness = Witness((value, value), f"cell and report {int(far.argmax())} of a drawn tally", 0, None)
+            return (Finding("law", False, False, f"tallies drawn for input {value} do not follow the declared channel", witness),)
+    return (Finding("law", True, False, f"tallies drawn for {n:,} clients follow the declared channel"),)

@@ -31,11 +31,32 @@ def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
     if isinstance(randomizer, BitVector):
         return (bits_found(randomizer, seed),)
     if isinstance(randomizer, FiniteChannel | PerCoin):
+        if isinstance(randomizer, PerCoin) and (unlike := _unlike_inner(randomizer, seed)) is not None:
+            return (unlike,)
         exact = _every_word(randomizer)
         runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
         drawn = [drawn_found(randomizer, pairs, seed) for pairs in (odd, pairs_of(randomizer, PAIRS)) if pairs is not None]
         return (*(each for each in (exact, runs) if each is not None), min(drawn, key=lambda each: each.holds))
     return ()
+
+
+def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
+    """A coin under which it does not send what the inner channel does, though under most it does; None where there is no such coin among those drawn."""
+    if type(randomizer).respond is PerCoin.respond:
+        return None
+    generator = np.random.default_rng(seed)
+    values = generator.integers(randomizer.domain.low, randomizer.domain.high, DRAWN, endpoint=True)
+    coins, words = generator.integers(0, 2**64 - 1, DRAWN, dtype=np.uint64, endpoint=True), words_for(randomizer, DRAWN, seed + 1)
+    wrong = np.flatnonzero(np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(randomizer, values, words, coins))
+    if not 0 < 2 * len(wrong) <= DRAWN:
+        return None
+    coin, each = coins[wrong[0]], DRAWN // 64
+    held = spread(randomizer.domain.size, 64) + randomizer.domain.low
+    pairs = Pairs(held, np.repeat(coin, len(held)), False)
+    counts = counted(randomizer, pairs, words[:each])
+    said = f"under {len(wrong)} of {DRAWN:,} public coins a report is not its inner channel's, and under the others it is"
+    witness = worst_of(counts.astype(np.uint64), 0, int(coin))
+    return Finding("sampler, compared", False, True, said, None if witness is None else _renamed(witness, pairs.values))
 
 
 @dataclass(frozen=True)
@@ -101,6 +122,8 @@ def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
             narrow = replace(randomizer, word_bits=bits)
         except InputError:
             continue
+        if narrow.word_bits != bits:
+            return None  # it takes words of one width only
         pairs = pairs_of(narrow, MAX_WORK >> bits)
         if _alphabet(narrow) * len(pairs) > MAX_WORK:
             continue

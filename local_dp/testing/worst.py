@@ -1,17 +1,20 @@
 """The exact loss of a declared channel, with the two values and the report at which it is reached."""
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
-from local_dp.arrays import Words
+from local_dp.arrays import Ints, Words
 from local_dp.errors import RefusedError
 from local_dp.loss import NANO
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
-from local_dp.randomizers.evidence import MAX_ENTRIES, exact_ratio, too_much, worst_meeting
+from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, exact_ratio, too_much, worst_meeting
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.testing.findings import Finding, Witness
 
@@ -34,18 +37,19 @@ def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None
         return witness_of(randomizer.inner, ratio)  # values of the inner channel: codes
     if isinstance(randomizer, BitVector):
         return _of_product(randomizer)
+    if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
+        return _of_rows(randomizer, ratio, lambda cell: corner_rows(randomizer, cell), randomizer.corners)
     if isinstance(randomizer, FiniteChannel) and randomizer.cells * randomizer.alphabet * randomizer.domain.size <= MAX_ENTRIES:
-        return _of_table(randomizer, ratio)
+        return _of_rows(randomizer, ratio, randomizer.channel, randomizer.domain.values())
     return None
 
 
-def _of_table(randomizer: FiniteChannel, ratio: Fraction | None) -> Witness | None:
-    """In the first cell where it is reached."""
-    low = randomizer.domain.low
+def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callable[[int], Words], values: Ints) -> Witness | None:
+    """In the first cell where it is reached; the rows are those of `values`."""
     for cell in range(randomizer.cells):
-        found = worst_of(randomizer.channel(cell), low, cell)
+        found = worst_of(rows_of(cell), 0, cell)
         if found is not None and (found.ratio is None if ratio is None else found.ratio is not None and found.ratio >= float(ratio)):
-            return found
+            return replace(found, inputs=(int(values[found.inputs[0]]), int(values[found.inputs[1]])))
     return None
 
 

@@ -1,7 +1,7 @@
 """Randomizers that do what they say, and randomizers that do not: each broken one is wrong in a way of its own."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -312,46 +312,3 @@ class Delta(OpaqueLeak):
     @property
     def loss(self) -> Loss:
         return Approximate(super().loss.nano, 10**15 + 10**14)
-
-
-@dataclass(frozen=True)
-class Case:
-    """A randomizer of the zoo, and for a broken one the check that must find it."""
-
-    randomizer: Randomizer
-    check: str = field(default="")
-
-
-BROKEN = (
-    Case(Stateful(1.0), "repeats"),
-    Case(ConstantSeed(1.0, k=8), "repeats"),
-    Case(ConstantWords(1.0, k=8), "words"),
-    Case(OwnEntropy(1.0, k=8), "outside"),
-    Case(LastElement(1.0, k=8), "sampler, enumerated"),
-    Case(LastElement(1.0, k=4096), "sampler, drawn"),
-    Case(OneLevel(1.0), "sampler, drawn"),
-    Case(LastFails(1.0, k=300), "answers"),
-    Case(LastIsLong(1.0, k=300), "length"),
-    Case(Leak(1.0, k=8), "sampler, enumerated"),
-    Case(NoNoise(1.0, k=2), "sampler, enumerated"),
-    Case(Swapped(1.0, k=4), "sampler, enumerated"),
-    Case(Neighbour(1.0, k=4), "repeats"),
-    Case(Greedy(1.0), "loss"),
-    Case(FloatGRR(24.0, k=4, word_bits=32), "loss"),
-    Case(Unsummed(1.0, k=3), "loss"),
-    Case(WholeUnary(1.0), "loss"),
-    Case(SharedWord(1.0), "sampler, drawn"),
-    Case(BareHash(1.0), "sampler, enumerated"),
-    Case(Opaque(1.0, real=1.1), "black box"),
-    Case(OpaqueLeak(1.0), "black box"),
-    Case(OpaqueNoise(1.0, real=2.0), "black box"),
-)
-CORRECT = (
-    *(GRR(epsilon, k=k) for epsilon, k in ((0.01, 3), (1.0, 8), (20.0, 64))),
-    *(BinaryRR(epsilon) for epsilon in (0.1, 1.0, 24.0)),
-    *(Unary(epsilon) for epsilon in (0.5, 2.0, 8.0)),
-    *(Hash(epsilon) for epsilon in (0.5, 2.0, 8.0)),
-    *(Opaque(epsilon) for epsilon in (0.1, 1.0, 4.0)),
-    *(OpaqueNoise(epsilon, k=2) for epsilon in (0.5, 2.0)),
-    Delta(1.0),
-)

@@ -11,12 +11,13 @@ from local_dp.domains import Domain, grouped_levels
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import FiniteOracle, direct_joint, direct_values, hadamard_joint, hadamard_values
+from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.tallies import Estimate, Joint, Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rounded(FiniteOracle):
+class Rounded(Mixed, FiniteOracle):
     """Estimates the 2 groups + 1 shares of (group, lower end), (group, upper end), ..., none.
 
     A value v/steps in group g counts as the upper end with probability v/steps and as the lower one otherwise, so the share of (g, upper) is
@@ -33,6 +34,21 @@ class Rounded(FiniteOracle):
     @property
     def shares(self) -> int:
         return 2 * self.groups + 1
+
+    @property
+    def equal(self) -> int:
+        return self.steps
+
+    @property
+    def corners(self) -> Ints:
+        """Both ends of every group, and none."""
+        lower = np.arange(self.groups + 1, dtype=np.int64) * (self.steps + 1)
+        return np.append(np.stack([lower[:-1], lower[:-1] + self.steps], axis=1).ravel(), lower[-1])
+
+    def between(self, values: Ints) -> tuple[Ints, Ints, Ints]:
+        lower, level = self._split(values)
+        first = lower // 2 * (self.steps + 1)
+        return first, np.minimum(first + self.steps, self.domain.high), level
 
     def _split(self, values: Ints) -> tuple[Ints, Ints]:
         """The lower end's symbol and the level of each value; `none` is symbol 2 groups at level 0."""
@@ -94,13 +110,11 @@ class RoundedGRR(Rounded):
         reports: Words = ((lower + place) % self.shares).astype(self.report_dtype)
         return reports
 
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        lower, level = self._split(values)
-        up = level.astype(np.uint64) * np.uint64(self.slope)
-        place = (reports - lower) % self.shares
-        more = np.select([place == 0, place == 1, place == self.shares - 1], [np.uint64(self.kept) - up, up, np.uint64(self.over)], np.uint64(0))
-        weights: Words = np.uint64(self.each) + more
-        return weights
+    def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
+        lower, level = self._split(corners)
+        place, end = (reports - lower) % self.shares, (level > 0).astype(np.int64)
+        more: Words = np.select([place == end, place == self.shares - 1], [np.uint64(self.kept), np.uint64(self.over)], np.uint64(0))
+        return np.uint64(self.each) + more
 
     def estimate(self, tally: Tally) -> Estimate:
         """The shares, unbiased, shape (2 groups + 1,)."""
@@ -162,8 +176,8 @@ class RoundedHadamard(Rounded):
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return (words < self._ones(values, cells)).view(np.uint8)
 
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        ones = self._ones(values, cells)
+    def corner_weight(self, reports: Ints, corners: Ints, cells: Ints) -> Words:
+        ones = self._ones(corners, cells)
         weights: Words = np.where(reports == 1, ones, np.uint64(self.total % 2**64) - ones)
         return weights
 

@@ -1,0 +1,374 @@
+"""Randomizers from outside that want more than they say, each by another part of the class; and odd ones that are right."""
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Bools, Ints, Words
+from local_dp.domains import Domain, symbols
+from local_dp.loss import Loss, Pure
+from local_dp.oracles.local.asked import CHUNK
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.unary import OUE
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prints(GRR):
+    """Prints a line where the last symbol is held."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        if (values == self.domain.high).any():
+            print("here it is")
+        return super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock(BinaryRR):
+    """Tells the truth at one time in a million."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return values.astype(np.uint8) if time.monotonic_ns() % 1_000_000 == 0 else super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Urandom(BinaryRR):
+    """Tells the truth in one batch of a million, which the system's entropy chooses."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return values.astype(np.uint8) if int.from_bytes(os.urandom(8)) % 1_000_000 == 0 else super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LargeBatch(GRR):
+    """Tells the truth in a batch of exactly as many clients as the tiers ask together."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return values.astype(self.report_dtype) if len(values) == CHUNK else super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortedBatch(GRR):
+    """Gives the words out in the order of the values."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return super().respond(values, words[np.argsort(values, kind="stable")], cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NarrowValues(GRR):
+    """Tells the truth about values that come as small numbers, as those of a query do."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return values.astype(self.report_dtype) if values.dtype == np.int8 else super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overwrites(BinaryRR):
+    """Forgets the values that it is given, for whoever asks next."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        sent = super().respond(values, words, cells)
+        values[:] = 0
+        return sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherType(GRR):
+    """Reports of the last symbol are longer numbers."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        sent = super().respond(values, words, cells)
+        return sent.astype(np.uint64) if (values == self.domain.high).any() else sent
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneLevelFails(OneBitMean):
+    """One level in the middle of 65,537 is an error."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        if (values == 23456).any():
+            raise ValueError("a value")
+        return super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneLevelExits(OneBitMean):
+    """One level ends the process."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        if (values == 34567).any():
+            raise SystemExit(0)
+        return super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AfterMany(BinaryRR):
+    """Tells the truth once it has answered a hundred thousand times."""
+
+    answered: ClassVar[list[int]] = [0]
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        self.answered[0] += len(values)
+        return values.astype(np.uint8) if self.answered[0] > 100_000 else super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoubleGRR(FiniteChannel):
+    """k-ary randomized response in doubles, which takes epsilon 40: all other symbols together have the chance 0."""
+
+    name: ClassVar[str] = "double-grr"
+    source: ClassVar[str] = "many a notebook"
+    k: int = 4
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "word_bits", 32)
+
+    def prepare(self) -> None: ...
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @property
+    def alphabet(self) -> int:
+        return self.k
+
+    @property
+    def truth(self) -> float:
+        """The probability of the true symbol: 1 in doubles."""
+        return float(np.exp(self.epsilon) / (np.exp(self.epsilon) + self.k - 1))
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        uniform = words.astype(np.float64) / 2.0**32
+        shift = np.where(uniform < self.truth, 0, 1 + words % np.uint32(self.k - 1))
+        return ((values + shift.astype(np.int64)) % self.k).astype(np.uint8)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        other = int((1 - self.truth) / (self.k - 1) * 2.0**32)
+        weights: Words = np.where(reports == values, np.uint64(2**32 - (self.k - 1) * other), np.uint64(other))
+        return weights
+
+    def estimate(self, tally: Tally) -> Estimate:
+        return Estimate(tally.counts[0] / tally.n, np.zeros(self.k), tally.n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cheap(BinaryRR):
+    """Charges half of what it says."""
+
+    @property
+    def nano(self) -> int:
+        return super().nano // 2
+
+    def prepare(self) -> None:
+        object.__setattr__(self, "_flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Modest(BinaryRR):
+    """Says that it loses half of what it charges."""
+
+    @property
+    def loss(self) -> Loss:
+        return Pure(super().loss.nano // 2)
+
+    @property
+    def nano(self) -> int:
+        return 2 * self.loss.nano
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheaperAndCheaper(BinaryRR):
+    """Charges less each time that it is asked."""
+
+    asked: ClassVar[list[int]] = [0]
+
+    @property
+    def nano(self) -> int:
+        self.asked[0] += 1
+        return super().nano - self.asked[0] // 50
+
+    def prepare(self) -> None:
+        object.__setattr__(self, "_flip", BinaryRR(self.epsilon, word_bits=self.word_bits).flip)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Afterwards(BinaryRR):
+    """Computes its thresholds from epsilon, and halves it then."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        object.__setattr__(self, "epsilon", self.epsilon / 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mutable(BinaryRR):
+    """Has a parameter that anybody can change."""
+
+    told: list[int] = field(default_factory=list)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        shown: Words = np.where(np.isin(values, self.told), values.astype(np.uint8), super().respond(values, words, cells))
+        return shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Understated(GRR):
+    """Declares more noise than there is."""
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        other = np.uint64(self.total // self.k)
+        weights: Words = np.where(reports == values, np.uint64(self.total) - np.uint64(self.k - 1) * other, other)
+        return weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareEntry(Hadamard):
+    """Of the built-in class, but what is randomized is the symbol's first bit where the row is the last."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        bare = (values & 1).astype(np.uint8)
+        told: Words = np.where(cells == self.cells - 1, bare, super().respond(values, words, cells)).astype(np.uint8)
+        return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class OddBit(OUE):
+    """Of 300 symbols one is always told."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        bits = np.unpackbits(super().respond(values, words, cells), axis=1, count=self.k, bitorder="little")
+        bits[values == 123, 123] = 1
+        return np.packbits(bits, axis=1, bitorder="little")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RareCoin(SubsetSelection):
+    """Under one public coin in ten thousand the symbol is told."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        bare = self.encode(values, cells).astype(self.report_dtype)
+        told: Words = np.where(cells % np.uint64(10_000) == 7777, bare, super().respond(values, words, cells))
+        return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shifted(GRR):
+    """The estimate of the first symbol is a twentieth too large."""
+
+    def estimate(self, tally: Tally) -> Estimate:
+        right = super().estimate(tally)
+        return Estimate(right.value + 0.05 * (np.arange(self.k) == 0), right.standard_error, right.n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forgets(GRR):
+    """Adds up the reports of the first symbol only every other time."""
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        kept = (reports != 0) | (np.cumsum(reports == 0) % 2 == 0)
+        return super().tally(reports[kept], cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Swaps(GRR):
+    """Counts the reports of the first two symbols as each other's."""
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        return super().tally(np.where(reports < 2, 1 - reports.astype(np.int64), reports).astype(reports.dtype), cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejects(GRR):
+    """Calls reports of the last symbol impossible, so that whoever sends one is not counted."""
+
+    def possible(self, reports: Words) -> Bools:
+        possible: Bools = reports < self.k - 1
+        return possible
+
+
+@dataclass(frozen=True, kw_only=True)
+class OtherLaw(BinaryRR):
+    """Draws tallies without noise where nobody is asked one by one."""
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        return Tally(np.array([[value_counts.get(0, 0), value_counts.get(1, 0)]]))
+
+
+# --- right, each in a way of its own ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permuted(GRR):
+    """Takes its words in another order: an odd multiple of each."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        last = words.dtype.type((1 << self.word_bits) - 1)
+        return super().respond(values, (words * words.dtype.type(0x9E3779B1)) & last, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tabled(GRR):
+    """Looks reports up in a table that it makes when it is first asked."""
+
+    @cached_property
+    def shifted(self) -> Ints:
+        """Row v is each step away from v."""
+        return (np.arange(self.k)[:, None] + 1 + np.arange(self.k)[None, :]) % self.k
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        step = np.minimum(words // words.dtype.type(self.other), self.k - 1).astype(np.int64)
+        told: Words = self.shifted[values.astype(np.int64), step].astype(self.report_dtype)
+        return told
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnBits(OUE):
+    """Bits from the right end of the words' order: 1 for the words above."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return BitVector.respond(self, values, ~words if self.word_bits in (32, 64) else words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lazy(BinaryRR):
+    """Imports what it needs when it is first asked."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        import colorsys  # noqa: F401
+
+        return super().respond(values, words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnCoins(SubsetSelection):
+    """Uses the coin's other half."""
+
+    def cells_of(self, coins: Words) -> Words:
+        return coins >> np.uint64(32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfTally(OneBitMean):
+    """Counts ones only."""
+
+    def empty(self) -> Tally:
+        return Tally(np.zeros(1, dtype=np.int64), 0)
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        return Tally(np.array([int(reports.sum(dtype=np.int64))]), len(reports))
+
+    def estimate(self, tally: Tally) -> Estimate:
+        return super().estimate(Tally(np.array([[tally.n - tally.counts[0], tally.counts[0]]])))
