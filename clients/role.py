@@ -10,7 +10,7 @@ import numpy as np
 
 from clients.journal import Commit, Store
 from local_dp.errors import InputError, RefusedError
-from local_dp.noise import Draw, Noise
+from local_dp.noise import Draw, KeyedNoise, Noise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, respond
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.base import Evidence, Randomizer
@@ -93,6 +93,10 @@ class ClientRole:
             raise RefusedError("not-allowed", f"randomizer {ask.randomizer!r} is not on this client's list: {', '.join(sorted(allowed))}")
         randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
         verify(randomizer, self.policy.evidence)
+        if not isinstance(self.noise, KeyedNoise) and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
+            raise RefusedError(
+                "evidence", f"{randomizer.name} is of ideal numbers: its floats tell more than a density says, and this client answers in private"
+            )
         return randomizer
 
     def _replies(self, request: Request, place: int, query: LocalQuery) -> list[Reply]:
@@ -107,6 +111,12 @@ class ClientRole:
 
     def _refusal(self, request: Request, refused: RefusedError) -> Refusal:
         return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=refused.code, text=str(refused)[:1000])
+
+
+def _in_floats(dtype: "np.dtype[np.generic]") -> bool:
+    """Whether reports hold floating-point numbers, whose last bits may show the value (limits 10)."""
+    parts = [dtype] if dtype.fields is None else [part[0] for part in dtype.fields.values()]
+    return any(part.base.kind in "fc" for part in parts)
 
 
 def _is_missing(reply: Reply, missing: tuple[Span, ...]) -> bool:

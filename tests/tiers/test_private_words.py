@@ -1,0 +1,96 @@
+"""Reliability 16: no two client processes draw the same, private runs take no seed, seeded ones say so and can be repeated to the byte."""
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from clients.config import MemberConfig, pack_columns
+from clients.rehearsal import answer
+from local_dp.noise import Draw, KeyedNoise, Noise
+from tests.support.builders import yes_records
+from tests.support.command import local_dp
+
+PROCESSES = 200
+BYTES = 32
+
+
+def member(index: int, seed: int | None = None) -> MemberConfig:
+    """One client's configuration, as the launcher sends it."""
+    return MemberConfig(
+        run="r", member=f"client-{index}", group="g0", broker="", start=index, columns=pack_columns(yes_records(1)), seed=seed, budget=1.0, allowed=None
+    )
+
+
+def first_bytes(config: bytes) -> bytes:
+    """The first 32 random bytes that a client's process has for its reports."""
+    return MemberConfig.from_bytes(config).role().noise.words(Draw(1), 0, BYTES // 4, 32).tobytes()
+
+
+def by_fork(draw: Callable[[bytes], bytes]) -> Iterator[bytes]:
+    """What each of the processes draws that are forked from this one, as the helper forks them: after it has answered itself."""
+    answer()
+    draw(member(0).to_bytes())
+    for index in range(PROCESSES):
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            os.write(writing, draw(member(index).to_bytes()))
+            os._exit(0)
+        os.close(writing)
+        os.wait()
+        yield os.read(reading, BYTES)
+        os.close(reading)
+
+
+def test_forked_clients_draw_apart() -> None:
+    """Of 200 client processes forked from one that has drawn already, no two have the same first 32 bytes; a fork's own generator is noticed."""
+    drawn = list(by_fork(first_bytes))
+    assert {len(each) for each in drawn} == {BYTES}
+    assert len(set(drawn)) == PROCESSES
+    inherited = np.random.default_rng()
+    assert len(set(by_fork(lambda config: inherited.bytes(BYTES)))) == 1, "a generator that a fork inherits draws the same in each"
+
+
+@pytest.mark.slow
+def test_spawned_clients_draw_apart() -> None:
+    """Of 200 client processes started anew, no two have the same first 32 bytes."""
+    with multiprocessing.get_context("spawn").Pool(2, maxtasksperchild=1) as pool:
+        drawn = pool.map(first_bytes, [member(index).to_bytes() for index in range(PROCESSES)], chunksize=1)
+    assert len(set(drawn)) == PROCESSES
+
+
+def test_a_private_client_has_no_seed() -> None:
+    """Its configuration holds none, and what it draws is not what any of the first seeds give; a seeded one draws what its seed says."""
+    seeded: list[Noise] = [KeyedNoise(seed) for seed in range(100)]
+    of_seeds = {noise.words(Draw(1), 0, BYTES // 4, 32).tobytes() for noise in seeded}
+    assert first_bytes(member(0).to_bytes()) not in of_seeds
+    assert first_bytes(member(0, seed=7).to_bytes()) == KeyedNoise(7).words(Draw(1), 0, BYTES // 4, 32).tobytes()
+
+
+@pytest.mark.parametrize("tier", ["processes", "hosts", "population"])
+def test_private_mode_rejects_a_seed(tier: str) -> None:
+    """In one line, exit code 2, before anything starts."""
+    done = local_dp("run", "survey", "--clients", "20", "--seed", "1", "--private", "--tier", tier)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a private run takes no seed" in done.stderr
+
+
+@pytest.mark.usefixtures("warm")
+@pytest.mark.parametrize("tier", ["hosts", "population", "aggregate"])
+def test_seeded_results_carry_the_stamp_and_repeat(tier: str) -> None:
+    """A seeded run says that it is a simulation, and a second one gives the same bytes but for the time that it took."""
+
+    def told() -> bytes:
+        done = local_dp("run", "survey", "--clients", "40", "--seed", "9", "--tier", tier, "--json")
+        assert done.returncode == 0, done.stderr
+        data = json.loads(done.stdout)
+        assert data["stamp"] == "simulation: not private"
+        for timed in (data, *data["rounds"]):
+            for key in ("wall_s", "seconds"):
+                timed.pop(key, None)
+        return json.dumps(data).encode()
+
+    assert told() == told()
