@@ -7,6 +7,7 @@ import asyncio
 import gc
 import os
 import resource
+import select
 import signal
 import socket
 import sys
@@ -67,6 +68,8 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others
     for index in range(count):
+        if select.select([sys.stdin], [], [], 0)[0]:
+            return  # it closed while we forked: nobody waits for the others
         if os.fork() == 0:
             os.close(sys.stdin.fileno())
             _child(index, launcher)

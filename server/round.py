@@ -169,11 +169,6 @@ class Round:
                 spans += [(offset + low, offset + high) for low, high in _runs(part.waiting(window))]
         return joined(spans)
 
-    def is_awaited(self, start: int, stop: int) -> bool:
-        """Whether any client among start..stop owes a report."""
-        windows = ((part, part.window(start, stop)) for part in self.parts)
-        return any(window is not None and bool(part.waiting(window).any()) for part, window in windows)
-
     def close(self) -> None:
         """No report counts any more."""
         self.closed = True
