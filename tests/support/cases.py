@@ -59,7 +59,7 @@ BROKEN = (
     Case(hostile.Mutable(1.0), "claims"),
     Case(hostile.Understated(1.0, k=3), "sampler, enumerated"),
     Case(hostile.BareEntry(1.0, k=8), "sampler, enumerated"),
-    Case(hostile.OddBit(1.0, k=300), "sampler, enumerated"),
+    Case(hostile.OddBit(1.0, k=2048), "sampler, enumerated"),
     Case(hostile.RareCoin(1.0, k=16), "sampler, compared"),
     Case(hostile.Shifted(1.0, k=3), "estimate"),
     Case(hostile.Forgets(1.0, k=3), "tally"),

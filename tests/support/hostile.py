@@ -246,7 +246,7 @@ class BareEntry(Hadamard):
 
 @dataclass(frozen=True, kw_only=True)
 class OddBit(OUE):
-    """Of 300 symbols one is always told."""
+    """Of many symbols one is always told."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         bits = np.unpackbits(super().respond(values, words, cells), axis=1, count=self.k, bitorder="little")
