@@ -12,6 +12,7 @@ RANDOMIZERS = Registry(
         "grr": "local_dp.randomizers.frequencies.grr:GRR",
         "hadamard": "local_dp.randomizers.frequencies.hadamard:Hadamard",
         "signed-hadamard": "local_dp.randomizers.frequencies.hadamard:SignedHadamard",
+        "signed-blocks": "local_dp.randomizers.frequencies.signed:SignedBlocks",
         "one-bit-mean": "local_dp.randomizers.numbers.one_bit_mean:OneBitMean",
         "rounded-grr": "local_dp.randomizers.numbers.rounded:RoundedGRR",
         "rounded-hadamard": "local_dp.randomizers.numbers.rounded:RoundedHadamard",

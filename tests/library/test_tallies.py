@@ -9,6 +9,7 @@ from local_dp.errors import InputError
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
@@ -25,6 +26,7 @@ KINDS: dict[str, Randomizer] = {
     "grr": GRR(1.0, k=4),
     "hadamard": Hadamard(1.0, k=8),
     "signed-hadamard": SignedHadamard(1.0, k=8),
+    "signed-blocks": SignedBlocks(1.0, k=8, size=2),
     "one-bit-mean": OneBitMean(1.0),
     "discrete-laplace": DiscreteLaplace(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),

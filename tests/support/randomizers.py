@@ -6,6 +6,7 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
@@ -24,13 +25,21 @@ def built_in(epsilon: float) -> list[FiniteChannel]:
         lambda k: GRR(epsilon, k=k),
         lambda k: Hadamard(epsilon, k=k),
         lambda k: SignedHadamard(epsilon, k=k),
+        lambda k: SignedBlocks(epsilon, k=k, size=1 if k < 8 else k // 4),
         lambda k: DiscreteLaplace(epsilon, steps=k - 1),
         lambda k: OneBitMean(epsilon, steps=k - 1),
         lambda k: RoundedGRR(epsilon, steps=k - 1),
         lambda k: RoundedHadamard(epsilon, steps=k - 1),
     ]
     grouped = [kind(epsilon, steps=3, groups=groups) for kind in (RoundedGRR, RoundedHadamard) for groups in (2, 3, 8)]
-    return [BinaryRR(epsilon), SignedHadamard(epsilon, k=1), OneBitMean(epsilon), *grouped, *(make(k) for make in sized for k in SIZES)]
+    return [
+        BinaryRR(epsilon),
+        SignedHadamard(epsilon, k=1),
+        SignedBlocks(epsilon, k=3, size=4),
+        OneBitMean(epsilon),
+        *grouped,
+        *(make(k) for make in sized for k in SIZES),
+    ]
 
 
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
