@@ -20,7 +20,7 @@ from local_dp.bounds.reports import Aim, Reports
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError, LocalDPError, RefusedError
 from local_dp.interaction import Nonadaptive
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
@@ -218,9 +218,9 @@ def _built(name: str, epsilon: float, aim: Aim) -> Any:
 
 
 def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
-    """Whether a randomizer of another package has the loss it states."""
+    """Whether its loss is pure and, if it is of another package, what it states."""
     try:
-        return name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
+        return isinstance(randomizer.loss, Pure) and (name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano))
     except RefusedError:
         return False
 

@@ -1,5 +1,6 @@
 """Finite channels that are held as their whole table, sampled by one gather and one comparison a report."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -34,11 +35,12 @@ class Guide:
     def of(cls, weights: Words, bits: int) -> Self:
         """Of whole weights, shape (rows, reports), every row summing to 2^bits."""
         rows, reports = weights.shape
-        ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1]
+        ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(1)  # of each run its last word; of none before, the largest
+        unsent = (weights > 0).argmax(axis=1).tolist()  # reports before the first that is sent
         lead = 1
         while True:
             starts = np.arange(1 << lead, dtype=np.uint64) << np.uint64(bits - lead)
-            first = np.stack([np.searchsorted(row, starts, side="right") for row in ends])
+            first = np.stack([none + np.searchsorted(row[none:], starts) for none, row in zip(unsent, ends, strict=True)])
             most = int(np.diff(first, axis=1, append=reports - 1).max())  # ends inside one pattern
             if most <= 1 or lead == bits or rows << (lead + 1) > _MOST:
                 break
@@ -46,7 +48,7 @@ class Guide:
         probes = most.bit_length()
         kind = np.dtype("u8" if bits > 32 else "u4")
         last = np.full((rows, reports - 1 + (1 << probes)), np.iinfo(kind).max, dtype=kind)
-        last[:, : reports - 1] = ends - np.uint64(1)  # an end of 0 wraps, and is never looked at: the guide has counted it
+        last[:, : reports - 1] = ends
         narrow = np.dtype("u1" if reports <= 1 << 8 else "u2" if reports <= 1 << 16 else "u4")
         return cls(first.ravel().astype(narrow), last.ravel(), lead, bits - lead, probes, last.shape[1])
 
@@ -102,27 +104,27 @@ def as_decimal(number: Fraction) -> Decimal:
 def whole_weights(law: Sequence[Sequence[Decimal]], growth: Fraction, bits: int) -> Words | None:
     """A law, shape (values, reports), in whole weights of 2^bits of which none is above `growth` times another of the same report; None if bits are too few.
 
-    Each is rounded down, then to at most `growth` times the least of its report; what is left over of a row goes to its likeliest reports that have room.
+    Each report's least weight is rounded up, and no other is below it or above `growth` times it; what is missing or too much in a row to make 2^bits, less
+    than one for each report, is added to or taken from its likeliest reports as far as these limits allow.
     """
     total = 1 << bits
     with localcontext() as context:
         context.prec = 60
         rows = [[int(share * total) for share in row] for row in law]
-    caps = [growth.numerator * min(column) // growth.denominator for column in zip(*rows, strict=True)]
-    if any(cap == 0 < max(column) for cap, column in zip(caps, zip(*rows, strict=True), strict=True)):
-        return None
-    filled = [_filled(row, caps, total) for row in rows]
+        least = [math.ceil(min(column) * total) for column in zip(*law, strict=True)]
+    most = [growth.numerator * each // growth.denominator for each in least]
+    filled = [_filled(row, least, most, total) for row in rows]
     return None if any(row is None for row in filled) else np.array(filled, dtype=np.uint64)
 
 
-def _filled(row: list[int], caps: list[int], total: int) -> list[int] | None:
-    """The row with nothing above its cap, and summing to the total; None if that cannot be."""
-    kept = [min(each, cap) for each, cap in zip(row, caps, strict=True)]
+def _filled(row: list[int], least: list[int], most: list[int], total: int) -> list[int] | None:
+    """The row within the limits and summing to the total; None if that cannot be."""
+    kept = [min(max(each, low), high) for each, low, high in zip(row, least, most, strict=True)]
     left = total - sum(kept)
     for place in sorted(range(len(row)), key=lambda place: -row[place]):
-        if left <= 0:
+        if left == 0:
             break
-        more = min(left, caps[place] - kept[place])
+        more = min(left, most[place] - kept[place]) if left > 0 else max(left, least[place] - kept[place])
         kept[place] += more
         left -= more
     return None if left else kept

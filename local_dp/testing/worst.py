@@ -7,10 +7,10 @@ import numpy as np
 
 from local_dp.arrays import Words
 from local_dp.errors import RefusedError
-from local_dp.loss import NANO, exp_epsilon
+from local_dp.loss import NANO, Pure, exp_epsilon
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
-from local_dp.randomizers.evidence import MAX_ENTRIES, exact_ratio
+from local_dp.randomizers.evidence import MAX_ENTRIES, delta_above, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.testing.findings import Finding, Witness
@@ -18,6 +18,8 @@ from local_dp.testing.findings import Finding, Witness
 
 def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
     """The exact loss in nats, None where it is not finite or the channel is none, and whether it is at most what one report is charged for."""
+    if isinstance(randomizer, FiniteChannel) and not isinstance(randomizer.loss, Pure):
+        return None, _delta_found(randomizer)
     try:
         ratio = exact_ratio(randomizer)
     except RefusedError as error:
@@ -27,6 +29,18 @@ def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
     told = "at most" if holds else "above"
     said = f"the exact loss is {loss:.12g} nats, {told} the epsilon {randomizer.nano / NANO:.12g} that is charged"
     return loss, Finding("loss", holds, True, said, witness_of(randomizer, ratio))
+
+
+def _delta_found(randomizer: FiniteChannel) -> Finding:
+    """Of an approximate loss: the delta at its epsilon."""
+    try:
+        delta = delta_above(randomizer)
+    except RefusedError as error:
+        return Finding("loss", False, True, str(error))
+    holds = delta <= randomizer.loss.delta
+    told = "at most" if holds else "above"
+    said = f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {told} the {randomizer.loss.delta:.9g} that is stated"
+    return Finding("loss", holds, True, f"{said}; there is no finite loss without a delta")
 
 
 def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:

@@ -12,9 +12,15 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE, SUE
+from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
+from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.square_wave import SquareWave
+from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
@@ -29,6 +35,12 @@ KINDS: dict[str, Randomizer] = {
     "signed-blocks": SignedBlocks(1.0, k=8, size=2),
     "one-bit-mean": OneBitMean(1.0),
     "discrete-laplace": DiscreteLaplace(1.0),
+    "bounded-laplace": BoundedLaplace(1.0),
+    "discrete-gaussian": DiscreteGaussian(1.0),
+    "staircase": Staircase(1.0),
+    "piecewise": Piecewise(1.0),
+    "hybrid": Hybrid(1.0),
+    "square-wave": SquareWave(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),
     "characters": Characters(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),

@@ -1,6 +1,8 @@
 """Every built-in randomizer, at several sizes."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
@@ -9,9 +11,15 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE, SUE
+from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
+from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.square_wave import SquareWave
+from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -27,7 +35,7 @@ def built_in(epsilon: float) -> list[FiniteChannel]:
         lambda k: SignedHadamard(epsilon, k=k),
         lambda k: SignedBlocks(epsilon, k=k, size=1 if k < 8 else k // 4),
         lambda k: DiscreteLaplace(epsilon, steps=k - 1),
-        lambda k: OneBitMean(epsilon, steps=k - 1),
+        *(partial(_on_lattice, kind, epsilon) for kind in (BoundedLaplace, Staircase, Piecewise, Hybrid, SquareWave, OneBitMean)),
         lambda k: RoundedGRR(epsilon, steps=k - 1),
         lambda k: RoundedHadamard(epsilon, steps=k - 1),
     ]
@@ -40,6 +48,17 @@ def built_in(epsilon: float) -> list[FiniteChannel]:
         *grouped,
         *(make(k) for make in sized for k in SIZES),
     ]
+
+
+def _on_lattice(kind: Any, epsilon: float, k: int) -> FiniteChannel:
+    """Of numbers on a lattice of k points."""
+    made: FiniteChannel = kind(epsilon, steps=k - 1)
+    return made
+
+
+def approximate(epsilon: float) -> list[FiniteChannel]:
+    """Those whose loss has a delta: one that narrow words can keep."""
+    return [DiscreteGaussian(epsilon, delta=0.01, steps=steps) for steps in (1, 2, 7)]
 
 
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:

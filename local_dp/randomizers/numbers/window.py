@@ -53,7 +53,7 @@ def window_share(growth: float, steps: int, window: int) -> float:
 
 def window_decoded(growth: float, steps: int, window: int) -> Floats:
     """What each cell stands for, in units of [0, 1]: cells are as far apart as makes their mean the value."""
-    away = np.arange(steps + window) - (steps + window - 1) / 2
+    away = np.arange(steps + window, dtype=np.float64) - (steps + window - 1) / 2
     decoded: Floats = 0.5 + away / (steps * window_share(growth, steps, window))
     return decoded
 
