@@ -30,6 +30,7 @@ from local_dp.protocols.survey import Survey
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from server.collecting import RoundProgress
 from server.coordinator import Progress
@@ -72,7 +73,7 @@ def _verdict(speed: Speed) -> str:
 
 def _randomizers() -> list[Speed]:
     """Reports a second on one core, each beside bare numpy that draws the same Philox words in the same chunks and compares them."""
-    cases: list[tuple[Randomizer, float]] = [(BinaryRR(1.0), 200e6), (GRR(1.0, k=1024), 100e6), (Hadamard(1.0, k=1024), 50e6)]
+    cases: list[tuple[Randomizer, float]] = [(BinaryRR(1.0), 200e6), (GRR(1.0, k=1024), 100e6), (Hadamard(1.0, k=1024), 50e6), (DiscreteLaplace(1.0), 100e6)]
     speeds = []
     for randomizer, asked in cases:
         SCREEN.working(f"measuring {randomizer.name}, k = {randomizer.domain.size}")

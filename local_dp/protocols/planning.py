@@ -165,7 +165,7 @@ def ways(protocol: Protocol[Any], epsilon: float, population: Population | None 
     asked = asked_of(protocol, epsilon)
     law = None if population is None else law_of(population, asked)
     local = [_local(reports, law, asked) for reports in _reports(epsilon, aim, asked)]
-    return [*sorted(local, key=lambda way: (way.reach, not way.chosen)), _curated(aim, law, epsilon), _open(aim, law)]
+    return [*sorted(local, key=lambda way: (float(f"{way.reach:.6g}"), not way.chosen)), _curated(aim, law, epsilon), _open(aim, law)]
 
 
 def estimators(protocol: Protocol[Any], epsilon: float) -> list[Reports]:

@@ -12,7 +12,7 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.randomizers.finite import FiniteChannel
 
-_BLOCK = 1 << 16  # reports at a time: their indices stay in cache
+_BLOCK = 1 << 14  # reports at a time: their indices stay in cache, and the allocator keeps their memory
 _MOST = 1 << 18  # entries of a guide
 
 
@@ -54,14 +54,14 @@ class Guide:
 
     def __call__(self, rows: Ints, words: Words) -> Words:
         """The report of each word in its row: how many cumulative weights are at or below it."""
-        index = (words >> words.dtype.type(self.shift)).astype(np.int64)
+        index = (words >> words.dtype.type(self.shift)).astype(np.uint64, copy=False).view(np.int64)
         index += rows << self.lead
         found = self.first.take(index)
-        base = rows * self.stride
+        np.multiply(rows, self.stride, out=index)
         for probe in range(self.probes - 1, -1, -1):
             step = 1 << probe
-            beyond = self.last.take(base + found + (step - 1)) < words
-            found = found + beyond.view(np.uint8) * found.dtype.type(step)
+            beyond = self.last.take(index + found + (step - 1) if probe else index + found) < words
+            found += beyond.view(np.uint8) * found.dtype.type(step)
         return found
 
 
@@ -86,10 +86,14 @@ class TableChannel(FiniteChannel):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         guide: Guide = self.__dict__["_guide"]
-        rows = values.astype(np.int64) - self.domain.low
-        if len(words) <= _BLOCK:
-            return guide(rows, words)
-        return np.concatenate([guide(rows[first : first + _BLOCK], words[first : first + _BLOCK]) for first in range(0, len(words), _BLOCK)])
+        low, reports = self.domain.low, np.empty(len(words), dtype=self.report_dtype)
+        for first in range(0, len(words), _BLOCK):
+            some = slice(first, first + _BLOCK)
+            rows = values[some].astype(np.int64)
+            if low:
+                rows -= low
+            reports[some] = guide(rows, words[some])
+        return reports
 
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         weights: Words = self.weights[np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)]

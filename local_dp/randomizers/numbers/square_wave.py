@@ -18,7 +18,7 @@ class SquareWave(Window):
 
     b = (eps E - E + 1) / (2 E (E - 1 - eps)), E = e^eps, makes the mutual information's upper bound largest; the window has round(2 b steps) cells, 1 at least.
     Privacy: two weights, of ratio at most e^eps. Utility: the mean is unbiased, of variance `window_variance`; the distribution of the numbers is what it is
-    for, by `postprocessing.expectation_maximisation`, a step that never runs by itself. Cost: log2(steps + window) bits.
+    for, by `postprocessing.likelihood`, a step that never runs by itself. Cost: log2(steps + window) bits.
     """
 
     name: ClassVar[str] = "square-wave"
