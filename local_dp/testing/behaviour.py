@@ -26,8 +26,7 @@ def behaviour_found(randomizer: Randomizer) -> tuple[Finding, ...]:
 
 def _inputs(randomizer: Randomizer, most: int) -> Ints:
     """Inputs from end to end."""
-    domain = randomizer.domain
-    return domain.values() if domain.size <= most else np.unique(np.linspace(domain.low, domain.high, most).astype(np.int64))
+    return randomizer.domain.some(most)
 
 
 def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
@@ -46,7 +45,7 @@ def _words(randomizer: Randomizer) -> Finding:
 
 def _against(values: Ints, place: int, output: str) -> Witness | None:
     """The first input at which something happens, against the one before it."""
-    return None if place == 0 else Witness((int(values[place]), int(values[place - 1])), output, 0, None)
+    return None if place == 0 else Witness((values[place].tolist(), values[place - 1].tolist()), output, 0, None)
 
 
 def _answers(randomizer: Randomizer) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.domains import Domain
+from local_dp.domains import Domain, Vectors
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, exp_epsilon
 from local_dp.randomizers.base import Randomizer
@@ -19,14 +19,14 @@ SLACK = 1e-6  # nats by which the exact epsilon may stay below the declared one,
 
 def values_of(domain: Domain) -> Counts:
     """Every value of a small domain; of a large one, MAX_VALUES of them from end to end."""
-    if domain.size <= MAX_VALUES:
-        return domain.values()
-    return np.unique(np.linspace(domain.low, domain.high, MAX_VALUES).astype(np.int64))
+    return domain.some(MAX_VALUES)
 
 
-def truth(domain: Domain, value: int, parameters: int) -> Floats:
+def truth(domain: Domain, value: Any, parameters: int) -> Floats:
     """What the estimate from clients that all hold `value` should be: a share of ones, the symbols' shares, signed means, the
-    shares of both ends of each group, or the number in [0, 1]."""
+    shares of both ends of each group, the number in [0, 1], or the vector in [-1, 1]^d."""
+    if isinstance(domain, Vectors):
+        return np.asarray(value) / domain.high
     if domain.kind == "levels":
         return np.array([value / domain.high])
     if domain.kind == "grouped levels":
@@ -65,7 +65,7 @@ def check_parameters(randomizer: Randomizer) -> None:
         _refuses(randomizer, epsilon=epsilon)
     for bits in (-1, 33, 63, 65, 8.0, True, "8"):
         _refuses(randomizer, word_bits=bits)
-    for field in ("k", "steps"):
+    for field in ("k", "steps", "d"):
         if field in randomizer.params():
             for wrong in (0, -1, 1 << 21, 2.0, True, "2", None):
                 _refuses(randomizer, **{field: wrong})

@@ -59,8 +59,8 @@ def pairs_of(randomizer: Channel, most: int) -> Pairs:
     else:
         coins = np.concatenate([np.array([0, 2**64 - 1], np.uint64), np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64)])
         whole = size * COINS <= most
-    values = randomizer.domain.low + spread(size, size if whole else max(2, most // len(coins)))
-    return Pairs(np.tile(values, len(coins)), np.repeat(coins, len(values)), whole)
+    values = randomizer.domain.some(size if whole else max(2, most // len(coins)))
+    return Pairs(np.concatenate([values] * len(coins)), np.repeat(coins, len(values)), whole)
 
 
 def declared(randomizer: Channel, values: Ints, coins: Words) -> Words:
@@ -87,7 +87,7 @@ def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
     for first in range(0, n, block):
         values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
         each = np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
-        sent = randomizer.respond(np.repeat(values, words.shape[-1]), each, np.repeat(coins, words.shape[-1])).astype(np.int64)
+        sent = randomizer.respond(np.repeat(values, words.shape[-1], axis=0), each, np.repeat(coins, words.shape[-1])).astype(np.int64)
         sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(np.arange(len(values)) * (reports + 1), words.shape[-1])
         counts[first : first + block] = np.bincount(sent, minlength=len(values) * (reports + 1)).reshape(len(values), -1)
     return counts
@@ -124,7 +124,7 @@ def _every_word(randomizer: Channel) -> Finding | None:
         by_proof = isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond  # for the coins that are not tried
         return Finding("sampler, enumerated", True, pairs.whole and by_proof, f"over {where} each report occurs exactly as often as declared")
     pair = int(wrong.argmax())
-    coin, value = int(pairs.coins[pair]), int(pairs.values[pair])
+    coin, value = int(pairs.coins[pair]), pairs.values[pair].tolist()
     report = int((counts[pair, :-1] != weights[pair]).argmax()) if counts[pair, -1] == 0 else _alphabet(narrow)
     weight = weights[pair, report] if report < weights.shape[1] else 0
     said = f"over {where}, input {value} sends report {report} {counts[pair, report]} times where {weight} are declared"
@@ -140,7 +140,7 @@ def _coins(randomizer: Channel) -> str:
 def _renamed(witness: Witness, values: Ints) -> Witness:
     """The same, with the inputs that its rows stand for."""
     first, second = witness.inputs
-    return replace(witness, inputs=(int(values[first]), int(values[second])))
+    return replace(witness, inputs=(values[first].tolist(), values[second].tolist()))
 
 
 def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
@@ -217,7 +217,7 @@ def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness
     if counts[first] == counts[second]:
         return None
     ratio = None if counts[second] == 0 else float(counts[first] / counts[second])
-    return Witness((int(pairs.values[first]), int(pairs.values[second])), f"report {report}", int(pairs.coins[pair]), ratio)
+    return Witness((pairs.values[first].tolist(), pairs.values[second].tolist()), f"report {report}", int(pairs.coins[pair]), ratio)
 
 
 def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:

@@ -25,6 +25,9 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.randomizers.vectors.duchi_vector import DuchiVector
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
 KINDS: dict[str, Randomizer] = {
@@ -41,6 +44,9 @@ KINDS: dict[str, Randomizer] = {
     "piecewise": Piecewise(1.0),
     "hybrid": Hybrid(1.0),
     "square-wave": SquareWave(1.0),
+    "duchi-vector": DuchiVector(1.0),
+    "random-coordinate": RandomCoordinate(1.0),
+    "nearest-direction": NearestDirection(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),
     "characters": Characters(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),

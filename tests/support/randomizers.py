@@ -23,6 +23,9 @@ from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.randomizers.vectors.duchi_vector import DuchiVector
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 
 SIZES = (2, 3, 8, 64)
 
@@ -64,6 +67,12 @@ def approximate(epsilon: float) -> list[FiniteChannel]:
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     """Those whose estimates are neither averages nor shares: parities and prefix sums, exact in tests of their own."""
     return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
+
+
+def of_vectors(epsilon: float) -> list[Randomizer]:
+    """Those of a vector, in few dimensions."""
+    kinds: list[Any] = [DuchiVector, RandomCoordinate, NearestDirection]
+    return [kind(epsilon, d=d) for kind in kinds for d in (1, 2, 5)]
 
 
 def of_sets(epsilon: float) -> list[Randomizer]:
