@@ -55,7 +55,8 @@ class DuchiVector(VectorCoin):
         uniform = pieces_of(words[:, self._sign_words :], self.d) >> np.uint16(16 - (2 * self.steps).bit_length() + 1)
         corner = np.where(uniform < values + self.steps, np.int8(1), np.int8(-1))  # uniform on 2 steps whole numbers: 1 with probability (1 + x) / 2
         side = 2 * (corner * bits[:, : self.d]).sum(axis=1, dtype=np.int64) + bits[:, self.d]
-        return (side < 0).astype(np.int64)
+        codes: Ints = (side < 0).astype(np.int64)
+        return codes
 
     def added_of(self, reports: Ints, coins: Words) -> Ints:
         """The sum of the reported corners."""
