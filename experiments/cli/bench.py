@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +23,7 @@ from experiments.cli.speeds import Speed, best_of
 from experiments.text.layout import screen_width, table
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import Randomness, Settings
-from local_dp.arrays import Words
+from local_dp.arrays import Ints, Words
 from local_dp.errors import BusError
 from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of
@@ -32,12 +33,16 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.vectors.privunit import PrivUnit
 from server.collecting import RoundProgress
 from server.coordinator import Progress
 from server.terms import Terms
 
 REPORTS = 1 << 24
 MEMORY = 200.0  # MiB
+DIMENSION = 100
+VECTORS = 1 << 16
 SMALL_FLEET = 200
 
 
@@ -81,7 +86,30 @@ def _randomizers() -> list[Speed]:
         value = REPORTS / best_of(partial(_respond, randomizer)) / 1e6
         meets = value >= asked / 1e6 and value >= reference / 2
         speeds.append(Speed(f"{randomizer.name}, k = {randomizer.domain.size}", value, "million reports/s", reference, asked / 1e6, meets))
+    return [*speeds, *_vectors()]
+
+
+def _vectors() -> list[Speed]:
+    """Reports of vectors a second, clients and server; the reference computes one inner product of as many normal vectors."""
+    noise, speeds = KeyedNoise(0), []
+    for randomizer in (PrivUnit(1.0, d=DIMENSION), NearestDirection(1.0, d=DIMENSION)):
+        SCREEN.working(f"measuring {randomizer.name}, d = {DIMENSION}")
+        rows = np.resize(randomizer.domain.some(64), (VECTORS, DIMENSION))
+        words, cells = randomizer.draw(noise, Draw(1), 0, VECTORS), cells_of(randomizer, stream_key("bench coins", 0), 0, VECTORS)
+        reports = randomizer.respond(rows, words, cells)
+        reference = VECTORS / best_of(partial(_inner_products, rows)) / 1e6
+        sides: list[tuple[str, Callable[[], object]]] = [
+            ("clients", partial(randomizer.respond, rows, words, cells)),
+            ("server", partial(randomizer.tally, reports, cells)),
+        ]
+        for side, work in sides:
+            value = VECTORS / best_of(work) / 1e6
+            speeds.append(Speed(f"{randomizer.name}, d = {DIMENSION}, {side}", value, "million reports/s", reference, 0.4, value >= 0.4))
     return speeds
+
+
+def _inner_products(rows: Ints) -> None:
+    (np.random.default_rng(0).standard_normal(rows.shape) * rows).sum(axis=1)
 
 
 def _draw_and_compare(randomizer: Randomizer) -> None:

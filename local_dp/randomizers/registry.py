@@ -26,6 +26,7 @@ RANDOMIZERS = Registry(
         "duchi-vector": "local_dp.randomizers.vectors.duchi_vector:DuchiVector",
         "random-coordinate": "local_dp.randomizers.vectors.random_coordinate:RandomCoordinate",
         "nearest-direction": "local_dp.randomizers.vectors.nearest_direction:NearestDirection",
+        "privunit": "local_dp.randomizers.vectors.privunit:PrivUnit",
         "prefix-signs": "local_dp.randomizers.signs.prefix_signs:PrefixSigns",
         "characters": "local_dp.randomizers.signs.characters:Characters",
         "sue": "local_dp.randomizers.frequencies.unary:SUE",

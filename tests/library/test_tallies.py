@@ -27,6 +27,7 @@ from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 
@@ -47,6 +48,7 @@ KINDS: dict[str, Randomizer] = {
     "duchi-vector": DuchiVector(1.0),
     "random-coordinate": RandomCoordinate(1.0),
     "nearest-direction": NearestDirection(1.0),
+    "privunit": PrivUnit(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),
     "characters": Characters(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),

@@ -13,7 +13,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.vectors import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance
 from local_dp.domains import Vectors, vectors
-from local_dp.errors import InputError
+from local_dp.errors import InputError, RefusedError
 from local_dp.loss import nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
@@ -26,6 +26,7 @@ from local_dp.randomizers.vectors.base import VectorCoin
 from local_dp.randomizers.vectors.directions import UNIT, normals_of, quantiles, signs_of, words_of
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector, mean_sign
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
+from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.records import Records
 from local_dp.testing import conform
@@ -278,6 +279,69 @@ def test_wrong_twins_show(twin: VectorCoin) -> None:
     check_moments(honest, honest, value)
     with pytest.raises(AssertionError, match="biased"):
         check_moments(twin, honest, value)
+
+
+# --- PrivUnit --------------------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overspent(PrivUnit):
+    """Chooses the cap as if it had twice the epsilon."""
+
+    @property
+    def threshold(self) -> int:
+        return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)
+
+
+def privunit_moments(randomizer: PrivUnit, value: Ints) -> None:
+    """As `check_moments`: means within 6 standard errors and 1e-4, the squared error within 3 % of 1 / m^2 - ||x||^2, reports on the sphere."""
+    reports = randomizer.respond(np.repeat(value[None], N, axis=0), randomizer.draw(KeyedNoise(11), Draw(1), 0, N), np.zeros(1, dtype=np.uint8))
+    x, variance = value / randomizer.steps, best_privunit(randomizer.epsilon, randomizer.d)[1] + 1
+    assert randomizer.possible(reports).all()
+    assert not randomizer.possible(reports // 2).any()
+    estimate = randomizer.estimate(randomizer.tally(reports, np.zeros(1, dtype=np.uint8)))
+    assert (abs(estimate.value - x) < 6 * estimate.standard_error + 1e-4).all(), f"biased by {estimate.value - x}"
+    away = reports * math.sqrt(variance) / 2.0**14 - x
+    assert float((away**2).sum(axis=1).mean()) == pytest.approx(variance - float(x @ x), rel=0.03)
+
+
+@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 2), (4.0, 10)])
+@pytest.mark.parametrize("which", [0, 3, 5], ids=["axis", "nothing", "some"])
+def test_privunit_has_its_closed_form(epsilon: float, d: int, which: int) -> None:
+    """On an axis, at 0 and elsewhere: no bias, and the closed-form squared error within 3 %, with the best cap."""
+    randomizer = PrivUnit(epsilon, d=d)
+    privunit_moments(randomizer, randomizer.domain.some(6)[which])
+
+
+def test_privunit_is_no_proof() -> None:
+    """Clients refuse it by default and take it if their policy does; the audit has nothing to enumerate, finds no violation, and one where there is one."""
+    with pytest.raises(RefusedError) as refused:
+        check_loss(PrivUnit(1.0))
+    assert refused.value.code == "evidence"
+    check_loss(PrivUnit(1.0), frozenset({"density"}))
+    found = audit(PrivUnit(1.0, d=2))
+    assert found.holds, found
+    assert (found.grade, found.loss) == ("black box", None)
+    assert not audit(Overspent(1.0, d=2)).holds
+    with pytest.raises(AssertionError, match="biased"):
+        privunit_moments(Overspent(1.0, d=3), np.array([1024, 0, 0]))
+    with pytest.raises(InputError, match="2 coordinates"):
+        PrivUnit(1.0, d=1)
+
+
+def test_the_cap_is_chosen_as_its_density_allows() -> None:
+    """Cap and rest, of densities threshold / q and the rest's, differ by less than e^eps, and by that almost; the choice itself is by a whole threshold."""
+    for epsilon in (0.1, 1.0, 4.0):
+        randomizer = PrivUnit(epsilon, d=20)
+        chosen, share = randomizer.threshold / 2.0**64, randomizer.cap.share
+        ratio = chosen / share / ((1 - chosen) / (1 - share))
+        assert epsilon - 1e-6 < math.log(ratio) <= epsilon
+        assert 1 - stats.beta(9.5, 9.5, loc=-1, scale=2).cdf(randomizer.cap.height) == pytest.approx(share, rel=1e-9)
+        words = np.full((2, randomizer.words), 1 << 63, dtype=np.uint64)
+        words[:, 0] = randomizer.threshold - 1, randomizer.threshold
+        x = randomizer.domain.some(5)[[0, 0]]
+        near = randomizer.respond(x, words, np.zeros(1, dtype=np.uint8))[:, 0] / 2.0**14
+        assert near[0] > randomizer.cap.height > near[1]
 
 
 def test_vectors_are_a_domain_of_their_own() -> None:

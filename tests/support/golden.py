@@ -81,7 +81,7 @@ def reports(name: str) -> str:
     held = Records({"value": np.arange(CLIENTS) % domain.size + (0 if isinstance(domain, Vectors) else domain.low)})
     query = LocalQuery(Held(domain), randomizer, Cohort(0, CLIENTS))
     given = respond(query, held, 0, KeyedNoise(1), Draw(1), stream_key("coins", 1, 1))
-    return given.astype(randomizer.report_dtype).tobytes().hex()
+    return given.astype(randomizer.report_dtype.base).tobytes().hex()
 
 
 def fresh() -> dict[str, Any]:

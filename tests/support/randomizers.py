@@ -25,6 +25,7 @@ from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 
 SIZES = (2, 3, 8, 64)
@@ -73,6 +74,11 @@ def of_vectors(epsilon: float) -> list[Randomizer]:
     """Those of a vector, in few dimensions."""
     kinds: list[Any] = [DuchiVector, RandomCoordinate, NearestDirection]
     return [kind(epsilon, d=d) for kind in kinds for d in (1, 2, 5)]
+
+
+def of_densities(epsilon: float) -> list[Randomizer]:
+    """Those whose loss is proved on paper only."""
+    return [PrivUnit(epsilon, d=d) for d in (2, 5)]
 
 
 def of_sets(epsilon: float) -> list[Randomizer]:

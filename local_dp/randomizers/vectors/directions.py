@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Floats, Ints, Words
 
 UNIT = 1 << 12  # a normal coordinate of 1, in whole numbers
 _QUANTILES = 1 << 16
@@ -36,17 +36,20 @@ def signs_of(words: Words, count: int) -> Ints:
 
 
 @cache
-def quantiles() -> Ints:
-    """The standard normal law in 2^16 equally likely parts: of each its mean, times UNIT, rounded; int16, of variance 1 within 3e-6.
-
-    A mean is the difference of the density at the part's ends. None lies within 1e-5 of where rounding changes, so every machine has the same table.
-    """
+def normal_means() -> Floats:
+    """The standard normal law in 2^16 equally likely parts: the mean of each, the difference of the density at its ends. Of variance 1 within 3e-6."""
     from scipy.special import ndtri
 
     ends = ndtri(0.5 + np.arange(_QUANTILES // 2) / _QUANTILES)
     density = np.exp(-(ends**2) / 2) / math.sqrt(2 * math.pi)
-    upper = np.rint((density - np.append(density[1:], 0.0)) * _QUANTILES * UNIT).astype(np.int16)
+    upper: Floats = (density - np.append(density[1:], 0.0)) * _QUANTILES
     return np.concatenate([-upper[::-1], upper])
+
+
+@cache
+def quantiles() -> Ints:
+    """`normal_means` in whole numbers of 1 / UNIT, int16. None lies within 1e-5 of where rounding changes, so every machine has the same table."""
+    return np.rint(normal_means() * UNIT).astype(np.int16)
 
 
 def normals_of(words: Words, count: int) -> Ints:
