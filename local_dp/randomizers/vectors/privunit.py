@@ -82,7 +82,7 @@ class PrivUnit(Randomizer):
     name: ClassVar[str] = "privunit"
     source: ClassVar[str] = "Bhowmick, Duchi, Freudiger, Kapoor, Rogers 2018; Asi, Feldman, Talwar 2022"
     evidence: ClassVar[Evidence] = "density"
-    d: int = 4
+    d: int = 3
     steps: int = 1 << 10
 
     def prepare(self) -> None:
