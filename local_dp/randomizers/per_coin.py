@@ -10,6 +10,7 @@ import numpy as np
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.in_blocks import in_blocks
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class PerCoin(Randomizer):
         return True
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return in_blocks(self._respond, values, words, cells)
+
+    def _respond(self, values: Ints, words: Words, cells: Words) -> Words:
         codes = self.inner.domain.clip(self.encode(values, cells))
         return self.inner.respond(codes, words, np.zeros(1, dtype=np.uint8))
 

@@ -22,5 +22,11 @@ RANDOMIZERS = Registry(
         "sue": "local_dp.randomizers.frequencies.unary:SUE",
         "oue": "local_dp.randomizers.frequencies.unary:OUE",
         "subset-selection": "local_dp.randomizers.frequencies.subset_selection:SubsetSelection",
+        "olh": "local_dp.randomizers.frequencies.local_hashing:OLH",
+        "blh": "local_dp.randomizers.frequencies.local_hashing:BLH",
+        "pi-rappor": "local_dp.randomizers.frequencies.pi_rappor:PIRappor",
+        "pgr": "local_dp.randomizers.frequencies.projective:PGR",
+        "hadamard-response": "local_dp.randomizers.frequencies.hadamard_response:HadamardResponse",
+        "recursive-hadamard": "local_dp.randomizers.frequencies.hadamard_response:RecursiveHadamard",
     },
 )

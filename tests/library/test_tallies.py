@@ -20,6 +20,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
+from tests.support.randomizers import DESIGNS
 
 KINDS: dict[str, Randomizer] = {
     "binary-rr": BinaryRR(1.0),
@@ -36,6 +37,7 @@ KINDS: dict[str, Randomizer] = {
     "sue": SUE(1.0, k=8),
     "oue": OUE(1.0, k=8),
     "subset-selection": SubsetSelection(1.0, k=8),
+    **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }
 
 

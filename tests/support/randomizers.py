@@ -4,8 +4,13 @@ from collections.abc import Callable
 
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.frequencies.hadamard_response import HadamardResponse, RecursiveHadamard
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH
+from local_dp.randomizers.frequencies.pi_rappor import PIRappor
+from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE, SUE
@@ -17,6 +22,9 @@ from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 
 SIZES = (2, 3, 8, 64)
+DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
+
+ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "hadamard-response", "recursive-hadamard")  # finite channels that estimate shares
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:
@@ -50,3 +58,8 @@ def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report is a set of symbols, at every size."""
     return [kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES]
+
+
+def of_designs(epsilon: float) -> list[FiniteOracle]:
+    """The finite frequency oracles by hashes, designs and blocks, at every size."""
+    return [kind(epsilon, k=k) for kind in DESIGNS for k in SIZES]
