@@ -280,3 +280,37 @@ def test_tallies_are_estimated_many_at_once() -> None:
         for place in range(3):
             np.testing.assert_allclose(together[place], oracle.estimate(Tally(counts[place])).value, atol=1e-9)
         assert isinstance(oracle, Design | BlockedHadamard)
+
+
+HELD = {0: 50_000, 1: 20_000, 3: 8_000, 4: 2_000, 2: 0}
+RUNS = 12_000
+
+
+def _check_drawn(draw: Callable[[np.random.Generator], Tally], honest: FiniteOracle) -> None:
+    """Each cell's and each share's mean is within 6 deviations, each variance within 6 deviations of a normal's: about 30 comparisons below 2e-9 each."""
+    laws = {value: law_of(honest, value).ravel() for value in HELD}
+    mean = sum(count * laws[value] for value, count in HELD.items())
+    spread = sum(count * (np.diag(laws[value]) - np.outer(laws[value], laws[value])) for value, count in HELD.items())
+    generator = np.random.default_rng(3)
+    drawn = [draw(generator).counts.ravel() for _ in range(RUNS)]
+    assert {int(counts.sum()) for counts in drawn} == {sum(HELD.values())}
+    each = np.stack(drawn) - mean
+    added = honest.values(np.eye(each.shape[1], dtype=np.int64).reshape(-1, honest.cells, honest.alphabet))
+    for seen, variance in ((each, np.diag(spread)), (each @ added, np.diag(added.T @ spread @ added))):
+        assert (abs(seen.mean(axis=0)) < 6 * np.sqrt(variance / RUNS)).all()
+        assert (abs((seen**2).mean(axis=0) / variance - 1) < 6 * math.sqrt(2 / RUNS)).all()
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+def test_drawn_tallies_have_the_law_of_the_reports(kind: Kind) -> None:
+    """Given the values, cells and estimates vary as the sums of independent reports do; a twin that draws the values again is noticed."""
+    randomizer = kind(2.0, k=5)
+    _check_drawn(lambda generator: randomizer.draw_tally(HELD, generator), randomizer)
+    values, counts = np.array(list(HELD)), np.array(list(HELD.values()))
+
+    def again(generator: np.random.Generator) -> Tally:
+        moved = generator.multinomial(counts.sum(), counts / counts.sum())
+        return randomizer.draw_tally(dict(zip(values.tolist(), moved.tolist(), strict=True)), generator)
+
+    with pytest.raises(AssertionError):
+        _check_drawn(again, randomizer)

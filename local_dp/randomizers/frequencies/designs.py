@@ -1,6 +1,7 @@
 """What oracles by block designs share: a report names a set of symbols, sets are of one size, and every two symbols lie together in equally many."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +11,8 @@ from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.base import FiniteOracle, seen_joint
 from local_dp.tallies import Estimate, Joint, Tally
+
+_BLOCK = 1 << 22  # places looked up at a time
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,31 @@ class Design(FiniteOracle):
     def gathered(self, weights: Floats) -> Floats:
         """The weights of the symbols in the set that each report names, shape (m, k) to (m, cells, alphabet): the transpose of `support`."""
 
+    @abstractmethod
+    def own(self, values: Ints) -> Counts:
+        """The places, in a flattened tally, of the reports whose set holds each value, shape (n,) to (n, as many for every value)."""
+
+    @property
+    @abstractmethod
+    def blind(self) -> float:
+        """The probability that a report is as likely any as any other; else it is one of the own ones, each as likely."""
+
     @property
     def shares(self) -> int:
         return self.domain.size
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        """As `FiniteChannel.draw_tally`: how many of each value's holders answer blindly, those together, and the others among the own reports."""
+        held = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
+        n = np.array([count for count in value_counts.values() if count], dtype=np.int64)
+        seeing = generator.binomial(n, 1 - self.blind)
+        size = self.cells * self.alphabet
+        counts = generator.multinomial(int((n - seeing).sum()), np.full(size, 1 / size))
+        for first in range(0, len(held), step := max(1, _BLOCK // size)):
+            places = self.own(held[first : first + step])
+            drawn = generator.multinomial(seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1]))
+            counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(np.int64)  # whole numbers below 2^53: exact
+        return Tally(counts.reshape(self.cells, self.alphabet))
 
     def values(self, counts: Counts) -> Floats:
         p, q = self.odds
@@ -80,6 +105,15 @@ class TwoWeights(FiniteChannel):
         object.__setattr__(self, "_weights", self._steps(self.word_bits))
         if self.held <= self.other + self._rest:
             raise too_narrow(self)
+
+    def own(self, values: Ints) -> Counts:
+        """The own reports of each value, shape (n, w)."""
+        return self.report(values[:, None], np.arange(self.w)).astype(np.int64)
+
+    @property
+    def blind(self) -> float:
+        """The probability of a report that is as likely any as any other, up to the remainder."""
+        return self.alphabet * self.other / self.total
 
     @property
     def held(self) -> int:

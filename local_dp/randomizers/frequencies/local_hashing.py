@@ -6,6 +6,8 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
+import numpy as np
+
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
@@ -48,6 +50,14 @@ class LocalHashing(EncodedGRR, Design):
 
     def support(self, counts: Counts) -> Counts:
         return self.hash.support(counts)
+
+    def own(self, values: Ints) -> Counts:
+        rows = np.arange(self.hash.rows)
+        return rows * self.hash.g + self.hash(rows, values[:, None]).astype(np.int64)
+
+    @property
+    def blind(self) -> float:
+        return self.hash.g * self.inner.other / self.inner.total
 
     def gathered(self, weights: Floats) -> Floats:
         return self.hash.gathered(weights)
