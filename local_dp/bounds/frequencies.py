@@ -51,6 +51,32 @@ def sue_variance(epsilon: float, share: float) -> float:
     return (math.tanh(epsilon / 4) ** -2 - (1 - 2 * share) ** 2) / 4
 
 
+def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> float:
+    """n times the variance of the count-mean sketch's estimate of a symbol held by `share`, with m buckets for K points of which it hashes (limits 2).
+
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = r / (r + 1), r = e^(eps / 2), of a 1 in the own bucket and q = c p + (1 - c) (1 - p) in
+    another symbol's, shared with chance c = (K / m - 1) / (K - 1). The worst case is a symbol for which l = 1/2.
+    """
+    check_positive_epsilon(epsilon)
+    own = 1 / (1 + math.exp(-epsilon / 2))
+    shared = (points / buckets - 1) / (points - 1)
+    other = shared * own + (1 - shared) * (1 - own)
+    seen = other + share * (own - other)
+    return seen * (1 - seen) / (own - other) ** 2
+
+
+def thresholded_variance(epsilon: float, threshold: float, share: float) -> float:
+    """n times the variance of thresholded histogram encoding's estimate of a symbol held by `share`, whatever k, with the threshold t between 0 and 1.
+
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = 1 - e^(-(1 - t) eps / 2) / 2 and q = e^(-t eps / 2) / 2 of a 1 at the own symbol and
+    elsewhere; the worst case is a symbol for which l = 1/2.
+    """
+    check_positive_epsilon(epsilon)
+    p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
+
+
 def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
     """n times the variance of subset selection's estimate of a symbol held by `share`, with sets of w of `order` symbols (limits 2).
 

@@ -30,7 +30,7 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     if isinstance(randomizer, PerCoin):
         if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
             raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
-        return _of_table(randomizer.inner)
+        return _of_table(randomizer.inner) if isinstance(randomizer.inner, FiniteChannel) else _of_product(randomizer.inner)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
     if isinstance(randomizer, BitVector):

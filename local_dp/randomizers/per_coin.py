@@ -1,4 +1,4 @@
-"""Randomizers that a whole public coin encodes before a small channel randomizes: private whatever the coin says."""
+"""Randomizers that a whole public coin encodes before a small channel, or packed bits, randomize: private whatever the coin says."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.in_blocks import in_blocks
 
@@ -25,8 +26,8 @@ class PerCoin(Randomizer):
 
     @cached_property
     @abstractmethod
-    def inner(self) -> FiniteChannel:
-        """The channel of the codes; it uses no coin."""
+    def inner(self) -> FiniteChannel | BitVector:
+        """The channel of the codes, or a vector of bits; it uses no coin."""
 
     @abstractmethod
     def encode(self, values: Ints, coins: Words) -> Ints:
@@ -39,6 +40,10 @@ class PerCoin(Randomizer):
     @property
     def bits(self) -> int:
         return self.inner.bits
+
+    @property
+    def words(self) -> int:
+        return self.inner.words
 
     @property
     def uses_coins(self) -> bool:

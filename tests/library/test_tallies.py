@@ -7,10 +7,12 @@ from scipy import stats
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
@@ -36,6 +38,8 @@ KINDS: dict[str, Randomizer] = {
     "rounded-hadamard": RoundedHadamard(1.0),
     "sue": SUE(1.0, k=8),
     "oue": OUE(1.0, k=8),
+    "the": THE(1.0, k=8),
+    "count-mean-sketch": CountMeanSketch(1.0, k=8, m=4),
     "subset-selection": SubsetSelection(1.0, k=8),
     **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }

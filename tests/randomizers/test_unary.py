@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.bounds.frequencies import oue_variance, sue_variance
+from local_dp.bounds.frequencies import oue_variance, sue_variance, thresholded_variance
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.loss import exp_epsilon
+from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
@@ -23,12 +23,17 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.frequency import Frequency
 from local_dp.randomizers.bit_vector import ones_at
 from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.records import Records
 from local_dp.tallies import Tally
 
 KINDS = (SUE, OUE)
-CLOSED = {"sue": sue_variance, "oue": oue_variance}
+CLOSED: dict[str, Callable[[float, float], float]] = {
+    "sue": sue_variance,
+    "oue": oue_variance,
+    "the": lambda epsilon, share: thresholded_variance(epsilon, best_threshold(nano_epsilon(epsilon)) / STEPS, share),
+}
 ALPHA = 1e-6  # failure probability of each statistical check
 LAW = np.array([0.5, 0.25, 0.15, 0.1, 0.0])
 
@@ -126,6 +131,22 @@ def test_the_standard_error_is_the_closed_form(kind: type[UnaryEncoding], epsilo
     assert int(np.argmax(everywhere)) == (50 if kind is SUE else 100)
 
 
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0, 12.0])
+def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
+    """The exact loss of thresholded noise is what its two bits show, below epsilon and near eps / 2 + ln 4 at most; no threshold of the grid has less
+    variance, and unary encoding at the loss that it really has is no worse, so at epsilon much better."""
+    randomizer, threshold = THE(epsilon, k=5), best_threshold(nano_epsilon(epsilon)) / STEPS
+    loss = math.log(exact_ratio(randomizer))
+    p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
+    assert loss == pytest.approx(math.log(p / q) + math.log((1 - q) / (1 - p)), abs=1e-6)
+    assert loss < min(epsilon, epsilon / 2 + math.log(4))
+    spent = thresholded_variance(epsilon, threshold, 0.0)
+    assert spent <= min(thresholded_variance(epsilon, step / 128, 0.0) for step in range(1, 128)) * (1 + 1e-6)
+    assert oue_variance(epsilon, 0.0) < oue_variance(loss, 0.0) <= spent
+    estimate = randomizer.estimate(Tally(np.rint((q + LAW * (p - q)) * 2**50).astype(np.int64), 1 << 50))
+    np.testing.assert_allclose(estimate.standard_error**2 * 2**50, [CLOSED["the"](epsilon, share) for share in LAW.tolist()], rtol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("epsilon", "k", "sue", "oue"), [(1.0, 4, 16.4, 16.5), (1.0, 16, 63.6, 60.9), (1.0, 64, 251.7, 237.7), (2.0, 64, 59.9, 48.3), (4.0, 64, 12.6, 6.85)]
 )
@@ -182,7 +203,7 @@ class MorePrivate(SUE):
         return SUE(0.9 * self.epsilon, k=self.k, word_bits=bits).ones
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, THE])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_simulated_reports_have_the_closed_forms(kind: type[UnaryEncoding], epsilon: float) -> None:
     """Simulated clients show the closed-form variance at every place within 3 %, and independent bits."""

@@ -32,6 +32,8 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "sue": {"k": 5},
     "oue": {"k": 5},
     "subset-selection": {"k": 8},
+    "the": {"k": 5},
+    "count-mean-sketch": {"k": 40, "m": 7},
     "olh": {"k": 64},
     "blh": {"k": 64},
     "pi-rappor": {"k": 64},

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FiniteOracle
+from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.frequencies.hadamard_response import HadamardResponse, RecursiveHadamard
@@ -13,6 +14,7 @@ from local_dp.randomizers.frequencies.pi_rappor import PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
@@ -57,9 +59,14 @@ def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
 
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report is a set of symbols, at every size."""
-    return [kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES]
+    return [*(kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES), *(CountMeanSketch(epsilon, k=k, m=4) for k in SIZES)]
 
 
 def of_designs(epsilon: float) -> list[FiniteOracle]:
     """The finite frequency oracles by hashes, designs and blocks, at every size."""
     return [kind(epsilon, k=k) for kind in DESIGNS for k in SIZES]
+
+
+def of_more_private(epsilon: float) -> list[Randomizer]:
+    """Those whose reports keep less than the epsilon that they are charged for, at every size."""
+    return [THE(epsilon, k=k) for k in SIZES]

@@ -91,10 +91,10 @@ class BLH(LocalHashing):
 
     @cached_property
     def hash(self) -> LinearHash:
-        return LinearHash(self.k, 2, _length(symbols(self.k).size, 2))
+        return LinearHash(self.k, 2, length_of(symbols(self.k).size, 2))
 
 
-def _length(k: int, g: int) -> int:
+def length_of(k: int, g: int) -> int:
     """The least m with g^m >= k."""
     m = 1
     while g**m < k:
@@ -106,6 +106,6 @@ def _length(k: int, g: int) -> int:
 def best_hash(nano: int, k: int, most: int = MAX_CELLS) -> LinearHash:
     """The hash of least total variance at the uniform law: one row of k, or a prime power g with a table of `most` cells."""
     growth = Fraction(float(exp_epsilon(nano)))
-    chosen = [LinearHash(k, g, _length(k, g)) for g in range(2, min(k, int(2 * growth) + 6)) if prime_power(g)]
+    chosen = [LinearHash(k, g, length_of(k, g)) for g in range(2, min(k, int(2 * growth) + 6)) if prime_power(g)]
     kept = [LinearHash(k, k, 1), *(each for each in chosen if each.m > 1 and each.rows * each.g <= most)]
     return min(kept, key=lambda each: total_variance(growth, each.points, each.points // each.g, k))
