@@ -14,6 +14,7 @@ import numpy as np
 
 from experiments.cli.bench_attacks import attack_speeds
 from experiments.cli.bench_curator import curator_speeds
+from experiments.cli.bench_frequencies import frequency_speeds
 from experiments.cli.bench_intervals import interval_speeds
 from experiments.cli.bench_many import many_speeds
 from experiments.cli.bench_marginals import marginal_speeds
@@ -57,7 +58,7 @@ class Bench:
     as_json: bool = option(False, "Print the figures as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        speeds = [*_runs(), *_randomizers()]  # runs first: a child's peak memory is no less than its parent's when it began
+        speeds = [*_runs(), *_randomizers(), *frequency_speeds()]  # runs first: a child's peak memory is no less than its parent's when it began
         for count in sorted({min(SMALL_FLEET, self.processes), self.processes} - {0}):
             speeds += _processes(count)
         speeds += [*curator_speeds(), *interval_speeds(), *marginal_speeds(), *many_speeds(), *attack_speeds()]

@@ -165,7 +165,12 @@ def ways(protocol: Protocol[Any], epsilon: float, population: Population | None 
     asked = asked_of(protocol, epsilon)
     law = None if population is None else law_of(population, asked)
     local = [_local(reports, law, asked) for reports in _reports(epsilon, aim, asked)]
-    return [*sorted(local, key=lambda way: (float(f"{way.reach:.6g}"), not way.chosen)), _curated(aim, law, epsilon), _open(aim, law)]
+    return [*sorted(local, key=_order), _curated(aim, law, epsilon), _open(aim, law)]
+
+
+def _order(way: Direct) -> tuple[float, bool]:
+    """By reach, the chosen one first where they are the same but for the rounding of words."""
+    return float(f"{way.reach:.5g}"), not way.chosen
 
 
 def estimators(protocol: Protocol[Any], epsilon: float) -> list[Reports]:

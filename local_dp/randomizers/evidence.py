@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from local_dp.arrays import Words
 from local_dp.errors import RefusedError
 from local_dp.loss import Pure, exp_epsilon
 from local_dp.randomizers.base import Evidence, Randomizer
@@ -26,14 +27,14 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     """
     if isinstance(randomizer, OneBit) and randomizer.alphabet == 2 and type(randomizer).weight is OneBit.weight:
         return _of_bit(randomizer)
+    if isinstance(randomizer, PerCoin):
+        if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
+            raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
+        return _of_table(randomizer.inner) if isinstance(randomizer.inner, FiniteChannel) else _of_product(randomizer.inner)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
     if isinstance(randomizer, BitVector):
         return _of_product(randomizer)
-    if isinstance(randomizer, PerCoin):
-        if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
-            raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
-        return _of_table(randomizer.inner)
     raise RefusedError("unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate")
 
 
@@ -64,18 +65,28 @@ def _of_table(randomizer: FiniteChannel) -> Fraction:
     worst = Fraction(1)
     seen: set[tuple[int, int]] = set()
     for cell in range(randomizer.cells):
-        channel = randomizer.channel(cell)
-        sums = channel.sum(axis=1, dtype=np.uint64)  # exact modulo 2^64; the float sum below excludes a whole multiple
-        total = randomizer.total
-        if np.any(sums != np.uint64(total % 2**64)) or np.any(abs(channel.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6):
-            raise RefusedError("unverifiable", f"{randomizer.name}: the weights of cell {cell} do not sum to 2^{randomizer.word_bits}")
-        for high, low in {*zip(channel.max(axis=0).tolist(), channel.min(axis=0).tolist(), strict=True)} - seen:
+        most, least = _of_cell(randomizer, cell)
+        for high, low in {*zip(most.tolist(), least.tolist(), strict=True)} - seen:
             seen.add((high, low))
             if low == 0 < high:
                 raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
             if high:
                 worst = max(worst, Fraction(high, low))
     return worst
+
+
+def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
+    """The largest and the least weight of each report, from the rows of some values at a time: at least one, and so many that they fit into memory."""
+    total, values = randomizer.total, randomizer.domain.values()
+    step = max(1, _BLOCK * 4 // randomizer.alphabet)
+    ends: list[tuple[Words, Words]] = []
+    for first in range(0, len(values), step):
+        rows = randomizer.channel(cell) if step >= len(values) else randomizer.rows(values[first : first + step], cell)
+        sums = rows.sum(axis=1, dtype=np.uint64)  # exact modulo 2^64; the float sum below excludes a whole multiple
+        if np.any(sums != np.uint64(total % 2**64)) or np.any(abs(rows.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6):
+            raise RefusedError("unverifiable", f"{randomizer.name}: the weights of cell {cell} do not sum to 2^{randomizer.word_bits}")
+        ends.append((rows.max(axis=0), rows.min(axis=0)))
+    return np.max([most for most, _ in ends], axis=0), np.min([least for _, least in ends], axis=0)
 
 
 def _of_product(randomizer: BitVector) -> Fraction:

@@ -32,5 +32,13 @@ RANDOMIZERS = Registry(
         "sue": "local_dp.randomizers.frequencies.unary:SUE",
         "oue": "local_dp.randomizers.frequencies.unary:OUE",
         "subset-selection": "local_dp.randomizers.frequencies.subset_selection:SubsetSelection",
+        "the": "local_dp.randomizers.frequencies.thresholded:THE",
+        "count-mean-sketch": "local_dp.randomizers.frequencies.count_mean_sketch:CountMeanSketch",
+        "olh": "local_dp.randomizers.frequencies.local_hashing:OLH",
+        "blh": "local_dp.randomizers.frequencies.local_hashing:BLH",
+        "pi-rappor": "local_dp.randomizers.frequencies.pi_rappor:PIRappor",
+        "pgr": "local_dp.randomizers.frequencies.projective:PGR",
+        "hadamard-response": "local_dp.randomizers.frequencies.hadamard_response:HadamardResponse",
+        "recursive-hadamard": "local_dp.randomizers.frequencies.hadamard_response:RecursiveHadamard",
     },
 )

@@ -7,6 +7,7 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.bit_vector import BitVector
 from local_dp.testing.drawing import words_for
 from local_dp.testing.findings import Finding, Witness
 
@@ -37,7 +38,8 @@ def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
 def _words(randomizer: Randomizer) -> Finding:
     """It uses the words that it is given, and all of them: a constant seed of its own would draw others."""
     noise, which = KeyedNoise(3), Draw(1)
-    given, own = (draw(noise, which, 0, REPEATED) for draw in (partial(Randomizer.draw, randomizer), randomizer.draw))
+    honest = partial(BitVector.draw, randomizer) if isinstance(randomizer, BitVector) else partial(Randomizer.draw, randomizer)
+    given, own = (draw(noise, which, 0, REPEATED) for draw in (honest, randomizer.draw))
     if not np.array_equal(given, own):
         return Finding("words", False, True, "its words are not those that it is given: it has a randomness of its own that nobody can check")
     return Finding("words", True, False, "its words are those that it is given")

@@ -26,7 +26,10 @@ def conform_bits(randomizer: BitVector, slack: float, symbols: bool) -> None:
 
 def conform_coins(randomizer: PerCoin, slack: float, symbols: bool) -> None:
     """All checks of a randomizer behind a public coin: its inner channel, its codes under any coin, its tally, its estimate from made-up clients."""
-    conform_channel(randomizer.inner, slack, exhaustive=False, symbols=False)
+    if isinstance(randomizer.inner, BitVector):
+        conform_bits(randomizer.inner, slack, symbols=False)
+    else:
+        conform_channel(randomizer.inner, slack, exhaustive=False, symbols=False)
     check_loss(randomizer, slack)
     _check_codes(randomizer)
     _check_reports(randomizer)

@@ -11,7 +11,7 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.testing.bits import bits_found
+from local_dp.testing.bits import bits_found, encoded_bits_found
 from local_dp.testing.drawing import ALPHA, divergence, spread, words_for
 from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.worst import worst_of
@@ -30,6 +30,8 @@ def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
     """The exact check if there is one for it, and the one by drawing."""
     if isinstance(randomizer, BitVector):
         return (bits_found(randomizer, seed),)
+    if isinstance(randomizer, PerCoin) and isinstance(randomizer.inner, BitVector):
+        return (encoded_bits_found(randomizer, randomizer.inner, seed),)
     if isinstance(randomizer, FiniteChannel | PerCoin):
         exact = _every_word(randomizer)
         runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
@@ -66,14 +68,20 @@ def pairs_of(randomizer: Channel, most: int) -> Pairs:
 def declared(randomizer: Channel, values: Ints, coins: Words) -> Words:
     """The weight of each report for each pair, shape (pairs, alphabet)."""
     if isinstance(randomizer, PerCoin):
-        codes = randomizer.inner.domain.clip(randomizer.encode(values, coins))
-        return declared(randomizer.inner, codes, np.zeros(len(codes), dtype=np.uint64))
+        inner = _inner(randomizer)
+        codes = inner.domain.clip(randomizer.encode(values, coins))
+        return declared(inner, codes, np.zeros(len(codes), dtype=np.uint64))
     reports = np.arange(randomizer.alphabet, dtype=np.int64)
     return randomizer.weight(reports[None, :], values[:, None], coins[:, None].astype(np.int64)).astype(np.uint64)
 
 
 def _alphabet(randomizer: Channel) -> int:
-    return randomizer.inner.alphabet if isinstance(randomizer, PerCoin) else randomizer.alphabet
+    return _inner(randomizer).alphabet if isinstance(randomizer, PerCoin) else randomizer.alphabet
+
+
+def _inner(randomizer: PerCoin) -> FiniteChannel:
+    assert isinstance(randomizer.inner, FiniteChannel)  # bits behind a coin are looked at elsewhere
+    return randomizer.inner
 
 
 def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:

@@ -7,10 +7,12 @@ from scipy import stats
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
 from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
@@ -30,6 +32,7 @@ from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
+from tests.support.randomizers import DESIGNS
 
 KINDS: dict[str, Randomizer] = {
     "binary-rr": BinaryRR(1.0),
@@ -55,7 +58,10 @@ KINDS: dict[str, Randomizer] = {
     "rounded-hadamard": RoundedHadamard(1.0),
     "sue": SUE(1.0, k=8),
     "oue": OUE(1.0, k=8),
+    "the": THE(1.0, k=8),
+    "count-mean-sketch": CountMeanSketch(1.0, k=8, m=4),
     "subset-selection": SubsetSelection(1.0, k=8),
+    **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }
 
 

@@ -32,6 +32,14 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "sue": {"k": 5},
     "oue": {"k": 5},
     "subset-selection": {"k": 8},
+    "the": {"k": 5},
+    "count-mean-sketch": {"k": 40, "m": 7},
+    "olh": {"k": 64},
+    "blh": {"k": 64},
+    "pi-rappor": {"k": 64},
+    "pgr": {"k": 64},
+    "hadamard-response": {"k": 64},
+    "recursive-hadamard": {"k": 64, "b": 3},
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),

@@ -6,10 +6,17 @@ from typing import Any
 
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.base import FiniteOracle
+from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.frequencies.hadamard_response import HadamardResponse, RecursiveHadamard
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH
+from local_dp.randomizers.frequencies.pi_rappor import PIRappor
+from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
 from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
@@ -29,6 +36,9 @@ from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 
 SIZES = (2, 3, 8, 64)
+DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
+
+ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "hadamard-response", "recursive-hadamard")  # finite channels that estimate shares
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:
@@ -83,4 +93,14 @@ def of_densities(epsilon: float) -> list[Randomizer]:
 
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report is a set of symbols, at every size."""
-    return [kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES]
+    return [*(kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES), *(CountMeanSketch(epsilon, k=k, m=4) for k in SIZES)]
+
+
+def of_designs(epsilon: float) -> list[FiniteOracle]:
+    """The finite frequency oracles by hashes, designs and blocks, at every size."""
+    return [kind(epsilon, k=k) for kind in DESIGNS for k in SIZES]
+
+
+def of_more_private(epsilon: float) -> list[Randomizer]:
+    """Those whose reports keep less than the epsilon that they are charged for, at every size."""
+    return [THE(epsilon, k=k) for k in SIZES]
