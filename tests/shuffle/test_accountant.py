@@ -17,7 +17,8 @@ from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import Amplified, accounted, amplified, closed_form, holds, largest_local
 from local_dp.shuffle.channels import Laws
-from tests.support.shuffled_laws import Row, extremal_rows, rows_of, shuffled, stick, with_one_more, worst_delta
+from local_dp.shuffle.enumerated import Row, rows_of, shuffled, stick, with_one_more, worst_delta
+from tests.support.shuffled_laws import extremal_rows
 
 DELTA = 1e-6
 CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [

@@ -9,8 +9,8 @@ import pytest
 from local_dp.errors import InputError
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.shuffle.accountant import amplified
+from local_dp.shuffle.enumerated import Law, stick
 from local_dp.shuffle.histogram import BlanketHistogram, Target, multi_message, single_message
-from tests.support.shuffled_laws import Law, stick
 
 TARGET = Target(2000, 1.0, 1e-6)
 
