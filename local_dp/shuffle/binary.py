@@ -21,7 +21,8 @@ _ULP = 2.0**-52
 _REACH = 7.0  # times sqrt(count): beyond it lies a probability below 2 e^-98 (Hoeffding)
 _BEYOND = 1e-42
 _SEEN = 1e-25  # where a probability is smaller it is only bounded
-_CLOSE = 1e-6  # of an epsilon: how near the upper end of a proof is to the lower
+_CLOSE = (1e-4, 1e-5, 1e-6)  # of an epsilon: how near the upper end of a proof is to the lower
+_ENOUGH = 3000  # bounds: a search that took more is not repeated more closely
 
 
 @dataclass(frozen=True)
@@ -151,25 +152,35 @@ class Worst:
 
 
 def worst_directed(bits: Bits, clients: int, delta: float) -> Worst:
-    """Over all data sets of the others, of a client whose value was that of more ones and might have been the other: a search that bounds and divides.
-
-    Whoever drops the reports of some others weakens nothing: the delta of every data set with `low` to `high` ones is at most that of low ones and no others
-    than those whose value is the same in all of them. A block whose bound is small enough is done with; another one is halved.
-    """
+    """Over all data sets of the others, of a client whose value was that of more ones and might have been the other: more and more closely."""
     others = clients - 1
-    ends = {ones: bits.others(ones, others - ones).epsilon(delta) for ones in (0, others)}
-    found = max(ends, key=lambda ones: ends[ones])
-    (least, most), blocks = ends[found], [(0, others)]
+    ends = (Worst(*bits.others(ones, others - ones).epsilon(delta), ones) for ones in (0, others))
+    found = max(ends, key=lambda end: end.least)
+    for close in _CLOSE:
+        found, bounds = _searched(bits, clients, delta, found, close)
+        if bounds > _ENOUGH:
+            break
+    return Worst(found.least, found.most * (1 + close), found.ones)
+
+
+def _searched(bits: Bits, clients: int, delta: float, found: Worst, close: float) -> tuple[Worst, int]:
+    """The worst data set to within `close` of epsilon, if `found` is one of the worst so far, and how many bounds that took.
+
+    Whoever leaves out the reports of some others weakens nothing: the delta of every data set with `low` to `high` ones is at most that of low ones and no
+    others than those whose value is the same in all of them. A block whose bound is small enough is done with; another one is halved.
+    """
+    others, blocks, bounds = clients - 1, [(0, clients - 1)], 0
     while blocks:
         low, high = blocks.pop()
-        if bits.others(low, others - high).deltas(most * (1 + _CLOSE))[1] <= delta:
+        bounds += 1
+        if bits.others(low, others - high).deltas(found.most * (1 + close))[1] <= delta:
             continue
         if low == high:
-            least, most, found = (*bits.others(low, others - low).epsilon(delta), low)
+            found = Worst(*bits.others(low, others - low).epsilon(delta), low)
             continue
         middle = (low + high) // 2
         blocks += [(low, middle), (middle + 1, high)]
-    return Worst(least, most * (1 + _CLOSE), found)
+    return found, bounds
 
 
 def worst(bits: Bits, clients: int, delta: float) -> Worst:

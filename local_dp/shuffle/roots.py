@@ -16,6 +16,8 @@ def bracket(delta_of: Callable[[float], float], delta: float, most: float, close
         low, at_low, high = high, at_high, min(most, 4 * high)
     if at_high > 0:
         low = high
+    elif not low and _over(delta_of(close * _LEAST), delta) <= 0:
+        high = close * _LEAST
     turns = 0
     while high - low > close * max(high, _LEAST) and at_high <= 0:
         turns += 1

@@ -16,6 +16,7 @@ from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import Amplified, accounted, amplified, closed_form, holds, largest_local
+from local_dp.shuffle.binary import Bits, worst
 from local_dp.shuffle.channels import Laws
 from local_dp.shuffle.enumerated import Row, rows_of, shuffled, stick, with_one_more, worst_delta
 from tests.support.shuffled_laws import extremal_rows
@@ -78,6 +79,19 @@ def test_randomized_response_has_the_figures_of_the_field(local: float, clients:
         assert round(found.uppers[rule], digits) == pytest.approx(figure)
     assert found.exact
     assert found.upper <= found.lower * (1 + 2e-6)
+
+
+@pytest.mark.parametrize(("local", "clients", "delta"), [(2.0, 12, 0.2), (2.0, 20, 0.2), (1.0, 40, 1e-3)])
+def test_the_worst_data_set_is_not_always_that_of_equal_values(local: float, clients: int, delta: float) -> None:
+    """Among all numbers of ones the search finds the worst, which is another than all or none, by more than a hundredth of epsilon."""
+    truth = 1 / (1 + math.exp(-local))
+    bits = Bits(truth, 1 - truth)
+    every = [bits.others(ones, clients - 1 - ones).epsilon(delta)[1] for ones in range(clients)]
+    found = worst(bits, clients, delta)
+    assert found.least <= max(every) * (1 + 1e-8)
+    assert found.most >= max(every) * (1 - 1e-8)
+    assert every[found.ones] == pytest.approx(max(every), rel=2e-6)
+    assert max(every) > 1.01 * max(every[0], every[-1])
 
 
 def test_exact_epsilon_of_randomized_response_over_all_data_sets() -> None:
