@@ -25,7 +25,7 @@ MAX_EXACT = 10**6
 class Amplified:
     """Epsilons (nats) of shuffled reports beside one delta, by rule: some are known not to be exceeded, some not to be undercut.
 
-    `uppers` and `lowers` are by name; `exact` says that the best of both enclose the epsilon of the worst data set, to within one part in 10^4, for bits nearly always in 10^6.
+    `uppers` and `lowers` are by name; `exact` says that the best of both enclose that of the worst data set to one part in 10^4.
     """
 
     uppers: dict[str, float]
