@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from experiments.door.plan import Plan, plan
     from experiments.door.price import price
     from experiments.door.result import Result
+    from experiments.door.shuffle import shuffled
     from local_dp.errors import InputError
 
 _HOMES = {
@@ -36,6 +37,7 @@ _HOMES = {
     "experiments.door.plan": ("Plan", "plan"),
     "experiments.door.price": ("price",),
     "experiments.door.result": ("Result",),
+    "experiments.door.shuffle": ("shuffled",),
     "local_dp.errors": ("InputError",),
 }
 _ROOMS = {"attack": "experiments.door.attack", "curate": "experiments.door.curate"}  # names that hold several
@@ -59,6 +61,7 @@ __all__ = [  # the names of the door, and the version
     "price",
     "quantiles",
     "run",
+    "shuffled",
     "statistical_queries",
     "survey",
 ]

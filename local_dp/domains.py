@@ -1,7 +1,7 @@
 """The values that queries take and randomizers accept."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -28,10 +28,51 @@ class Domain:
         """Every value, ascending."""
         return np.arange(self.low, self.high + 1, dtype=np.int64)
 
+    def some(self, most: int) -> Counts:
+        """All values of a small domain; of a large one at most so many, from end to end."""
+        return self.values() if self.size <= most else self.low + np.unique(np.linspace(0, self.size - 1, most).astype(np.int64))
+
     def clip(self, values: Ints) -> Ints:
         """The values moved to the nearest member: a client's last defence against a record outside the declared domain."""
         clipped: Ints = values.clip(self.low, self.high)
         return clipped
+
+
+@dataclass(frozen=True)
+class Vectors(Domain):
+    """Vectors of `d` coordinates: a value is a row of whole numbers, shape (d,), from -steps to steps, and stands for row / steps in [-1, 1]^d.
+
+    `kind` says which of these rows are members: all ("cube"), or those of Euclidean norm at most 1 ("ball"). Many values are an array of shape (n, d).
+    """
+
+    d: int
+
+    @property
+    def size(self) -> int:
+        """The number of rows of the cube, members or not."""
+        return int((self.high - self.low + 1) ** self.d)
+
+    def values(self) -> Counts:
+        """Every member, for a small d: shape (members, d)."""
+        rows = np.stack(np.meshgrid(*[np.arange(self.low, self.high + 1)] * self.d, indexing="ij"), axis=-1).reshape(-1, self.d)
+        return rows if self.kind == "cube" else rows[(rows**2).sum(axis=1) <= self.high**2]
+
+    def some(self, most: int) -> Counts:
+        """All of few; else plus and minus the first unit vector, the diagonal, nothing, and pseudorandom members."""
+        if self.size <= most:
+            return self.values()
+        axis = np.eye(1, self.d, dtype=np.int64) * self.high
+        drawn = np.random.default_rng(1).integers(self.low, self.high, (max(4, most) - 4, self.d), endpoint=True)
+        return self.clip(np.concatenate([axis, -axis, np.full((1, self.d), self.high), 0 * axis, drawn])).astype(np.int64)
+
+    def clip(self, values: Ints) -> Ints:
+        """Into the cube; and, for the ball, towards 0 until the norm is at most 1. Whole numbers from correctly rounded ones, alike on every machine."""
+        rows: Ints = values.clip(self.low, self.high)
+        if self.kind == "cube":
+            return rows
+        norms = np.sqrt((rows.astype(np.float64) ** 2).sum(axis=1))  # of whole numbers below 2^53: their sum is exact
+        shrunk = np.trunc(rows * (self.high / np.maximum(norms * (1 + 1e-12), self.high))[:, None])
+        return np.where((norms <= self.high)[:, None], rows, shrunk.astype(np.int64))
 
 
 def symbols(k: int) -> Domain:
@@ -51,6 +92,18 @@ def levels(steps: int) -> Domain:
     if type(steps) is not int or not 1 <= steps <= 1 << 20:
         raise InputError(f"the lattice has {steps!r} steps; give a whole number from 1 to 2^20")
     return Domain("levels", 0, steps)
+
+
+MAX_DIMENSION = 1024
+
+
+def vectors(kind: Literal["cube", "ball"], d: int, steps: int) -> Vectors:
+    """Vectors in the cube [-1, 1]^d or in the Euclidean unit ball, on a lattice of `steps`, a power of two, to either side. 1 <= d <= 1024, steps <= 2^14."""
+    if type(d) is not int or not 1 <= d <= MAX_DIMENSION:
+        raise InputError(f"d is {d!r}; give a whole number from 1 to {MAX_DIMENSION}")
+    if type(steps) is not int or not 1 <= steps <= 1 << 14 or steps & (steps - 1):
+        raise InputError(f"the lattice has {steps!r} steps to either side; give a power of two up to 2^14")
+    return Vectors(kind, -steps, steps, d)
 
 
 def grouped_levels(steps: int, groups: int) -> Domain:

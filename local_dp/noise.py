@@ -24,13 +24,13 @@ def stream_key(label: str, seed: int, index: int = 0) -> bytes:
 
 
 def philox_words(key: bytes, start: int, stop: int, bits: int = 64) -> Words:
-    """Words start..stop of the Philox stream of `key`, 32 or 64 bits each; word i depends on (key, i) alone. About 1.7 ns a 64-bit word."""
+    """Words start..stop of the Philox stream of `key`, 16, 32 or 64 bits each; word i depends on (key, i) alone. About 1.7 ns a 64-bit word."""
     per_block = _WORDS_PER_BLOCK * (64 // bits)
     first = start // per_block
     blocks = -(-stop // per_block) - first
     generator = np.random.Philox(key=int.from_bytes(key, "little"), counter=first)
     raw = np.asarray(generator.random_raw(blocks * _WORDS_PER_BLOCK), dtype="<u8")
-    words: Words = raw if bits == 64 else raw.view("<u4")
+    words: Words = raw.view(f"<u{bits // 8}")
     skip = start - first * per_block
     return words[skip : skip + stop - start]
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from experiments.cli.bench_attacks import attack_speeds
 from experiments.cli.bench_curator import curator_speeds
+from experiments.cli.bench_frequencies import frequency_speeds
 from experiments.cli.bench_intervals import interval_speeds
 from experiments.cli.bench_many import many_speeds
 from experiments.cli.bench_marginals import marginal_speeds
@@ -22,7 +24,7 @@ from experiments.cli.speeds import Speed, best_of
 from experiments.text.layout import screen_width, table
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import Randomness, Settings
-from local_dp.arrays import Words
+from local_dp.arrays import Ints, Words
 from local_dp.errors import BusError
 from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of
@@ -30,13 +32,18 @@ from local_dp.protocols.survey import Survey
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.vectors.privunit import PrivUnit
 from server.collecting import RoundProgress
 from server.coordinator import Progress
 from server.terms import Terms
 
 REPORTS = 1 << 24
 MEMORY = 200.0  # MiB
+DIMENSION = 100
+VECTORS = 1 << 16
 SMALL_FLEET = 200
 
 
@@ -51,7 +58,7 @@ class Bench:
     as_json: bool = option(False, "Print the figures as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        speeds = [*_runs(), *_randomizers()]  # runs first: a child's peak memory is no less than its parent's when it began
+        speeds = [*_runs(), *_randomizers(), *frequency_speeds()]  # runs first: a child's peak memory is no less than its parent's when it began
         for count in sorted({min(SMALL_FLEET, self.processes), self.processes} - {0}):
             speeds += _processes(count)
         speeds += [*curator_speeds(), *interval_speeds(), *marginal_speeds(), *many_speeds(), *attack_speeds()]
@@ -72,7 +79,7 @@ def _verdict(speed: Speed) -> str:
 
 def _randomizers() -> list[Speed]:
     """Reports a second on one core, each beside bare numpy that draws the same Philox words in the same chunks and compares them."""
-    cases: list[tuple[Randomizer, float]] = [(BinaryRR(1.0), 200e6), (GRR(1.0, k=1024), 100e6), (Hadamard(1.0, k=1024), 50e6)]
+    cases: list[tuple[Randomizer, float]] = [(BinaryRR(1.0), 200e6), (GRR(1.0, k=1024), 100e6), (Hadamard(1.0, k=1024), 50e6), (DiscreteLaplace(1.0), 100e6)]
     speeds = []
     for randomizer, asked in cases:
         SCREEN.working(f"measuring {randomizer.name}, k = {randomizer.domain.size}")
@@ -80,7 +87,30 @@ def _randomizers() -> list[Speed]:
         value = REPORTS / best_of(partial(_respond, randomizer)) / 1e6
         meets = value >= asked / 1e6 and value >= reference / 2
         speeds.append(Speed(f"{randomizer.name}, k = {randomizer.domain.size}", value, "million reports/s", reference, asked / 1e6, meets))
+    return [*speeds, *_vectors()]
+
+
+def _vectors() -> list[Speed]:
+    """Reports of vectors a second, clients and server; the reference computes one inner product of as many normal vectors."""
+    noise, speeds = KeyedNoise(0), []
+    for randomizer in (PrivUnit(1.0, d=DIMENSION), NearestDirection(1.0, d=DIMENSION)):
+        SCREEN.working(f"measuring {randomizer.name}, d = {DIMENSION}")
+        rows = np.resize(randomizer.domain.some(64), (VECTORS, DIMENSION))
+        words, cells = randomizer.draw(noise, Draw(1), 0, VECTORS), cells_of(randomizer, stream_key("bench coins", 0), 0, VECTORS)
+        reports = randomizer.respond(rows, words, cells)
+        reference = VECTORS / best_of(partial(_inner_products, rows)) / 1e6
+        sides: list[tuple[str, Callable[[], object]]] = [
+            ("clients", partial(randomizer.respond, rows, words, cells)),
+            ("server", partial(randomizer.tally, reports, cells)),
+        ]
+        for side, work in sides:
+            value = VECTORS / best_of(work) / 1e6
+            speeds.append(Speed(f"{randomizer.name}, d = {DIMENSION}, {side}", value, "million reports/s", reference, 0.4, value >= 0.4))
     return speeds
+
+
+def _inner_products(rows: Ints) -> None:
+    (np.random.default_rng(0).standard_normal(rows.shape) * rows).sum(axis=1)
 
 
 def _draw_and_compare(randomizer: Randomizer) -> None:

@@ -16,6 +16,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "curate": ("curate:CURATE", "Asks a trusted curator of a table: median, mean, histogram, intervals, marginals, synthetic, learn and more."),
     "budget": ("budget:Budget", "Makes a budget for one table in a file, or shows what is spent of it and what is left."),
     "price": ("price:Price", "Prices a list of mechanisms by every rule of composition: basic, advanced, tanh, zCDP and exact."),
+    "shuffle": ("shuffle:Shuffle", "Accounts for shuffled reports: epsilon from above and from below, exact where each report is a bit."),
     "attack": ("attack:ATTACK", "Tries what noisy answers about a table would give away: rows by reconstruction, members by tracing."),
     "protocols": ("listing:Protocols", "Lists the protocols: model, parameters with their defaults, source."),
     "randomizers": ("listing:Randomizers", "Lists the randomizers on this machine, those of installed packages included."),

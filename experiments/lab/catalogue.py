@@ -28,6 +28,7 @@ NAMES = (
     "oracles",
     "pairs",
     "many-answers",
+    "shuffled",
 )
 ALL = "all"
 

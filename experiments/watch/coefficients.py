@@ -8,10 +8,10 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.cube import places_of, walsh_hadamard
 from local_dp.masked.concept import NULL_SHARE
-from local_dp.masked.queries import MaskedIndex, MaskedList, MaskedParity
+from local_dp.masked.queries import MaskedBent, MaskedIndex, MaskedList, MaskedParity
 from local_dp.masked.signs import MaskedBit, MaskedFunction
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.randomizers.frequencies.hadamard import SignedHadamard
+from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.tallies import Estimate, Tally
 
 Bar: TypeAlias = tuple[str, float, float]  # label, coefficient, standard error
@@ -24,13 +24,15 @@ def coefficients(asked: LocalQuery, tally: Tally) -> list[Bar]:
 
 def _bars(asked: LocalQuery, tally: Tally) -> Iterator[Bar]:
     query, randomizer = asked.query, asked.randomizer
-    if isinstance(randomizer, SignedHadamard) and isinstance(query, MaskedIndex | MaskedParity):
+    if isinstance(randomizer, SignedOracle) and isinstance(query, MaskedIndex | MaskedParity):
         labels = [f"bit {place} of r" for place in range(query.d)] if isinstance(query, MaskedIndex) else [f"parity {query.r:#x}"]
         yield from _labelled(labels, randomizer.estimate(tally, NULL_SHARE))
-    elif isinstance(randomizer, SignedHadamard) and isinstance(query, MaskedList):
+    elif isinstance(randomizer, SignedOracle) and isinstance(query, MaskedList | MaskedBent):
         estimate = randomizer.estimate(tally)
-        yield from _spectrum(query, estimate)
-        yield from _labelled([f"bit {place} of r" for place in range(query.d)], estimate, query.listed)
+        if isinstance(query, MaskedList) or query.told == query.d:  # or else it is a bent function that is multiplied by each parity
+            yield from _spectrum(query.vectors(), estimate)
+        positions = range(query.d) if isinstance(query, MaskedBent) else places_of(query.asked)
+        yield from _labelled([f"bit {place} of r" for place in positions], estimate, query.listed)
     elif isinstance(query, MaskedBit | MaskedFunction):
         name = f"bit {query.j} of r" if isinstance(query, MaskedBit) else "parity of r"
         estimate = randomizer.estimate(tally)
@@ -43,11 +45,10 @@ def _labelled(labels: list[str], estimate: Estimate, first: int = 0) -> Iterator
     yield from zip(labels, values.tolist(), errors.tolist(), strict=True)
 
 
-def _spectrum(query: MaskedList, estimate: Estimate) -> Iterator[Bar]:
+def _spectrum(vectors: list[int], estimate: Estimate) -> Iterator[Bar]:
     """One coefficient for each parity on the list: the transform of the means by symbol. A report counts towards one parity alone, hence the larger error."""
-    spectrum: Floats = walsh_hadamard(estimate.value[: query.listed])
-    error = float(estimate.standard_error[: query.listed].max()) * query.listed**0.5
-    places = places_of(query.free)
-    for index, value in enumerate(spectrum.tolist()):
-        added = sum(1 << place for bit, place in enumerate(places) if index >> bit & 1)
-        yield f"parity {query.r ^ added:#x}", value, error
+    listed = len(vectors)
+    spectrum: Floats = walsh_hadamard(estimate.value[:listed])
+    error = float(estimate.standard_error[:listed].max()) * listed**0.5
+    for vector, value in zip(vectors, spectrum.tolist(), strict=True):
+        yield f"parity {vector:#x}", value, error

@@ -27,7 +27,7 @@ _TILTS = 2.0 ** (np.arange(-40, 41) / 4)  # around the tilt of a normal law
 
 
 @dataclass(frozen=True)
-class _OnMesh:
+class OnMesh:
     """`count` parts whose loss is places[i] mesh with probability masses[i]."""
 
     places: Ints
@@ -43,7 +43,7 @@ class _OnMesh:
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """The places low..top of the summed loss, of which no more than `highest` can be reached, and ln E[e^(exponent place)] at the exponent it is for."""
 
     low: int
@@ -52,17 +52,18 @@ class _Window:
     scale: float
 
     @classmethod
-    def of(cls, parts: Sequence[_OnMesh], exponent: float, others: Sequence[float]) -> "_Window":
+    def of(cls, parts: Sequence[OnMesh], exponent: float, others: Sequence[float]) -> "Window":
         """The narrowest that Chernoff's inequality, at each of several other exponents, and the range of the losses allow."""
         low, top = sum(part.count * int(part.places.min()) for part in parts), sum(part.count * int(part.places.max()) for part in parts)
-        highest, scale = top, _growth(parts, exponent)
+        highest, scale = top, growth(parts, exponent)
         for other in others:
-            bound = (_growth(parts, other) - scale + _RARE) / (other - exponent)
+            bound = (growth(parts, other) - scale + _RARE) / (other - exponent)
             low, top = (low, min(top, math.ceil(bound))) if other > exponent else (max(low, math.floor(bound)), top)
         return cls(low, top, highest, scale)
 
 
-def _growth(parts: Sequence[_OnMesh], exponent: float) -> float:
+def growth(parts: Sequence[OnMesh], exponent: float) -> float:
+    """ln E[e^(exponent place)] of the sum."""
     return math.fsum(part.count * part.tilted(exponent)[0] for part in parts)
 
 
@@ -104,15 +105,15 @@ class Summed:
         tilts = self._tilts(rarity)
         growths = self._growths(tilts)
         best = int(np.argmin((growths + _log_share(tilts) + rarity) / tilts))
-        tilt, mesh, window = float(tilts[best]), self._mesh() / 2, _Window(0, 4 * _MOST, 0, 0.0)
+        tilt, mesh, window = float(tilts[best]), self._mesh() / 2, Window(0, 4 * _MOST, 0, 0.0)
         others = [-float(tilts[len(_TILTS) // 2]), *tilts[best % 4 : best : 4][-4:].tolist(), *tilts[best + 4 :: 4][:3].tolist()]
         while window.top - window.low > 2 * _MOST:  # wider than most
             mesh *= 2
-            found = [_OnMesh(*on_mesh(part, mesh), count) for part, count in self.parts]
-            window = _Window.of(found, tilt * mesh, [each * mesh for each in others])
+            found = [OnMesh(*on_mesh(part, mesh), count) for part, count in self.parts]
+            window = Window.of(found, tilt * mesh, [each * mesh for each in others])
         wrapped = math.exp(min(0.0, window.scale - tilt * mesh * window.top - _RARE)) if window.top < window.highest else 0.0
         slack = sum(count * each.slack(mesh) for each, count in self.laws)
-        weights = _transformed(found, tilt * mesh, window)
+        weights, _ = transformed(found, tilt * mesh, window)
         return Curve(window.low * mesh + slack, mesh, weights, tilt, window.scale + tilt * slack, told + wrapped)
 
     @property
@@ -156,8 +157,8 @@ def _common(steps: Sequence[Fraction]) -> Fraction:
     return found if all(steps) else Fraction(0)
 
 
-def _transformed(parts: Sequence[_OnMesh], exponent: float, window: _Window) -> Floats:
-    """The tilted law of the sum at the places of the window, each rounded up by what the transform may have lost."""
+def transformed(parts: Sequence[OnMesh], exponent: float, window: Window) -> tuple[Floats, float]:
+    """The tilted law of the sum at the places of the window, each rounded up by what the transform may have lost, and how much that is at one place."""
     low, top = window.low, window.top
     n = 1 << max(4, (top - low + 1).bit_length())
     product = np.ones(n // 2 + 1, dtype=np.complex128)
@@ -169,4 +170,4 @@ def _transformed(parts: Sequence[_OnMesh], exponent: float, window: _Window) -> 
         product *= np.fft.rfft(np.bincount((part.places - centre) % n, masses, n)) ** part.count
     lost = _ROUNDING * math.log2(n) * sum(part.count for part in parts) * float(np.abs(product).mean())
     law: Floats = np.maximum(np.roll(np.fft.irfft(product, n), (start - low) % n)[: top - low + 1], 0.0) + lost
-    return law
+    return law, lost

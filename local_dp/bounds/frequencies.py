@@ -51,6 +51,32 @@ def sue_variance(epsilon: float, share: float) -> float:
     return (math.tanh(epsilon / 4) ** -2 - (1 - 2 * share) ** 2) / 4
 
 
+def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> float:
+    """n times the variance of the count-mean sketch's estimate of a symbol held by `share`, with m buckets for K points of which it hashes (limits 2).
+
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = r / (r + 1), r = e^(eps / 2), of a 1 in the own bucket and q = c p + (1 - c) (1 - p) in
+    another symbol's, shared with chance c = (K / m - 1) / (K - 1). The worst case is a symbol for which l = 1/2.
+    """
+    check_positive_epsilon(epsilon)
+    own = 1 / (1 + math.exp(-epsilon / 2))
+    shared = (points / buckets - 1) / (points - 1)
+    other = shared * own + (1 - shared) * (1 - own)
+    seen = other + share * (own - other)
+    return seen * (1 - seen) / (own - other) ** 2
+
+
+def thresholded_variance(epsilon: float, threshold: float, share: float) -> float:
+    """n times the variance of thresholded histogram encoding's estimate of a symbol held by `share`, whatever k, with the threshold t between 0 and 1.
+
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = 1 - e^(-(1 - t) eps / 2) / 2 and q = e^(-t eps / 2) / 2 of a 1 at the own symbol and
+    elsewhere; the worst case is a symbol for which l = 1/2.
+    """
+    check_positive_epsilon(epsilon)
+    p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
+
+
 def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
     """n times the variance of subset selection's estimate of a symbol held by `share`, with sets of w of `order` symbols (limits 2).
 
@@ -62,6 +88,34 @@ def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
     q = (w - p) / (order - 1)
     seen = q + share * (p - q)
     return seen * (1 - seen) / (p - q) ** 2
+
+
+def worst_subset_variance(epsilon: float, order: int, w: int) -> float:
+    """The most that `subset_variance` is for any share: where l is 1/2, or for a symbol that all hold if no share brings l so far (p < 1/2)."""
+    growth = math.exp(epsilon)
+    p = w * growth / (w * growth + order - w)
+    q = (w - p) / (order - 1)
+    return subset_variance(epsilon, order, w, min(1.0, max(0.0, (0.5 - q) / (p - q))))
+
+
+def hashing_variance(epsilon: float, g: int, m: int, share: float) -> float:
+    """n times the variance of local hashing's estimate of a symbol held by `share`, by linear hashes of g^m points to g: that of sets of g^(m - 1).
+
+    For a rare symbol and many points (E + g - 1)^2 / ((g - 1) (E - 1)^2), E = e^eps: 4 E / (E - 1)^2 at g = E + 1, C^2 at g = 2. The worst share is that of
+    `worst_subset_variance`.
+    """
+    return subset_variance(epsilon, g**m, g ** (m - 1), share)
+
+
+def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: float) -> float:
+    """n times the variance of a Hadamard response in B blocks for a symbol of share f in a block of share F: (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2.
+
+    The worst case is a rare symbol in a block that all hold: (E + 2 B - 1) (E + 1) / (E - 1)^2, which is C^2 with one block. In a rare
+    block it is 4 E / (E - 1)^2 with 2 B = E + 1.
+    """
+    check_positive_epsilon(epsilon)
+    growth = math.exp(epsilon)
+    return (growth + 2 * blocks - 1) * (2 + block * (growth - 1)) / (growth - 1) ** 2 - share**2
 
 
 def shares_errors(epsilon: float, law: Floats) -> Errors:

@@ -2,28 +2,32 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 
 from local_dp.bounds.normal import normal_tail
 from local_dp.bounds.parity import check_success
 from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.bounds.signed import best_size, blocks_variance, one_bit_variance
 from local_dp.optimise import best_split, least_clients
 
 
 def masked_parity_information(epsilon: float) -> float:
     """I = 4 (E - 1)^2 / ((3 E + 1)(E + 3)), E = e^eps: what one public-coin report tells of one bit (limits 3.2, I_det)."""
-    check_positive_epsilon(epsilon)
-    growth = math.exp(epsilon)
-    return 4 * (growth - 1) ** 2 / ((3 * growth + 1) * (growth + 3))
+    return 1 / one_bit_variance(epsilon, 1 / 2)
 
 
 def masked_parity_success(d: int, epsilon: float, first: int, second: int) -> float:
-    """Pr[(r, a) exact] of one-round hashing with `first` clients, then the parity query with `second`: normal approximation (limits 3.2, P2)."""
-    information = masked_parity_information(epsilon)
-    bit = normal_tail(math.sqrt(first * information) / (2 * d))
-    mask = normal_tail(math.sqrt(second * information) / 2)
+    """Pr[(r, a) exact] of hashing with `first` clients, then the parity query with `second`: normal approximation (limits 3.2, P2).
+
+    Each round has the better of one hashed bit and blocks: at epsilon 1 one bit, in both from about 1.4 not.
+    """
+    _, variance = best_size(epsilon, d, 1 / (2 * d), 1 / 2)
+    bit = normal_tail(math.sqrt(first / variance) / (2 * d))
+    _, variance = best_size(epsilon, 1, 1 / 2, 1 / 2)
+    mask = normal_tail(math.sqrt(second / variance) / 2)
     return (1 - bit) ** d * (1 - mask)
 
 
@@ -94,24 +98,52 @@ def masked_parity_list_clients(d: int, epsilon: float, beta: float) -> int:
     return math.ceil((measured_list_share(d) if d >= MEASURED_AT else 1.0) * masked_parity_clients(d, epsilon, beta))
 
 
-def masked_parity_one_round_success(d: int, epsilon: float, n: int) -> float:
-    """Pr[(r, a) exact] of the non-interactive protocol: r as by hashing, a from a correlation of 2^(-d/2), every report of variance C^2 (limits 3.3)."""
-    bit = normal_tail(math.sqrt(n) / (2 * d * response_gain(epsilon)))
-    mask = normal_tail(math.sqrt(n) * 2.0 ** (-d / 2) / (2 * response_gain(epsilon)))
-    return (1 - bit) ** d * (1 - mask)
+MOST_TOLD = 8  # bits of x that are told beside a bent function of the others
+
+
+@dataclass(frozen=True)
+class OneRound:
+    """A one-round question: how many bits of x are told beside one bent function of the others, and in blocks of how many symbols (0: one hashed bit)."""
+
+    told: int
+    size: int
+
+    def variance(self, d: int, epsilon: float, share: float) -> float:
+        """n times the variance of the mean of one of its 2^told + d symbols, which `share` of the clients hold."""
+        return blocks_variance(epsilon, 2**self.told + d, self.size, share) if self.size else response_gain(epsilon) ** 2
+
+    def success(self, d: int, epsilon: float, n: int) -> float:
+        """Pr[(r, a) exact], normal approximation: r as by hashing, a from a correlation of 2^(-d/2) over all bits of x (limits 3.3)."""
+        position = self.variance(d, epsilon, 1 / (2 * d))
+        symbol = self.variance(d, epsilon, 2.0 ** -(self.told + 1))
+        bit = normal_tail(math.sqrt(n / position) / (2 * d))
+        mask = normal_tail(math.sqrt(n / symbol) * 2.0 ** (-d / 2) / 2)
+        return (1 - bit) ** d * (1 - mask)
+
+    def clients(self, d: int, epsilon: float, beta: float) -> int:
+        """n for which `success` is at least 1 - beta."""
+        return least_clients(lambda n: self.success(d, epsilon, n) >= 1 - beta, least=2)
+
+
+@lru_cache(maxsize=1024)
+def best_one_round(d: int, epsilon: float, beta: float, told: int | None = None) -> OneRound:
+    """The one-round question that needs the fewest clients, of those that tell `told` bits of x, if given. The fewest told where several are as good."""
+    bits = range(d % 2, min(d, MOST_TOLD) + 1, 2) if told is None else (told,)
+    choices = [OneRound(told, size) for told in bits for size in (0, *(1 << power for power in range((2 ** (told + 1) + 2 * d - 1).bit_length())))]
+    return min(choices, key=lambda choice: choice.clients(d, epsilon, beta))
 
 
 def masked_parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
-    """n for which it succeeds with probability 1 - beta, about max(4 z_beta^2 2^d, 4 d^2 z_{beta/d}^2) C^2 (limits 3.3)."""
-    return least_clients(lambda n: masked_parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
+    """n for which the best one-round question succeeds with probability 1 - beta: about max(4 z_beta^2 2^d, 4 d^2 z_{beta/d}^2) V, V <= C^2 (limits 3.3)."""
+    return best_one_round(d, epsilon, beta).clients(d, epsilon, beta)
 
 
 def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
     """Proven for every NON-INTERACTIVE protocol, public coins allowed, at every epsilon: fewer clients learn masked parity with probability below `success`.
 
-    2^d ln(1 / (1 - (2 p - 1)^2)) / (-2 ln(1 - h)). Here 2^-d h bounds the squared Hellinger distance between one report's laws under a = 0 and a = 1, on
-    average over r (Parseval), and h bounds it for any one r: h = I_up (1 - sqrt(1 - t^2)) / (4 t^2), I_up = (E - 1)(K - 1) / (K (K + 1)),
-    K = min((E + 1) / 2, 1 + sqrt 2), t = (E - 1) / (E + 3). 14.1 2^d at epsilon 1 and 90 % (limits 3.3).
+    2^d ln(1 / (1 - (2 p - 1)^2)) m / (-2 h ln(1 - m)), m = min(h, 1 - sqrt(1 - t^2)). Here 2^-d h bounds the squared Hellinger distance between one report's
+    laws under a = 0 and a = 1, on average over r (Parseval), and m bounds it for any one r: h = I_up (1 - sqrt(1 - t^2)) / (4 t^2),
+    I_up = (E - 1)(K - 1) / (K (K + 1)), K = min((E + 1) / 2, 1 + sqrt 2), t = (E - 1) / (E + 3). 14.1 2^d at epsilon 1 and 90 % (limits 3.3).
     Interactive protocols are not bound by it: two rounds need fewer. Raises InputError unless 1/2 < success < 1.
     """
     check_success(success, 0.5)
@@ -121,7 +153,8 @@ def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> flo
     information = (growth - 1) * (most - 1) / (most * (most + 1))
     apart = (growth - 1) / (growth + 3)
     hellinger = information * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)
-    return -math.log1p(-((2 * success - 1) ** 2)) / (-2 * math.log1p(-hellinger)) * 2.0**d
+    most = min(hellinger, 1 - math.sqrt(1 - apart**2))
+    return -math.log1p(-((2 * success - 1) ** 2)) * most / (-2 * hellinger * math.log1p(-most)) * 2.0**d
 
 
 def masked_parity_capacity(epsilon: float) -> float:

@@ -1,23 +1,17 @@
 """Masked parity without interaction: one round, exponentially many clients."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from local_dp.arrays import Counts, Floats
-from local_dp.bounds.masked_parity import masked_parity_one_round_clients
-from local_dp.cube import bent_dual
+from local_dp.bounds.masked_parity import OneRound, best_one_round
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.base import MaskedParityProtocol, vector_of
 from local_dp.masked.concept import Concept
-from local_dp.masked.decoding import listing_likelihood
-from local_dp.masked.queries import MaskedBent, MaskedList
+from local_dp.masked.decoding import mask_law, signed_oracle
+from local_dp.masked.queries import MaskedBent
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA, parameter
-from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.tallies import Tally
 
 MAX_MASKED = 11  # bits of a random mask: 2^11 masks and d positions fill the largest alphabet
@@ -45,33 +39,22 @@ class MaskedParityOneRound(MaskedParityProtocol):
         if self.form == "masks" and self.d > MAX_MASKED:
             raise InputError(f"d is {self.d}; random masks go up to d = {MAX_MASKED}, set form=bent beyond")
 
-    @property
-    def query(self) -> MaskedBent | MaskedList:
-        """What every client is asked."""
-        return MaskedBent(self.d) if self.form == "bent" else MaskedList(self.d, 0, (1 << self.d) - 1)
+    def question(self, epsilon: float) -> OneRound:
+        """How much of x every client tells, and in blocks of how many symbols."""
+        return best_one_round(self.d, epsilon, BETA, self.d if self.form == "masks" else None)
 
     def clients(self, epsilon: float) -> int:
-        return masked_parity_one_round_clients(self.d, epsilon, BETA)
+        return self.question(epsilon).clients(self.d, epsilon, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Concept]:
-        query = self.query
-        randomizer = SignedHadamard(epsilon, k=query.listed + self.d)
+        question = self.question(epsilon)
+        query = MaskedBent(self.d, question.told)
+        randomizer = signed_oracle(epsilon, query.domain.high, question.size)
 
         def decode(answers: tuple[Tally, ...]) -> Concept:
             (tally,) = answers
             r = vector_of(randomizer.estimate(tally).value[query.listed :])
-            correlations = self._correlations(np.arange(randomizer.cells // 2), r)
-            unmasked, masked = listing_likelihood(tally, randomizer, self.d, query.listed, [r], correlations[:, None])
-            return Concept(self.d, r, int(masked[0] > unmasked[0]))
+            unmasked, masked = randomizer.log_likelihood(tally, *mask_law(query, r)).tolist()
+            return Concept(self.d, r, int(masked > unmasked))
 
         return Nonadaptive((LocalQuery(query, randomizer, Cohort(0, clients)),), decode)
-
-    def _correlations(self, rows: Counts, r: int) -> Floats:
-        """The mean of (-1)^<r, x> q_l(x) for each row l: 1 for the mask r; the bent function's coefficient at r, where the row suits the last bit of r."""
-        if self.form == "masks":
-            coefficient, suited = 1.0, rows % (1 << self.d) == r
-        else:
-            coefficient = math.ldexp(1 - 2 * bent_dual(self.d, r), -(self.d // 2))
-            suited = (rows % 2 == r >> self.d - 1) | (self.d % 2 == 0)
-        correlations: Floats = np.where(suited, coefficient, 0.0)
-        return correlations

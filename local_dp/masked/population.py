@@ -1,9 +1,11 @@
 """Examples drawn from a masked-parity concept, with the exact law of every query that the learners ask."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.cube import bent_dual, bent_halves, parity, places_of
+from local_dp.cube import bent_dual, parity, places_of
 from local_dp.errors import InputError
 from local_dp.masked.concept import NULL_SHARE, Concept
 from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
@@ -49,7 +51,7 @@ def _shares(concept: Concept, query: Query) -> dict[int, float]:
     d = concept.d
     match query:
         case MaskedIndex():
-            shares = {0: NULL_SHARE} | _positions(concept, 0)
+            shares = {0: NULL_SHARE} | _positions(concept, 0, range(concept.d))
         case MaskedParity(_, r):
             shares = {0: NULL_SHARE} | _both_signs(0, concept.disagreement(r), 1 - NULL_SHARE)
         case MaskedIndicator(_, j):
@@ -80,16 +82,16 @@ def _yes(query: Query, share: float) -> dict[int, float]:
     return {top // 2 if query.domain.kind == "levels" else 0: 1 - share, top: share}
 
 
-def _positions(concept: Concept, listed: int) -> dict[int, float]:
-    """The half of the examples with b = 1: symbol listed + i with sign (-1)^(r_i)."""
-    return {(-1 if concept.bit(i) else 1) * (listed + i + 1): (1 - NULL_SHARE) / concept.d for i in range(concept.d)}
+def _positions(concept: Concept, listed: int, asked: Sequence[int]) -> dict[int, float]:
+    """The half of the examples with b = 1: symbol listed + (place of i in `asked`) with sign (-1)^(r_i)."""
+    return {(-1 if concept.bit(i) else 1) * (listed + place + 1): (1 - NULL_SHARE) / concept.d for place, i in enumerate(asked)}
 
 
 def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
-    apart = concept.r ^ query.r
-    inside = [bit for bit, place in enumerate(places_of(query.free)) if apart >> place & 1]
+    apart, places = concept.r ^ query.r, places_of(query.free)
+    inside = [bit for bit, place in enumerate(places) if apart >> place & 1]
     found = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
-    law = _positions(concept, query.listed)
+    law = {0: (1 - NULL_SHARE) * (1 - query.positions / concept.d)} | _positions(concept, query.listed, places_of(query.asked))
     for symbol in range(query.listed):
         odd = (concept.a + sum(symbol >> bit & 1 for bit in inside)) % 2
         minus = float(odd) if found else 0.5
@@ -98,11 +100,11 @@ def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
 
 
 def _bent(concept: Concept, query: MaskedBent) -> dict[int, float]:
-    half, _ = bent_halves(concept.d)
-    law = _positions(concept, query.listed)
+    bent = concept.d - query.told
+    law = _positions(concept, query.listed, range(concept.d))
     for symbol in range(query.listed):
-        odd = (concept.a + bent_dual(concept.d, concept.r) + symbol * concept.bit(concept.d - 1)) % 2
-        minus = (1 - (1 - 2 * odd) * 2.0**-half) / 2
+        odd = (concept.a + bent_dual(bent, concept.r) + (symbol & concept.r >> bent).bit_count()) % 2
+        minus = (1 - (1 - 2 * odd) * 2.0 ** -(bent // 2)) / 2
         law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
     return law
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Bools, Ints, Words
+from local_dp.arrays import Bools, Counts, Ints, Words
 from local_dp.checks import check_dimension, check_vector
 from local_dp.cube import bent_halves, parity, places_of
 from local_dp.domains import Domain, levels, signed_symbols
@@ -83,72 +83,100 @@ class MaskedDisagreement(_Parity):
 
 @dataclass(frozen=True)
 class MaskedList(_Parity):
-    """All of the masked example that matters to the parities r + s, s within the t set bits of `free`.
+    """All of the masked example that matters to the parities r + s, s within the t set bits of `free`, and to the set bits of `asked`.
 
-    Where b = 0: y (-1)^<r, x> with symbol x restricted to `free`; where b = 1: y with symbol 2^t + i. A public Hadamard row then asks for one
-    of the 2^t parities and for one hashed bit of r at once (limits 3.2, P4; with r = 0 and every bit free, limits 3.3).
+    Where b = 0: y (-1)^<r, x> with symbol x restricted to `free`; where b = 1: y with symbol 2^t + (place of i in `asked`), null if i is not asked for.
+    A randomizer of signed symbols then tells of the 2^t parities and of those bits of r at once (limits 3.2, P4).
     """
 
     name: ClassVar[str] = "masked-list"
     free: int = 0
+    asked: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_vector("free", self.free, self.d)
+        check_vector("asked", self.asked, self.d)
         self.domain  # noqa: B018  # checks that the list is not too long
+
+    @property
+    def positions(self) -> int:
+        """How many positions are asked for."""
+        return self.asked.bit_count()
 
     @property
     def listed(self) -> int:
         """How many parities are on the list, 2^t."""
         return 1 << self.free.bit_count()
 
+    def vectors(self) -> list[int]:
+        """The vectors r + s: number j holds the bits of j, added to those of r, at the places of `free`, in order."""
+        places = places_of(self.free)
+        return [self.r ^ sum(1 << place for bit, place in enumerate(places) if j >> bit & 1) for j in range(self.listed)]
+
     @property
     def domain(self) -> Domain:
-        return signed_symbols(self.listed + self.d)
+        return signed_symbols(self.listed + self.positions)
 
     def __call__(self, records: Records) -> Ints:
         x = records.words("x")
         symbol = np.zeros(len(records), dtype=np.uint64)
         for bit, place in enumerate(places_of(self.free)):
             symbol |= (x >> np.uint64(place) & np.uint64(1)) << np.uint64(bit)
-        return _signed(records, symbol, self.differs(records), self.listed)
+        symbol_of = np.full(self.d, -1, dtype=np.int64)
+        symbol_of[list(places_of(self.asked))] = self.listed + np.arange(self.positions)
+        return _signed(records, symbol, self.differs(records), symbol_of)
 
 
 @dataclass(frozen=True)
 class MaskedBent(Query):
-    """One bent function in place of every parity: y (-1)^<u, v> where b = 0, u and v the two halves of x; y with symbol 2^t + i where b = 1.
+    """One bent function in place of every parity: y (-1)^<u, v> where b = 0, u and v the two halves of the first d - `told` bits of x; y where b = 1.
 
-    Its correlation with (-1)^<r, x> is +-2^(-d/2) for every r at once, so one query serves them all (limits 3.1, E4, and 3.3). Odd d leaves the last
-    bit of x as the symbol (t = 1), even d leaves none (t = 0).
+    The symbol is the last `told` bits of x where b = 0, 2^told + i where b = 1. The function's correlation with (-1)^<r, x> given the symbol is
+    +-2^(-(d - told) / 2) for every r at once, so one query serves them all (limits 3.1, E4, and 3.3). d - `told` is even.
     """
 
     name: ClassVar[str] = "masked-bent"
     d: int
+    told: int
 
     def __post_init__(self) -> None:
         check_dimension(self.d)
+        if type(self.told) is not int or not 0 <= self.told <= self.d or (self.d - self.told) % 2:
+            raise InputError(f"told is {self.told!r}; give how many bits of x are told, at most d = {self.d}, so that d - told is even")
+        self.domain  # noqa: B018  # checks that not too many are told
+
+    @property
+    def positions(self) -> int:
+        """All d positions are asked for."""
+        return self.d
 
     @property
     def listed(self) -> int:
-        """How many parities are asked of the bit that is left over, 2^t."""
-        return 1 << self.d % 2
+        """How many parities are asked of the bits that are told, 2^told."""
+        return 1 << self.told
+
+    def vectors(self) -> list[int]:
+        """The parities of the bits that are told, as vectors over all d bits."""
+        return [s << (self.d - self.told) for s in range(self.listed)]
 
     @property
     def domain(self) -> Domain:
         return signed_symbols(self.listed + self.d)
 
     def __call__(self, records: Records) -> Ints:
-        half, low = bent_halves(self.d)
+        bent = self.d - self.told
+        half, low = bent_halves(bent)
         x = records.words("x")
-        bent = parity(x & np.uint64(low) & (x >> np.uint64(half)))
-        symbol = x >> np.uint64(self.d - 1) if self.d % 2 else np.zeros(len(records), dtype=np.uint64)
-        return _signed(records, symbol, bent ^ _odd(records), self.listed)
+        odd = parity(x & np.uint64(low) & (x >> np.uint64(half)))
+        symbol = x >> np.uint64(bent) if self.told else np.zeros(len(records), dtype=np.uint64)
+        return _signed(records, symbol, odd ^ _odd(records), self.listed + np.arange(self.d))
 
 
-def _signed(records: Records, symbol: Words, differs: Words, listed: int) -> Ints:
-    """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `listed` + i with the label's sign, for b = 1."""
+def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) -> Ints:
+    """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `symbol_of[i]` with the label's sign, for b = 1, or null where that is -1."""
     masked = records.whole("b") == 0
-    chosen = np.where(masked, symbol.astype(np.int64), listed + records.whole("i").astype(np.int64)) + 1
+    chosen = np.where(masked, symbol.astype(np.int64), symbol_of[records.whole("i").astype(np.int64)]) + 1
     values: Ints = np.where(np.where(masked, differs, _odd(records)) == 1, -chosen, chosen)
     return values
 

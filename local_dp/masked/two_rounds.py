@@ -7,10 +7,10 @@ from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_s
 from local_dp.interaction import Adaptive, Play
 from local_dp.masked.base import MaskedParityProtocol, vector_of
 from local_dp.masked.concept import NULL_SHARE, Concept
+from local_dp.masked.decoding import index_oracle, mask_oracle
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA
-from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.tallies import Tally
 
 
@@ -33,10 +33,10 @@ class MaskedParityLearner(MaskedParityProtocol):
         first = masked_parity_split(self.d, epsilon, clients)
 
         def play() -> Play[LocalQuery, Tally, Concept]:
-            index = SignedHadamard(epsilon, k=self.d)
+            index = index_oracle(epsilon, self.d)
             (tally,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             r = vector_of(index.estimate(tally, NULL_SHARE).value)
-            mask = SignedHadamard(epsilon, k=1)
+            mask = mask_oracle(epsilon)
             (tally,) = yield (LocalQuery(MaskedParity(self.d, r), mask, Cohort(first, clients)),)
             return Concept(self.d, r, int(mask.estimate(tally, NULL_SHARE).value[0] < 0))
 

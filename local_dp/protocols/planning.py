@@ -20,7 +20,7 @@ from local_dp.bounds.reports import Aim, Reports
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError, LocalDPError, RefusedError
 from local_dp.interaction import Nonadaptive
-from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
@@ -165,7 +165,12 @@ def ways(protocol: Protocol[Any], epsilon: float, population: Population | None 
     asked = asked_of(protocol, epsilon)
     law = None if population is None else law_of(population, asked)
     local = [_local(reports, law, asked) for reports in _reports(epsilon, aim, asked)]
-    return [*sorted(local, key=lambda way: (way.reach, not way.chosen)), _curated(aim, law, epsilon), _open(aim, law)]
+    return [*sorted(local, key=_order), _curated(aim, law, epsilon), _open(aim, law)]
+
+
+def _order(way: Direct) -> tuple[float, bool]:
+    """By reach, the chosen one first where they are the same but for the rounding of words."""
+    return float(f"{way.reach:.5g}"), not way.chosen
 
 
 def estimators(protocol: Protocol[Any], epsilon: float) -> list[Reports]:
@@ -218,9 +223,9 @@ def _built(name: str, epsilon: float, aim: Aim) -> Any:
 
 
 def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
-    """Whether a randomizer of another package has the loss it states."""
+    """Whether its loss is pure and, if it is of another package, what it states."""
     try:
-        return name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
+        return isinstance(randomizer.loss, Pure) and (name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano))
     except RefusedError:
         return False
 

@@ -17,6 +17,7 @@ QUERIES = Registry(
         "grouped": "local_dp.queries.cells:Grouped",
         "correlation": "local_dp.queries.examples:Correlation",
         "signed-label": "local_dp.queries.examples:SignedLabel",
+        "coordinates": "local_dp.queries.vectors:Coordinates",
         "product": "local_dp.queries.examples:Product",
         "mistake": "local_dp.queries.margins:Mistake",
         "descent": "local_dp.queries.margins:Descent",

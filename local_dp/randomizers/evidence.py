@@ -30,16 +30,16 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     """
     if isinstance(randomizer, OneBit) and randomizer.alphabet == 2 and type(randomizer).weight is OneBit.weight:
         return _of_bit(randomizer)
+    if isinstance(randomizer, PerCoin):
+        if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
+            raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
+        return _of_table(randomizer.inner) if isinstance(randomizer.inner, FiniteChannel) else _of_product(randomizer.inner)
     if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_mixture(randomizer)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
     if isinstance(randomizer, BitVector):
         return _of_product(randomizer)
-    if isinstance(randomizer, PerCoin):
-        if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
-            raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
-        return _of_table(randomizer.inner)
     raise RefusedError("unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate")
 
 
@@ -67,20 +67,16 @@ def _of_bit(randomizer: OneBit) -> Fraction:
 
 def _of_table(randomizer: FiniteChannel) -> Fraction:
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
-    return _of_rows(randomizer, randomizer.channel)
+    return _of_ends(randomizer, lambda cell: _of_cell(randomizer, cell))
 
 
-def _of_rows(randomizer: FiniteChannel, rows_of: Callable[[int], Words]) -> Fraction:
-    """Over the rows of every cell, shape (rows, alphabet) each."""
+def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Words]]) -> Fraction:
+    """Over the largest and the least weight of each report in every cell."""
     worst = Fraction(1)
     seen: set[tuple[int, int]] = set()
     for cell in range(randomizer.cells):
-        channel = rows_of(cell)
-        sums = channel.sum(axis=1, dtype=np.uint64)  # exact modulo 2^64; the float sum below excludes a whole multiple
-        total = randomizer.total
-        if np.any(sums != np.uint64(total % 2**64)) or np.any(abs(channel.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6):
-            raise RefusedError("unverifiable", f"{randomizer.name}: the weights of cell {cell} do not sum to 2^{randomizer.word_bits}")
-        for high, low in {*zip(channel.max(axis=0).tolist(), channel.min(axis=0).tolist(), strict=True)} - seen:
+        most, least = ends_of(cell)
+        for high, low in {*zip(most.tolist(), least.tolist(), strict=True)} - seen:
             seen.add((high, low))
             if low == 0 < high:
                 raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
@@ -89,20 +85,40 @@ def _of_rows(randomizer: FiniteChannel, rows_of: Callable[[int], Words]) -> Frac
     return worst
 
 
+def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
+    """The largest and the least weight of each report, from the rows of some values at a time: at least one, and so many that they fit into memory."""
+    values = randomizer.domain.values()
+    step = max(1, _BLOCK * 4 // randomizer.alphabet)
+    ends: list[tuple[Words, Words]] = []
+    for first in range(0, len(values), step):
+        rows = randomizer.channel(cell) if step >= len(values) else randomizer.rows(values[first : first + step], cell)
+        ends.append(_ends(randomizer, rows, cell))
+    return np.max([most for most, _ in ends], axis=0), np.min([least for _, least in ends], axis=0)
+
+
+def _ends(randomizer: FiniteChannel, rows: Words, cell: int) -> tuple[Words, Words]:
+    """The same of these rows, each of which must be of probabilities."""
+    total = randomizer.total
+    sums = rows.sum(axis=1, dtype=np.uint64)  # exact modulo 2^64; the float sum below excludes a whole multiple
+    if np.any(sums != np.uint64(total % 2**64)) or np.any(abs(rows.sum(axis=1, dtype=np.float64) / total - 1) > 1e-6):
+        raise RefusedError("unverifiable", f"{randomizer.name}: the weights of cell {cell} do not sum to 2^{randomizer.word_bits}")
+    return rows.max(axis=0), rows.min(axis=0)
+
+
 def _of_mixture(randomizer: Mixed) -> Fraction:
     """Over the rows of the corners: each other row lies between two of them, a whole number of their equal steps from the first."""
     corners = randomizer.corners
     _check_size(randomizer, max(randomizer.domain.size, randomizer.cells * randomizer.alphabet * len(corners)))
     firsts, seconds = _lines(randomizer)
 
-    def rows_of(cell: int) -> Words:
+    def ends_of(cell: int) -> tuple[Words, Words]:
         rows = corner_rows(randomizer, cell)
         one, other = rows[np.searchsorted(corners, firsts)], rows[np.searchsorted(corners, seconds)]
         if (np.where(one < other, other - one, one - other) % np.uint64(randomizer.equal)).any():
             raise RefusedError("unverifiable", f"{randomizer.name}: the weights of two corners of cell {cell} are no whole number of equal steps apart")
-        return rows
+        return _ends(randomizer, rows, cell)
 
-    return _of_rows(randomizer, rows_of)
+    return _of_ends(randomizer, ends_of)
 
 
 def corner_rows(randomizer: Mixed, cell: int) -> Words:
@@ -173,6 +189,29 @@ def too_much(randomizer: Randomizer, ratio: Fraction) -> str:
     if ratio <= exp_epsilon(claimed):
         return ""
     return f"{randomizer.name} claims epsilon {claimed / NANO:g} but its channel has {math.log1p(float(ratio - 1)):.9g}"
+
+
+def delta_above(randomizer: FiniteChannel) -> float:
+    """The largest Pr[S | u, c] - e^eps Pr[S | u', c] over all coins c, sets S of reports and values u, u', rounded up by at most 1e-9 of it plus 1e-15 e^eps.
+
+    Raises RefusedError("unverifiable") if the channel is too large.
+    """
+    _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
+    growth, worst = float(exp_epsilon(randomizer.nano)) * (1 - 2**-50), 0.0  # three roundings of 2^-53 each stay above it
+    for cell in range(randomizer.cells):
+        channel = randomizer.channel(cell)
+        shares = channel.astype(np.float64)
+        for row in shares:
+            excess = np.maximum(shares * (1 + 2**-52) - growth * row, 0.0).sum(axis=1)
+            worst = max(worst, float(excess.max()))
+    return worst / randomizer.total * (1 + 1e-9)
+
+
+def keeps_loss(randomizer: Randomizer) -> bool:
+    """Whether the channel loses at most what one report is charged for. Raises RefusedError("unverifiable") where that cannot be enumerated."""
+    if isinstance(randomizer.loss, Pure):
+        return exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
+    return isinstance(randomizer, FiniteChannel) and delta_above(randomizer) <= randomizer.loss.delta
 
 
 def check_loss(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:

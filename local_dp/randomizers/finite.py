@@ -90,8 +90,12 @@ class FiniteChannel(Randomizer):
 
     def channel(self, cell: int = 0) -> Words:
         """The whole channel of one cell: integer weights, shape (domain size, alphabet), every row summing to 2^word_bits."""
+        return self.rows(self.domain.values(), cell)
+
+    def rows(self, values: Ints, cell: int) -> Words:
+        """The channel's rows of some values, shape (values, alphabet)."""
         reports = np.arange(self.alphabet, dtype=np.int64)
-        return self.weight(reports[None, :], self.domain.values()[:, None], np.array([[cell]]))
+        return self.weight(reports[None, :], values[:, None], np.array([[cell]]))
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """A tally with the law of respond-then-tally for a cohort holding `value_counts[v]` clients of value v; cost independent of n.

@@ -1,4 +1,4 @@
-"""Randomizers that a whole public coin encodes before a small channel randomizes: private whatever the coin says."""
+"""Randomizers that a whole public coin encodes before a small channel, or packed bits, randomize: private whatever the coin says."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -9,7 +9,9 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.in_blocks import in_blocks
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,8 @@ class PerCoin(Randomizer):
 
     @cached_property
     @abstractmethod
-    def inner(self) -> FiniteChannel:
-        """The channel of the codes; it uses no coin."""
+    def inner(self) -> FiniteChannel | BitVector:
+        """The channel of the codes, or a vector of bits; it uses no coin."""
 
     @abstractmethod
     def encode(self, values: Ints, coins: Words) -> Ints:
@@ -40,10 +42,17 @@ class PerCoin(Randomizer):
         return self.inner.bits
 
     @property
+    def words(self) -> int:
+        return self.inner.words
+
+    @property
     def uses_coins(self) -> bool:
         return True
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return in_blocks(self._respond, values, words, cells)
+
+    def _respond(self, values: Ints, words: Words, cells: Words) -> Words:
         codes = self.inner.domain.clip(self.encode(values, cells))
         return self.inner.respond(codes, words, np.zeros(1, dtype=np.uint8))
 

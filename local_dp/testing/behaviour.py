@@ -6,9 +6,11 @@ from functools import partial
 import numpy as np
 
 from local_dp.arrays import Ints, Words
+from local_dp.domains import Vectors
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.bit_vector import BitVector
 from local_dp.testing.drawing import words_for
 from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.watch import watched
@@ -31,8 +33,7 @@ def behaviour_found(randomizer: Randomizer) -> tuple[Finding, ...]:
 
 def _inputs(randomizer: Randomizer, most: int) -> Ints:
     """Inputs from end to end."""
-    domain = randomizer.domain
-    return domain.values() if domain.size <= most else domain.low + np.arange(most, dtype=np.int64) * (domain.size - 1) // (most - 1)
+    return randomizer.domain.some(most)
 
 
 def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
@@ -43,7 +44,8 @@ def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
 def _words(randomizer: Randomizer) -> Finding:
     """It uses the words that it is given, and all of them: a constant seed of its own would draw others."""
     noise, which = KeyedNoise(3), Draw(1)
-    given, own = (draw(noise, which, 0, REPEATED) for draw in (partial(Randomizer.draw, randomizer), randomizer.draw))
+    honest = partial(BitVector.draw, randomizer) if isinstance(randomizer, BitVector) else partial(Randomizer.draw, randomizer)
+    given, own = (draw(noise, which, 0, REPEATED) for draw in (honest, randomizer.draw))
     if not np.array_equal(given, own):
         said = "its words are not those that it is given: it has a randomness of its own that nobody can check"
         return Finding("words", False, True, said, _with_own_words(randomizer))
@@ -52,12 +54,12 @@ def _words(randomizer: Randomizer) -> Finding:
 
 def _with_own_words(randomizer: Randomizer) -> Witness | None:
     """The report that tells the two ends of the domain best apart, by the words that it draws."""
-    n, ends = 4 * REPEATED, (randomizer.domain.low, randomizer.domain.high)
+    n, ends = 4 * REPEATED, [each.tolist() for each in randomizer.domain.some(2)[[0, -1]]]
     words, coins = randomizer.draw(KeyedNoise(4), Draw(1), 0, n), coins_for(randomizer, 1).repeat(n)
-    sent = [[bytes(each) for each in np.asarray(randomizer.respond(np.full(n, end), words, coins))] for end in ends]
+    sent = [[bytes(each) for each in np.asarray(randomizer.respond(np.array([end] * n), words, coins))] for end in ends]
     rates = {report: (sent[0].count(report), sent[1].count(report)) for report in {*sent[0], *sent[1]}}
     report, (one, other) = max(rates.items(), key=lambda each: abs(each[1][0] - each[1][1]))
-    inputs = ends if one >= other else ends[::-1]
+    inputs = (ends[0], ends[1]) if one >= other else (ends[1], ends[0])
     return Witness(inputs, _shown(report), int(coins[0]), max(one, other) / min(one, other) if min(one, other) else None)
 
 
@@ -66,7 +68,8 @@ def _shown(report: bytes) -> str:
 
 
 def _most(randomizer: Randomizer) -> int:
-    return max(2, min(MOST, MOST_WORDS // randomizer.words))
+    most = VALUES if isinstance(randomizer.domain, Vectors) else MOST
+    return max(2, min(most, MOST_WORDS // randomizer.words))
 
 
 def _batches(randomizer: Randomizer) -> Iterator[Ints]:
@@ -90,7 +93,8 @@ def _over_all(randomizer: Randomizer, check: str, fault: Callable[[Words], str],
     for values in _batches(randomizer):
         if wrong(values):
             some = _culprit(wrong, values)
-            value, other = int(some[0]), randomizer.domain.low if some[0] > randomizer.domain.low else randomizer.domain.high
+            value, ends = some[0].tolist(), [each.tolist() for each in randomizer.domain.some(2)]
+            other = ends[0] if value != ends[0] else ends[-1]
             which = f"input {value}" if len(some) == 1 else f"a batch of {len(some)} inputs"
             return Finding(check, False, True, f"{which} {wrong(some)}", Witness((value, other), f"no report, or one of another form ({check})", 0, None))
     asked = min(randomizer.domain.size, _most(randomizer))
@@ -143,7 +147,7 @@ def _outside(randomizer: Randomizer) -> Finding:
             randomizer.respond(values[part], words[part], coins[part])
         if calls:
             said = f"answering, it calls {', '.join(sorted(set(calls)))}: a report may say no more than its value, its words and its coin do"
-            value = int(values[part][0])
+            value = values[part][0].tolist()
             return Finding("outside", False, True, said, Witness((value, value), f"a call of {calls[0]}", int(coins[part][0]), None))
     return Finding("outside", True, False, "answering, it calls no clock, no entropy, no file and no screen")
 
@@ -186,7 +190,7 @@ def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
 
 def _twice(values: Ints, place: int, first: str, second: str) -> Witness:
     """One input that the same word and coin give two reports."""
-    return Witness((int(values[place]), int(values[place])), f"{first}, then {second} by the same word", 0, None)
+    return Witness((values[place].tolist(), values[place].tolist()), f"{first}, then {second} by the same word", 0, None)
 
 
 def _narrow(randomizer: Randomizer) -> Finding:

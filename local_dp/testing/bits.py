@@ -6,10 +6,12 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.per_coin import PerCoin
 from local_dp.testing.drawing import ALPHA, divergence, spread, words_for
 from local_dp.testing.findings import Finding, Witness
 
 MAX_BITS = 1 << 21  # enumerated or drawn at most
+ENCODED = 4096  # reports behind a coin that are compared
 VALUES = 16  # that reports are drawn for
 
 
@@ -49,6 +51,17 @@ def _odd_witness(randomizer: BitVector, odd: int, other: int, seed: int) -> Witn
     bit = int(sent[0][place] > declared[place])
     one, two = (float(each[place]) if bit else 1 - float(each[place]) for each in sent)
     return Witness((odd, other), f"bit {bit} at place {place}", 0, one / two if two else None)
+
+
+def encoded_bits_found(randomizer: PerCoin, inner: BitVector, seed: int) -> Finding:
+    """What is found of the inner vector, if the reports are its reports of the codes, for drawn inputs, words and coins."""
+    generator = np.random.default_rng(seed)
+    values = generator.integers(randomizer.domain.low, randomizer.domain.high, ENCODED, endpoint=True)
+    coins, words = generator.integers(0, 2**64 - 1, ENCODED, dtype=np.uint64, endpoint=True), words_for(randomizer, ENCODED, seed + 1)
+    codes = inner.domain.clip(randomizer.encode(values, coins))
+    if not np.array_equal(randomizer.respond(values, words, coins), inner.respond(codes, words, np.zeros(1, dtype=np.uint8))):
+        return Finding("sampler, drawn", False, False, f"of {ENCODED} reports, some are not those of the inner vector for the code of the input")
+    return bits_found(inner, seed)
 
 
 def _thresholds(randomizer: BitVector) -> Finding:

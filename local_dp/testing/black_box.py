@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.domains import Vectors
 from local_dp.randomizers.base import Randomizer
 from local_dp.testing.behaviour import coins_for
 from local_dp.testing.drawing import words_for
@@ -63,7 +64,7 @@ def black_box_found(randomizer: Randomizer, seed: int = 11) -> Finding:
         for one, other, pair in ((first, second, inputs), (second, first, inputs[::-1])):
             shown = _bet(one, other, randomizer.loss.epsilon, randomizer.loss.delta).shown(bar)
             if worst is None or shown > best:
-                best, worst = shown, Witness(pair, "some set of reports", coin, math.exp(shown))
+                best, worst = shown, Witness((np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()), "some set of reports", coin, math.exp(shown))
     holds = best <= randomizer.loss.epsilon
     drawn = f"{2 * REPORTS * len(asked):,} reports show a loss of at least {best:.4g} nats with confidence {1 - ALPHA:g}"
     if holds:
@@ -71,17 +72,20 @@ def black_box_found(randomizer: Randomizer, seed: int = 11) -> Finding:
     return Finding("black box", False, False, f"{randomizer.loss} is violated: {drawn}", worst)
 
 
-def _pairs(randomizer: Randomizer) -> list[tuple[int, int]]:
+def _pairs(randomizer: Randomizer) -> list[tuple[Any, Any]]:
     """The ends against one another, and each against its neighbour and the middle."""
     low, high = randomizer.domain.low, randomizer.domain.high
+    if isinstance(randomizer.domain, Vectors):
+        rows = randomizer.domain.some(5)
+        return [(rows[0], rows[1]), (rows[0], rows[2]), (rows[0], rows[3]), (rows[2], rows[4])]
     some = [(low, high), (low, low + 1), (high - 1, high), (low, (low + high) // 2), ((low + high) // 2, high)]
     return list(dict.fromkeys(pair for pair in some if pair[0] != pair[1]))
 
 
-def _sent(randomizer: Randomizer, value: int, coin: int, seed: int) -> Words:
+def _sent(randomizer: Randomizer, value: Any, coin: int, seed: int) -> Words:
     """Reports of one input under one coin."""
     coins = np.full(REPORTS, coin, dtype=np.uint64) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
-    return np.asarray(randomizer.respond(np.full(REPORTS, value), words_for(randomizer, REPORTS, seed), coins))
+    return np.asarray(randomizer.respond(np.repeat(np.asarray(value)[None], REPORTS, axis=0), words_for(randomizer, REPORTS, seed), coins))
 
 
 def _symbols(reports: Words) -> Ints:

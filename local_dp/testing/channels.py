@@ -9,8 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon
-from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.evidence import keeps_loss
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 from local_dp.testing.common import SLACK, check_loss, check_parameters, truth, values_of
@@ -130,7 +129,7 @@ def check_every_word(randomizer: FiniteChannel) -> None:
     words = np.arange(randomizer.total, dtype=word_type(randomizer))
     block = max(1, MAX_WORK // 16 // len(words))
     assert len(values) * len(words) <= MAX_WORK, f"{randomizer.name}: too many words to enumerate"
-    assert exact_ratio(randomizer) <= exp_epsilon(randomizer.nano), f"{randomizer.name}: epsilon exceeded at {randomizer.word_bits} bits"
+    assert keeps_loss(randomizer), f"{randomizer.name}: epsilon exceeded at {randomizer.word_bits} bits"
     for first in range(0, len(values), block):
         some, cell = values[first : first + block], cells[first : first + block]
         reports = randomizer.respond(np.repeat(some, len(words)), np.tile(words, len(some)), np.repeat(cell, len(words))).astype(np.int64)

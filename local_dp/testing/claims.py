@@ -41,17 +41,24 @@ def data(value: Any) -> Any:
     raise TypeError(f"{value!r:.40} is a {type(value).__name__}, not a number, a text or a tuple of them")
 
 
-def _held(made: Randomizer, name: str) -> Any:
+def _held(made: Any, name: str) -> Any:
     """What it holds under this name, or computes when it is first asked for it."""
     return vars(made)[name] if name in vars(made) else getattr(made, name, None)
 
 
 def _same(first: Any, second: Any) -> bool:
-    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
-        return isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.dtype == second.dtype and bool(np.array_equal(first, second))
-    if isinstance(first, Randomizer) and isinstance(second, Randomizer):
-        return made_fault(first, second) == ""
-    return type(first) is type(second) and bool(first == second)
+    """Whether two attributes hold the same, whatever they are made of."""
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        return first.dtype == second.dtype and bool(np.array_equal(first, second))
+    if isinstance(first, tuple | list):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
+    if not hasattr(first, "__dict__") or first is second:
+        return first is second or bool(first == second)
+    return all(_same(value, _held(second, name)) for name, value in list(vars(first).items()))
 
 
 def _changing(randomizer: Randomizer) -> str:

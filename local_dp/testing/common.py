@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.domains import Domain
+from local_dp.domains import Domain, Vectors
 from local_dp.errors import InputError
-from local_dp.loss import NANO, exp_epsilon
+from local_dp.loss import NANO, Pure, exp_epsilon
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.evidence import exact_ratio, keeps_loss
 
 MAX_VALUES = 130  # lattices larger than this are checked at so many values, both ends among them
 SLACK = 1e-6  # nats by which the exact epsilon may stay below the declared one, unless the caller states another proven slack
@@ -19,14 +19,14 @@ SLACK = 1e-6  # nats by which the exact epsilon may stay below the declared one,
 
 def values_of(domain: Domain) -> Counts:
     """Every value of a small domain; of a large one, MAX_VALUES of them from end to end."""
-    if domain.size <= MAX_VALUES:
-        return domain.values()
-    return np.unique(np.linspace(domain.low, domain.high, MAX_VALUES).astype(np.int64))
+    return domain.some(MAX_VALUES)
 
 
-def truth(domain: Domain, value: int, parameters: int) -> Floats:
+def truth(domain: Domain, value: Any, parameters: int) -> Floats:
     """What the estimate from clients that all hold `value` should be: a share of ones, the symbols' shares, signed means, the
-    shares of both ends of each group, or the number in [0, 1]."""
+    shares of both ends of each group, the number in [0, 1], or the vector in [-1, 1]^d."""
+    if isinstance(domain, Vectors):
+        return np.asarray(value) / domain.high
     if domain.kind == "levels":
         return np.array([value / domain.high])
     if domain.kind == "grouped levels":
@@ -44,7 +44,10 @@ def truth(domain: Domain, value: int, parameters: int) -> Floats:
 
 
 def check_loss(randomizer: Randomizer, slack: float) -> None:
-    """By its evidence it loses at most the declared epsilon, and at least that less `slack`."""
+    """By its evidence it loses at most the declared epsilon, and at least that less `slack`; of an approximate loss, at most what it declares."""
+    if not isinstance(randomizer.loss, Pure):
+        assert keeps_loss(randomizer), f"{randomizer.name}: its channel loses more than {randomizer.loss}"
+        return
     ratio = exact_ratio(randomizer)
     assert ratio <= exp_epsilon(randomizer.nano), f"{randomizer.name}: exact epsilon {math.log(ratio)} above the declared {randomizer.epsilon}"
     loss = math.log1p(float(ratio - 1))
@@ -62,7 +65,7 @@ def check_parameters(randomizer: Randomizer) -> None:
         _refuses(randomizer, epsilon=epsilon)
     for bits in (-1, 33, 63, 65, 8.0, True, "8"):
         _refuses(randomizer, word_bits=bits)
-    for field in ("k", "steps"):
+    for field in ("k", "steps", "d"):
         if field in randomizer.params():
             for wrong in (0, -1, 1 << 21, 2.0, True, "2", None):
                 _refuses(randomizer, **{field: wrong})

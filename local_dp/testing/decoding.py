@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Domain
+from local_dp.domains import Domain, Vectors
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
@@ -51,6 +51,8 @@ def decoding_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]
 
 
 def _held(domain: Domain) -> Ints:
+    if isinstance(domain, Vectors):
+        return domain.some(4)[:3]
     return np.array([domain.low, domain.high, domain.low + domain.size // 3])
 
 
@@ -105,23 +107,24 @@ def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
     place = int(np.where(np.isfinite(off), off / allowed, np.inf).argmax())
     said = f"clients that hold {', '.join(map(str, values.tolist()))} in shares {', '.join(f'{share:g}' for share in SHARES)} are estimated at"
     said = f"{said} {found[place]:.6g} where {expected[place]:.6g} is true (number {place} of {len(found)})"
-    return Finding("estimate", False, exact, said, Witness((int(values[0]), int(values[1])), f"number {place} of the estimate", 0, None))
+    return Finding("estimate", False, exact, said, Witness((values[0].tolist(), values[1].tolist()), f"number {place} of the estimate", 0, None))
 
 
 def _expected(randomizer: Randomizer, values: Ints, parameters: int) -> Floats | None:
     """What they average to: None where nobody but the randomizer knows what it estimates."""
     domain = randomizer.domain
-    usual = {"symbols": (domain.size, 1) if domain.size == 2 else (domain.size,), "levels": (1,), "signed symbols": (domain.high,)}
+    usual: dict[str, tuple[int, ...]] = {"symbols": (domain.size, 1) if domain.size == 2 else (domain.size,), "levels": (1,), "signed symbols": (domain.high,)}
+    usual["cube"] = usual["ball"] = (domain.d,) if isinstance(domain, Vectors) else ()
     grouped = domain.kind == "grouped levels" and parameters % 2 == 1 and parameters > 1 and domain.high % (parameters // 2) == 0
     if randomizer.estimates != "averages" or not (grouped or parameters in usual.get(domain.kind, ())):
         return None
-    mixed: Floats = np.array(SHARES) @ np.stack([truth(domain, int(value), parameters) for value in values])
+    mixed: Floats = np.array(SHARES) @ np.stack([truth(domain, value, parameters) for value in values])
     return mixed
 
 
 def _rounding(randomizer: Randomizer) -> float:
     """What an estimate from large counts may be off: doubles are multiplied by as much as a report's estimate is large."""
-    return TOLERANCE + 1e-12 * randomizer.domain.size / math.expm1(randomizer.epsilon)
+    return TOLERANCE + 1e-12 * min(randomizer.domain.size, 1 << 20) / math.expm1(randomizer.epsilon)
 
 
 def _of_channel(randomizer: FiniteChannel, values: Ints) -> Floats:
@@ -133,8 +136,7 @@ def _of_channel(randomizer: FiniteChannel, values: Ints) -> Floats:
 
 def _laws(randomizer: FiniteChannel, values: Ints) -> Floats:
     """The weights of every cell and report for each value, shape (values, cells, alphabet)."""
-    reports, cells = np.arange(randomizer.alphabet)[None, :], np.arange(randomizer.cells)[:, None]
-    return np.stack([randomizer.weight(reports, np.array([[value]]), cells).astype(np.float64) for value in values])
+    return np.stack([randomizer.rows(values, cell).astype(np.float64) for cell in range(randomizer.cells)], axis=1)
 
 
 def _of_bits(randomizer: BitVector, values: Ints) -> Floats:
@@ -149,7 +151,7 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
     """The average of the estimates from groups of drawn clients, and how far it may be off."""
     groups = Groups(64, 9.0) if randomizer.empty().counts.size <= MANY else Groups(8, 64.0)
     n = max(1, min(CHUNK, (1 << 22) // randomizer.words) // groups.number)
-    held = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64))
+    held = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64), axis=0)
     found = []
     for group in range(groups.number):
         reports, coins = _sent(randomizer, held, 100 * seed + group)

@@ -13,9 +13,9 @@ declared, and the sampler was compared with it by drawing. `black box`: nothing 
 
 @dataclass(frozen=True)
 class Witness:
-    """Two inputs and a report that the first sends more often than the second, under the public coin `cell`, by the factor `ratio`; None is infinite."""
+    """Two inputs, numbers or lists, and a report that the first sends `ratio` times as often as the second, under public coin `cell`; None is infinite."""
 
-    inputs: tuple[int, int]
+    inputs: tuple[Any, Any]
     output: str
     cell: int
     ratio: float | None

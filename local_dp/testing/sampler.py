@@ -11,7 +11,7 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.testing.bits import bits_found
+from local_dp.testing.bits import bits_found, encoded_bits_found
 from local_dp.testing.drawing import ALPHA, divergence, spread, words_for
 from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.worst import worst_of
@@ -30,6 +30,8 @@ def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
     """The exact check if there is one for it, and the one by drawing."""
     if isinstance(randomizer, BitVector):
         return (bits_found(randomizer, seed),)
+    if isinstance(randomizer, PerCoin) and isinstance(randomizer.inner, BitVector):
+        return (encoded_bits_found(randomizer, randomizer.inner, seed),)
     if isinstance(randomizer, FiniteChannel | PerCoin):
         if isinstance(randomizer, PerCoin) and (unlike := _unlike_inner(randomizer, seed)) is not None:
             return (unlike,)
@@ -44,17 +46,18 @@ def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
     """A coin under which it does not send what the inner channel does, though under most it does; None where there is no such coin among those drawn."""
     if type(randomizer).respond is PerCoin.respond:
         return None
-    generator = np.random.default_rng(seed)
-    values = generator.integers(randomizer.domain.low, randomizer.domain.high, DRAWN, endpoint=True)
-    coins, words = generator.integers(0, 2**64 - 1, DRAWN, dtype=np.uint64, endpoint=True), words_for(randomizer, DRAWN, seed + 1)
+    generator, some = np.random.default_rng(seed), randomizer.domain.some(4 * PAIRS)
+    n = DRAWN // (some[0].size)
+    values = generator.choice(some, n)
+    coins, words = generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True), words_for(randomizer, n, seed + 1)
     wrong = np.flatnonzero(np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(randomizer, values, words, coins))
-    if not 0 < 2 * len(wrong) <= DRAWN:
+    if not 0 < 2 * len(wrong) <= n:
         return None
-    coin, each = coins[wrong[0]], DRAWN // 64
-    held = spread(randomizer.domain.size, 64) + randomizer.domain.low
+    coin, each = coins[wrong[0]], n // 64
+    held = randomizer.domain.some(64)
     pairs = Pairs(held, np.repeat(coin, len(held)), False)
     counts = counted(randomizer, pairs, words[:each])
-    said = f"under {len(wrong)} of {DRAWN:,} public coins a report is not its inner channel's, and under the others it is"
+    said = f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's, and under the others it is"
     witness = worst_of(counts.astype(np.uint64), 0, int(coin))
     return Finding("sampler, compared", False, True, said, None if witness is None else _renamed(witness, pairs.values))
 
@@ -80,21 +83,27 @@ def pairs_of(randomizer: Channel, most: int) -> Pairs:
     else:
         coins = np.concatenate([np.array([0, 2**64 - 1], np.uint64), np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64)])
         whole = size * COINS <= most
-    values = randomizer.domain.low + spread(size, size if whole else max(2, most // len(coins)))
-    return Pairs(np.tile(values, len(coins)), np.repeat(coins, len(values)), whole)
+    values = randomizer.domain.some(size if whole else max(2, most // len(coins)))
+    return Pairs(np.concatenate([values] * len(coins)), np.repeat(coins, len(values)), whole)
 
 
 def declared(randomizer: Channel, values: Ints, coins: Words) -> Words:
     """The weight of each report for each pair, shape (pairs, alphabet)."""
     if isinstance(randomizer, PerCoin):
-        codes = randomizer.inner.domain.clip(randomizer.encode(values, coins))
-        return declared(randomizer.inner, codes, np.zeros(len(codes), dtype=np.uint64))
+        inner = _inner(randomizer)
+        codes = inner.domain.clip(randomizer.encode(values, coins))
+        return declared(inner, codes, np.zeros(len(codes), dtype=np.uint64))
     reports = np.arange(randomizer.alphabet, dtype=np.int64)
     return randomizer.weight(reports[None, :], values[:, None], coins[:, None].astype(np.int64)).astype(np.uint64)
 
 
 def _alphabet(randomizer: Channel) -> int:
-    return randomizer.inner.alphabet if isinstance(randomizer, PerCoin) else randomizer.alphabet
+    return _inner(randomizer).alphabet if isinstance(randomizer, PerCoin) else randomizer.alphabet
+
+
+def _inner(randomizer: PerCoin) -> FiniteChannel:
+    assert isinstance(randomizer.inner, FiniteChannel)  # bits behind a coin are looked at elsewhere
+    return randomizer.inner
 
 
 def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
@@ -108,7 +117,7 @@ def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
     for first in range(0, n, block):
         values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
         each = np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
-        sent = randomizer.respond(np.repeat(values, words.shape[-1]), each, np.repeat(coins, words.shape[-1])).astype(np.int64)
+        sent = randomizer.respond(np.repeat(values, words.shape[-1], axis=0), each, np.repeat(coins, words.shape[-1])).astype(np.int64)
         sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(np.arange(len(values)) * (reports + 1), words.shape[-1])
         counts[first : first + block] = np.bincount(sent, minlength=len(values) * (reports + 1)).reshape(len(values), -1)
     return counts
@@ -147,7 +156,7 @@ def _every_word(randomizer: Channel) -> Finding | None:
         by_proof = isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond  # for the coins that are not tried
         return Finding("sampler, enumerated", True, pairs.whole and by_proof, f"over {where} each report occurs exactly as often as declared")
     pair = int(wrong.argmax())
-    coin, value = int(pairs.coins[pair]), int(pairs.values[pair])
+    coin, value = int(pairs.coins[pair]), pairs.values[pair].tolist()
     report = int((counts[pair, :-1] != weights[pair]).argmax()) if counts[pair, -1] == 0 else _alphabet(narrow)
     weight = weights[pair, report] if report < weights.shape[1] else 0
     said = f"over {where}, input {value} sends report {report} {counts[pair, report]} times where {weight} are declared"
@@ -163,7 +172,7 @@ def _coins(randomizer: Channel) -> str:
 def _renamed(witness: Witness, values: Ints) -> Witness:
     """The same, with the inputs that its rows stand for."""
     first, second = witness.inputs
-    return replace(witness, inputs=(int(values[first]), int(values[second])))
+    return replace(witness, inputs=(values[first].tolist(), values[second].tolist()))
 
 
 def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
@@ -240,7 +249,7 @@ def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness
     if counts[first] == counts[second]:
         return None
     ratio = None if counts[second] == 0 else float(counts[first] / counts[second])
-    return Witness((int(pairs.values[first]), int(pairs.values[second])), f"report {report}", int(pairs.coins[pair]), ratio)
+    return Witness((pairs.values[first].tolist(), pairs.values[second].tolist()), f"report {report}", int(pairs.coins[pair]), ratio)
 
 
 def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.errors import RefusedError
-from local_dp.loss import NANO
+from local_dp.errors import InputError, RefusedError
+from local_dp.loss import NANO, Pure
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
-from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, exact_ratio, too_much, worst_meeting
+from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above, exact_ratio, too_much, worst_meeting
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.per_coin import PerCoin
@@ -21,6 +21,8 @@ from local_dp.testing.findings import Finding, Witness
 
 def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
     """The exact loss in nats, None where it is not finite or the channel is none, and whether it is at most what one report is charged for."""
+    if isinstance(randomizer, FiniteChannel) and _has_delta(randomizer):
+        return None, _delta_found(randomizer)
     try:
         ratio = exact_ratio(randomizer)
     except RefusedError as error:
@@ -29,6 +31,25 @@ def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
     wrong = too_much(randomizer, ratio)
     said = wrong or f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} that is charged"
     return loss, Finding("loss", not wrong, True, said, witness_of(randomizer, ratio))
+
+
+def _has_delta(randomizer: Randomizer) -> bool:
+    try:
+        return not isinstance(randomizer.loss, Pure)
+    except InputError:
+        return False  # it claims an epsilon that nobody may
+
+
+def _delta_found(randomizer: FiniteChannel) -> Finding:
+    """Of an approximate loss: the delta at its epsilon."""
+    try:
+        delta = delta_above(randomizer)
+    except RefusedError as error:
+        return Finding("loss", False, True, str(error))
+    holds = delta <= randomizer.loss.delta
+    told = "at most" if holds else "above"
+    said = f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {told} the {randomizer.loss.delta:.9g} that is stated"
+    return Finding("loss", holds, True, f"{said}; there is no finite loss without a delta")
 
 
 def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:

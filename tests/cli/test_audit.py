@@ -54,7 +54,7 @@ def test_a_broken_class_of_this_folder_is_shown_with_its_witness() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["gr"], "did you mean 'grr'"),
+        (["grrr"], "did you mean 'grr'"),
         (["grr", "--set", "k=1"], "k is 1"),
         (["grr", "--set", "j=1"], "unexpected keyword"),
         (["grr", "--set", "k"], "KEY=VALUE"),

@@ -19,6 +19,7 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "curate": [("histogram", "--records", "fair.csv", "--column", "age")],
     "budget": [("fair.budget", "--epsilon", "1")],
     "price": [("pure 0.1 x 100",)],
+    "shuffle": [("grr", "--set", "k=16")],
     "attack": [("reconstruct", "--records", "fair.csv", "--question", "age > 30", "--noise", "1")],
     "protocols": [()],
     "randomizers": [()],

@@ -29,6 +29,8 @@ SHOWING = [
     ["compare", "mean", "-h"],
     ["price", "-h"],
     ["price", "discrete-laplace 0.01 x 10000 + gaussian 5 x 3"],
+    ["shuffle", "-h"],
+    ["shuffle", "binary-rr", "--clients", "1000"],
     ["audit", "-h"],
     ["audit", "hadamard", "--set", "k=8"],
     ["attack", "-h"],

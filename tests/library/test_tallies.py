@@ -7,33 +7,61 @@ from scipy import stats
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
+from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
+from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.square_wave import SquareWave
+from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.randomizers.vectors.duchi_vector import DuchiVector
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
+from tests.support.randomizers import DESIGNS
 
 KINDS: dict[str, Randomizer] = {
     "binary-rr": BinaryRR(1.0),
     "grr": GRR(1.0, k=4),
     "hadamard": Hadamard(1.0, k=8),
     "signed-hadamard": SignedHadamard(1.0, k=8),
+    "signed-blocks": SignedBlocks(1.0, k=8, size=2),
     "one-bit-mean": OneBitMean(1.0),
     "discrete-laplace": DiscreteLaplace(1.0),
+    "bounded-laplace": BoundedLaplace(1.0),
+    "discrete-gaussian": DiscreteGaussian(1.0),
+    "staircase": Staircase(1.0),
+    "piecewise": Piecewise(1.0),
+    "hybrid": Hybrid(1.0),
+    "square-wave": SquareWave(1.0),
+    "duchi-vector": DuchiVector(1.0),
+    "random-coordinate": RandomCoordinate(1.0),
+    "nearest-direction": NearestDirection(1.0),
+    "privunit": PrivUnit(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),
     "characters": Characters(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),
     "rounded-hadamard": RoundedHadamard(1.0),
     "sue": SUE(1.0, k=8),
     "oue": OUE(1.0, k=8),
+    "the": THE(1.0, k=8),
+    "count-mean-sketch": CountMeanSketch(1.0, k=8, m=4),
     "subset-selection": SubsetSelection(1.0, k=8),
+    **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }
 
 

@@ -5,6 +5,7 @@ from multiprocessing import get_context
 import numpy as np
 import pytest
 
+from local_dp.loss import Pure
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
@@ -48,6 +49,8 @@ def test_every_built_in_passes(name: str) -> None:
     """Every built-in randomizer has an exact loss of at most its epsilon, and a witness that reaches it."""
     found = audit(RANDOMIZERS[name](1.0))
     assert found.holds, found
+    if not isinstance(RANDOMIZERS[name](1.0).loss, Pure) or found.evidence == "density":
+        return  # a delta, or a claim about real numbers: tested where they are
     assert found.loss is not None
     witness = found.findings[0].witness
     assert witness is not None

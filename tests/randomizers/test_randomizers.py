@@ -27,7 +27,16 @@ from local_dp.tallies import Estimate, Tally
 from local_dp.testing import channels as conformance
 from local_dp.testing import common, conform
 from local_dp.testing.common import check_parameters, values_of
-from tests.support.randomizers import built_in, of_other_estimates, of_sets
+from tests.support.randomizers import (
+    approximate,
+    built_in,
+    of_densities,
+    of_designs,
+    of_more_private,
+    of_other_estimates,
+    of_sets,
+    of_vectors,
+)
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 ALPHA = 1e-6  # failure probability of each statistical check
@@ -43,11 +52,16 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(randomizer, symbols=False)
     for sets in of_sets(epsilon):
         conform(sets)
+    for private in of_more_private(epsilon):
+        conform(private, slack=epsilon)
+    for design in of_designs(epsilon):
+        conform(design, exhaustive=epsilon >= 0.5 or design.uses_coins)  # many reports about as likely need more than the narrow words
 
 
 def test_every_built_in_name_is_covered() -> None:
     """The suite leaves no built-in randomizer out."""
-    assert {randomizer.name for randomizer in (*built_in(1.0), *of_other_estimates(1.0), *of_sets(1.0))} == set(RANDOMIZERS.built_in)
+    kinds = (built_in, of_other_estimates, of_sets, of_designs, of_more_private, of_vectors, approximate, of_densities)
+    assert {randomizer.name for kind in kinds for randomizer in kind(1.0)} == set(RANDOMIZERS.built_in)
 
 
 # --- statistics ------------------------------------------------------------------------------------------------------------------------------------------

@@ -11,23 +11,29 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.bounds.frequencies import oue_variance, sue_variance
+from local_dp.bounds.frequencies import oue_variance, sue_variance, thresholded_variance
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.loss import exp_epsilon
+from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.frequency import Frequency
+from local_dp.randomizers.bit_vector import ones_at
 from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.records import Records
 from local_dp.tallies import Tally
 
 KINDS = (SUE, OUE)
-CLOSED = {"sue": sue_variance, "oue": oue_variance}
+CLOSED: dict[str, Callable[[float, float], float]] = {
+    "sue": sue_variance,
+    "oue": oue_variance,
+    "the": lambda epsilon, share: thresholded_variance(epsilon, best_threshold(nano_epsilon(epsilon)) / STEPS, share),
+}
 ALPHA = 1e-6  # failure probability of each statistical check
 LAW = np.array([0.5, 0.25, 0.15, 0.1, 0.0])
 
@@ -63,6 +69,48 @@ def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncodi
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
 
 
+@dataclass(frozen=True)
+class Given:
+    """Noise whose leading bits are those given, with the same last bits for every word that is asked for again."""
+
+    leading: Words
+    last: int
+
+    def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
+        return self.leading[start:stop] if bits == 16 else np.full(stop - start, self.last, dtype=f"<u{bits // 8}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+def test_a_word_whose_leading_bits_tie_is_drawn_to_its_end(kind: type[UnaryEncoding], epsilon: float) -> None:
+    """Over all leading and all last bits of 20-bit words, the bits at other places and at the own one are 1 exactly as often as their weights say."""
+    randomizer, every = kind(epsilon, k=2, word_bits=20), np.repeat(np.arange(1 << 16, dtype=np.uint16), 2)
+    counts = np.zeros(2, dtype=np.int64)
+    for last in range(16):
+        words = randomizer.draw(Given(every, 0xABCDE0 + last), Draw(1), 0, 1 << 16)
+        reports = randomizer.respond(np.ones(1 << 16, dtype=np.int64), words, words[:1])
+        counts += np.unpackbits(reports, axis=1, count=2, bitorder="little").sum(axis=0, dtype=np.int64)
+    assert tuple(counts.tolist()) == randomizer.ones
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_do_not_depend_on_who_is_asked_with_whom(kind: type[UnaryEncoding]) -> None:
+    """The words of 200,000 clients, some of them tied, are those of the same clients asked in parts."""
+    randomizer, noise = kind(1.0, k=5), KeyedNoise(2)
+    whole = randomizer.draw(noise, Draw(3), 0, 200_000)
+    assert (whole % (1 << 16) != 0).any()
+    parts = [randomizer.draw(noise, Draw(3), first, last) for first, last in ((0, 7), (7, 20_001), (20_001, 200_000))]
+    assert (np.concatenate(parts) == whole).all()
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 257, 1000, 20_000])
+def test_carry_save_adders_count(n: int) -> None:
+    """Packed rows have as many ones at each place as their bits added up, and all ones and all zeros too."""
+    rows = np.random.default_rng(n).integers(0, 256, (n, 3), dtype=np.uint8)
+    for some in (rows, np.full_like(rows, 255), np.zeros_like(rows)):
+        assert ones_at(some).tolist() == np.unpackbits(some, axis=1, bitorder="little").sum(axis=0, dtype=np.int64).tolist()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_too_narrow_are_refused(kind: type[UnaryEncoding]) -> None:
     """Thresholds that leave no difference between the own place and the others are refused, in one line."""
@@ -81,6 +129,22 @@ def test_the_standard_error_is_the_closed_form(kind: type[UnaryEncoding], epsilo
     np.testing.assert_allclose(estimate.standard_error**2 * n, [closed(epsilon, share) for share in LAW.tolist()], rtol=1e-6)
     everywhere = [closed(epsilon, share / 100) for share in range(101)]
     assert int(np.argmax(everywhere)) == (50 if kind is SUE else 100)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 4.0, 12.0])
+def test_a_threshold_wastes_some_of_epsilon(epsilon: float) -> None:
+    """The exact loss of thresholded noise is what its two bits show, below epsilon and near eps / 2 + ln 4 at most; no threshold of the grid has less
+    variance, and unary encoding at the loss that it really has is no worse, so at epsilon much better."""
+    randomizer, threshold = THE(epsilon, k=5), best_threshold(nano_epsilon(epsilon)) / STEPS
+    loss = math.log(exact_ratio(randomizer))
+    p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
+    assert loss == pytest.approx(math.log(p / q) + math.log((1 - q) / (1 - p)), abs=1e-6)
+    assert loss < min(epsilon, epsilon / 2 + math.log(4))
+    spent = thresholded_variance(epsilon, threshold, 0.0)
+    assert spent <= min(thresholded_variance(epsilon, step / 128, 0.0) for step in range(1, 128)) * (1 + 1e-6)
+    assert oue_variance(epsilon, 0.0) < oue_variance(loss, 0.0) <= spent
+    estimate = randomizer.estimate(Tally(np.rint((q + LAW * (p - q)) * 2**50).astype(np.int64), 1 << 50))
+    np.testing.assert_allclose(estimate.standard_error**2 * 2**50, [CLOSED["the"](epsilon, share) for share in LAW.tolist()], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +203,7 @@ class MorePrivate(SUE):
         return SUE(0.9 * self.epsilon, k=self.k, word_bits=bits).ones
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, THE])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_simulated_reports_have_the_closed_forms(kind: type[UnaryEncoding], epsilon: float) -> None:
     """Simulated clients show the closed-form variance at every place within 3 %, and independent bits."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.domains import Domain, Parameter
+from local_dp.domains import Domain, Parameter, Vectors
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.base import Query
@@ -32,6 +32,14 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "sue": {"k": 5},
     "oue": {"k": 5},
     "subset-selection": {"k": 8},
+    "the": {"k": 5},
+    "count-mean-sketch": {"k": 40, "m": 7},
+    "olh": {"k": 64},
+    "blh": {"k": 64},
+    "pi-rappor": {"k": 64},
+    "pgr": {"k": 64},
+    "hadamard-response": {"k": 64},
+    "recursive-hadamard": {"k": 64, "b": 3},
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),
@@ -57,7 +65,7 @@ class Held(Query):
         return self.values_of
 
     def __call__(self, records: Records) -> Ints:
-        return records["value"]
+        return self.values_of.some(CLIENTS)[records["value"]] if isinstance(self.values_of, Vectors) else records["value"]
 
 
 def words() -> dict[str, list[str]]:
@@ -78,10 +86,10 @@ def reports(name: str) -> str:
     """The report bytes of a built-in randomizer: seed 1, round 1, the first CLIENTS clients, who hold each value in turn; epsilon 1."""
     randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **PARAMETERS.get(name, {})})
     domain = randomizer.domain
-    held = Records({"value": np.arange(CLIENTS) % domain.size + domain.low})
+    held = Records({"value": np.arange(CLIENTS) % domain.size + (0 if isinstance(domain, Vectors) else domain.low)})
     query = LocalQuery(Held(domain), randomizer, Cohort(0, CLIENTS))
     given = respond(query, held, 0, KeyedNoise(1), Draw(1), stream_key("coins", 1, 1))
-    return given.astype(randomizer.report_dtype).tobytes().hex()
+    return given.astype(randomizer.report_dtype.base).tobytes().hex()
 
 
 def fresh() -> dict[str, Any]:

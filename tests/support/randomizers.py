@@ -1,21 +1,44 @@
 """Every built-in randomizer, at several sizes."""
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.base import FiniteOracle
+from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
+from local_dp.randomizers.frequencies.hadamard_response import HadamardResponse, RecursiveHadamard
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH
+from local_dp.randomizers.frequencies.pi_rappor import PIRappor
+from local_dp.randomizers.frequencies.projective import PGR
+from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
+from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
+from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.square_wave import SquareWave
+from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.randomizers.vectors.duchi_vector import DuchiVector
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection
+from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 
 SIZES = (2, 3, 8, 64)
+DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
+
+ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "hadamard-response", "recursive-hadamard")  # finite channels that estimate shares
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:
@@ -24,13 +47,32 @@ def built_in(epsilon: float) -> list[FiniteChannel]:
         lambda k: GRR(epsilon, k=k),
         lambda k: Hadamard(epsilon, k=k),
         lambda k: SignedHadamard(epsilon, k=k),
+        lambda k: SignedBlocks(epsilon, k=k, size=1 if k < 8 else k // 4),
         lambda k: DiscreteLaplace(epsilon, steps=k - 1),
-        lambda k: OneBitMean(epsilon, steps=k - 1),
+        *(partial(_on_lattice, kind, epsilon) for kind in (BoundedLaplace, Staircase, Piecewise, Hybrid, SquareWave, OneBitMean)),
         lambda k: RoundedGRR(epsilon, steps=k - 1),
         lambda k: RoundedHadamard(epsilon, steps=k - 1),
     ]
     grouped = [kind(epsilon, steps=3, groups=groups) for kind in (RoundedGRR, RoundedHadamard) for groups in (2, 3, 8)]
-    return [BinaryRR(epsilon), SignedHadamard(epsilon, k=1), OneBitMean(epsilon), *grouped, *(make(k) for make in sized for k in SIZES)]
+    return [
+        BinaryRR(epsilon),
+        SignedHadamard(epsilon, k=1),
+        SignedBlocks(epsilon, k=3, size=4),
+        OneBitMean(epsilon),
+        *grouped,
+        *(make(k) for make in sized for k in SIZES),
+    ]
+
+
+def _on_lattice(kind: Any, epsilon: float, k: int) -> FiniteChannel:
+    """Of numbers on a lattice of k points."""
+    made: FiniteChannel = kind(epsilon, steps=k - 1)
+    return made
+
+
+def approximate(epsilon: float) -> list[FiniteChannel]:
+    """Those whose loss has a delta: one that narrow words can keep."""
+    return [DiscreteGaussian(epsilon, delta=0.01, steps=steps) for steps in (1, 2, 7)]
 
 
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
@@ -38,6 +80,27 @@ def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
 
 
+def of_vectors(epsilon: float) -> list[Randomizer]:
+    """Those of a vector, in few dimensions."""
+    kinds: list[Any] = [DuchiVector, RandomCoordinate, NearestDirection]
+    return [kind(epsilon, d=d) for kind in kinds for d in (1, 2, 5)]
+
+
+def of_densities(epsilon: float) -> list[Randomizer]:
+    """Those whose loss is proved on paper only."""
+    return [PrivUnit(epsilon, d=d) for d in (2, 5)]
+
+
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report is a set of symbols, at every size."""
-    return [kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES]
+    return [*(kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES), *(CountMeanSketch(epsilon, k=k, m=4) for k in SIZES)]
+
+
+def of_designs(epsilon: float) -> list[FiniteOracle]:
+    """The finite frequency oracles by hashes, designs and blocks, at every size."""
+    return [kind(epsilon, k=k) for kind in DESIGNS for k in SIZES]
+
+
+def of_more_private(epsilon: float) -> list[Randomizer]:
+    """Those whose reports keep less than the epsilon that they are charged for, at every size."""
+    return [THE(epsilon, k=k) for k in SIZES]

@@ -16,7 +16,7 @@ from experiments.watch.coefficients import coefficients
 from experiments.watch.events import POINTS, ROUNDS, ROWS, Scene
 from local_dp.errors import QuorumError
 from local_dp.masked.one_round import MaskedParityOneRound
-from local_dp.masked.queries import MaskedList
+from local_dp.masked.queries import MaskedBent
 from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import population
@@ -149,7 +149,7 @@ def _squares(listed_error: float) -> float:
             if label.startswith("parity"):
                 truth = -0.5 if label == "parity 0x5" else 0.0
                 squares.append(((value - truth) / (error * listed_error)) ** 2)
-    assert isinstance(query.query, MaskedList)
+    assert isinstance(query.query, MaskedBent)
     assert len(squares) == seeds * query.query.listed
     return float(np.mean(squares))
 

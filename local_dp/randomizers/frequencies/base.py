@@ -49,13 +49,17 @@ def hadamard_values(counts: Counts, gain: float, shares: int) -> Floats:
     return shown
 
 
+def seen_joint(tally: Tally, seen: Floats) -> Joint:
+    """`FrequencyOracle.joint` of what one report adds to each function, shape (m, cells, alphabet)."""
+    n, flat = tally.answered, seen.reshape(len(seen), -1)
+    law = tally.counts.ravel() / n
+    mean = flat @ law
+    return Joint(mean, ((flat * law) @ flat.T - np.outer(mean, mean)) / n, n)
+
+
 def direct_joint(tally: Tally, weights: Floats, truth: float, other: float) -> Joint:
     """`FrequencyOracle.joint` where a report names a symbol: the true one with probability `truth`, each other one with probability `other`."""
-    n = tally.answered
-    law = tally.counts[0] / n
-    seen = (weights - other * weights.sum(axis=1, keepdims=True)) / (truth - other)  # what one report adds, shape (m, shares)
-    mean = seen @ law
-    return Joint(mean, ((seen * law) @ seen.T - np.outer(mean, mean)) / n, n)
+    return seen_joint(tally, (weights - other * weights.sum(axis=1, keepdims=True)) / (truth - other))
 
 
 def hadamard_joint(tally: Tally, weights: Floats, gain: float) -> Joint:

@@ -10,6 +10,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, signed_symbols, symbols
 from local_dp.randomizers.frequencies.base import FiniteOracle, hadamard_joint, hadamard_values
+from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Joint, Tally
 
@@ -63,7 +64,7 @@ class Hadamard(OneBit, FiniteOracle):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignedHadamard(OneBit):
+class SignedHadamard(OneBit, SignedOracle):
     """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a public coin u if it holds nothing.
 
     Estimates the k means E[sign 1(symbol = j)]. Privacy: binary randomized response for every (l, u).
@@ -103,3 +104,10 @@ class SignedHadamard(OneBit):
         mean = walsh_hadamard(rows)[: self.k] / n
         reach = math.sqrt(self.gain**2 - null_share**2)
         return Estimate.between((-reach, reach), mean, n, least=-1.0)
+
+    def mixture(self, present: Floats, lean: Floats) -> Floats:
+        filled = np.zeros((_rows(self.k), *lean.shape[1:]))
+        filled[: self.k] = lean
+        hashed, null = walsh_hadamard(filled), 1 - present.sum(axis=0)
+        leans = np.stack([hashed + null, hashed - null], axis=1).reshape(self.cells, *lean.shape[1:]) / self.gain
+        return np.stack([1 + leans, 1 - leans], axis=1) / 2

@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies.designs import TwoWeights
 from local_dp.randomizers.one_bit import loses_little
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.tallies import Estimate, Tally
@@ -24,22 +24,17 @@ def _binary(order: int) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Translates(FiniteChannel):
-    """Reports one of the k translates of the block {0, .., w - 1} in a group of order k: each that holds the code with weight T, each other one with s.
+class Translates(TwoWeights):
+    """Reports one of the k translates of the block {0, .., w - 1} in a group of order k: own are those that hold the code.
 
-    The group is addition modulo k, or of bits where k is a power of two. One of the others takes the remainder, fewer than w words.
-    Privacy: T / s <= e^eps. Cost: log2 k bits. The codes' shares need no inverse to exist; `SubsetSelection` estimates under its coin.
+    The group is addition modulo k, or of bits where k is a power of two. Privacy: T / s <= e^eps (`TwoWeights`). Cost: log2 k bits. The codes' shares need
+    no inverse to exist; `SubsetSelection` estimates under its coin.
     """
 
     name: ClassVar[str] = "translates"
     source: ClassVar[str] = "Park, Nam, Lee 2023 (block designs)"
     k: int = 2
     w: int = 1
-
-    def _steps(self, bits: int) -> tuple[int, int]:
-        """T and s: s is the least whole number for which T = (2^bits - (k - w) s) / w, rounded down, is at most e^eps s."""
-        other = ceil_fraction(2**bits / (self.w * exp_epsilon(nano_epsilon(self.epsilon)) + self.k - self.w))
-        return (2**bits - (self.k - self.w) * other) // self.w, other
 
     def _fits(self, bits: int) -> bool:
         self._check()
@@ -53,22 +48,7 @@ class Translates(FiniteChannel):
 
     def prepare(self) -> None:
         self._check()
-        if self.held <= self.other + self._rest:
-            raise too_narrow(self)
-
-    @cached_property
-    def held(self) -> int:
-        """The weight T of each translate that holds the code."""
-        return self._steps(self.word_bits)[0]
-
-    @cached_property
-    def other(self) -> int:
-        """The weight s of each other one."""
-        return self._steps(self.word_bits)[1]
-
-    @property
-    def _rest(self) -> int:
-        return self.total - self.w * self.held - (self.k - self.w) * self.other
+        super().prepare()
 
     @property
     def domain(self) -> Domain:
@@ -82,19 +62,12 @@ class Translates(FiniteChannel):
         """first - second in the group, elementwise: its own inverse in the second argument."""
         return first ^ second if _binary(self.k) else (first - second) % self.k
 
-    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        """Splits the word's range into w steps of T and k - w of s, the last one longer by the remainder; the step is the code's place in the translate."""
-        word = words.dtype.type
-        inside = words // word(self.held)
-        beyond = np.minimum(words - np.minimum(words, word(self.w * self.held)), word(self.total - 1 - self.w * self.held)) // word(self.other)
-        step = np.where(inside < self.w, inside, self.w + np.minimum(beyond, word(self.k - self.w - 1))).astype(np.int64)
-        return self.away(values.astype(np.int64), step).astype(self.report_dtype)
+    def report(self, values: Ints, ranks: Ints) -> Ints:
+        """The rank is the code's place in the translate."""
+        return self.away(values, ranks)
 
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        step = self.away(np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64))
-        outside = np.where(step == self.k - 1, np.uint64(self.other + self._rest), np.uint64(self.other))
-        weights: Words = np.where(step < self.w, np.uint64(self.held), outside)
-        return weights
+    def rank(self, values: Ints, reports: Ints) -> Ints:
+        return self.away(values, reports)
 
     def estimate(self, tally: Tally) -> Estimate:
         raise InputError("translates of one block do not tell the codes' shares; ask with subset-selection")
@@ -175,7 +148,7 @@ class SubsetSelection(PerCoin):
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (self._support(tally) / n - q) / (p - q), n)
 
 
-def _spread(growth: Fraction, order: int, w: int, k: int) -> Fraction:
+def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:
     """n E||f^ - f||^2 of k symbols at the uniform law, exactly, with sets of w of `order` symbols."""
     p = w * growth / (w * growth + order - w)
     q = (w - p) / (order - 1)
@@ -189,7 +162,7 @@ def best_blocks(nano: int, k: int) -> tuple[int, int]:
     growth, order = Fraction(float(exp_epsilon(nano))), field_order(k)
     middle = int(order / (growth + 1))
     sizes = [(k, 1), *((order, w) for w in (middle, middle + 1) if 2 <= w < order)]
-    return min(sizes, key=lambda size: _spread(growth, size[0], size[1], k))
+    return min(sizes, key=lambda size: total_variance(growth, size[0], size[1], k))
 
 
 def field_order(k: int) -> int:

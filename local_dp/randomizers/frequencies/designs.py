@@ -1,0 +1,146 @@
+"""What oracles by block designs share: a report names a set of symbols, sets are of one size, and every two symbols lie together in equally many."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies.base import FiniteOracle, seen_joint
+from local_dp.tallies import Estimate, Joint, Tally
+
+_BLOCK = 1 << 22  # places looked up at a time
+
+
+@dataclass(frozen=True)
+class Design(FiniteOracle):
+    """Estimates from how many of the reported sets hold each symbol: the own one does with probability p, and each other symbol lies in it with q.
+
+    Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q).
+    """
+
+    @property
+    @abstractmethod
+    def odds(self) -> tuple[float, float]:
+        """p and q."""
+
+    @abstractmethod
+    def support(self, counts: Counts) -> Counts:
+        """How many of the reported sets hold each symbol, shape (..., cells, alphabet) to (..., k)."""
+
+    @abstractmethod
+    def gathered(self, weights: Floats) -> Floats:
+        """The weights of the symbols in the set that each report names, shape (m, k) to (m, cells, alphabet): the transpose of `support`."""
+
+    @abstractmethod
+    def own(self, values: Ints) -> Counts:
+        """The places, in a flattened tally, of the reports whose set holds each value, shape (n,) to (n, as many for every value)."""
+
+    @property
+    @abstractmethod
+    def blind(self) -> float:
+        """The probability that a report is as likely any as any other; else it is one of the own ones, each as likely."""
+
+    @property
+    def shares(self) -> int:
+        return self.domain.size
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        """As `FiniteChannel.draw_tally`: how many of each value's holders answer blindly, those together, and the others among the own reports."""
+        held = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)
+        n = np.array([count for count in value_counts.values() if count], dtype=np.int64)
+        seeing = generator.binomial(n, 1 - self.blind)
+        size = self.cells * self.alphabet
+        counts = generator.multinomial(int((n - seeing).sum()), np.full(size, 1 / size))
+        for first in range(0, len(held), step := max(1, _BLOCK // size)):
+            places = self.own(held[first : first + step])
+            drawn = generator.multinomial(seeing[first : first + step], np.full(places.shape[1], 1 / places.shape[1]))
+            counts += np.bincount(places.ravel(), weights=drawn.ravel(), minlength=size).astype(np.int64)  # whole numbers below 2^53: exact
+        return Tally(counts.reshape(self.cells, self.alphabet))
+
+    def values(self, counts: Counts) -> Floats:
+        p, q = self.odds
+        shown: Floats = (self.support(counts) / counts.sum(axis=(-2, -1))[..., None] - q) / (p - q)
+        return shown
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k frequencies, unbiased, shape (k,)."""
+        n, (p, q) = tally.answered, self.odds
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), self.values(tally.counts), n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        p, q = self.odds
+        return seen_joint(tally, (self.gathered(weights) - q * weights.sum(axis=1)[:, None, None]) / (p - q))
+
+
+@dataclass(frozen=True)
+class TwoWeights(FiniteChannel):
+    """Reports one of A: each of the w that are the value's own with weight T, each other one with s.
+
+    One of the others takes the remainder, fewer than w words: of 64 bits, so that no estimate shows it. Privacy: T / s <= e^eps, s the least that allows it.
+    """
+
+    @property
+    @abstractmethod
+    def w(self) -> int:
+        """How many reports are a value's own."""
+
+    @abstractmethod
+    def report(self, values: Ints, ranks: Ints) -> Ints:
+        """The own reports of a value for the ranks 0..w - 1, the others for w..A - 1, elementwise under broadcasting."""
+
+    @abstractmethod
+    def rank(self, values: Ints, reports: Ints) -> Ints:
+        """The inverse of `report` in its second argument."""
+
+    def _steps(self, bits: int) -> tuple[int, int]:
+        """T and s: s is the least whole number for which T = (2^bits - (A - w) s) / w, rounded down, is at most e^eps s."""
+        other = ceil_fraction(2**bits / (self.w * exp_epsilon(nano_epsilon(self.epsilon)) + self.alphabet - self.w))
+        return (2**bits - (self.alphabet - self.w) * other) // self.w, other
+
+    def prepare(self) -> None:
+        object.__setattr__(self, "_weights", self._steps(self.word_bits))
+        if self.held <= self.other + self._rest:
+            raise too_narrow(self)
+
+    def own(self, values: Ints) -> Counts:
+        """The own reports of each value, shape (n, w)."""
+        return self.report(values[:, None], np.arange(self.w)).astype(np.int64)
+
+    @property
+    def blind(self) -> float:
+        """The probability of a report that is as likely any as any other, up to the remainder."""
+        return self.alphabet * self.other / self.total
+
+    @property
+    def held(self) -> int:
+        """The weight T of each own report."""
+        weight: int = self.__dict__["_weights"][0]
+        return weight
+
+    @property
+    def other(self) -> int:
+        """The weight s of each other one."""
+        weight: int = self.__dict__["_weights"][1]
+        return weight
+
+    @property
+    def _rest(self) -> int:
+        return self.total - self.w * self.held - (self.alphabet - self.w) * self.other
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        """Splits the word's range into w steps of T and A - w of s, the last one longer by the remainder; the step is the report's rank."""
+        word = words.dtype.type
+        inside = words // word(self.held)
+        beyond = np.minimum(words - np.minimum(words, word(self.w * self.held)), word(self.total - 1 - self.w * self.held)) // word(self.other)
+        step = np.where(inside < self.w, inside, self.w + np.minimum(beyond, word(self.alphabet - self.w - 1))).astype(np.int64)
+        return self.report(values.astype(np.int64), step).astype(self.report_dtype)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        rank = self.rank(np.asarray(values, dtype=np.int64), np.asarray(reports, dtype=np.int64))
+        outside = np.where(rank == self.alphabet - 1, np.uint64(self.other + self._rest), np.uint64(self.other))
+        weights: Words = np.where(rank < self.w, np.uint64(self.held), outside)
+        return weights

@@ -1,0 +1,212 @@
+"""Hadamard responses in blocks: a report names a block of symbols and one entry of a Hadamard matrix for it, with a private row or a public one."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.cube import walsh_hadamard
+from local_dp.domains import Domain, symbols
+from local_dp.errors import InputError
+from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.frequencies.base import FiniteOracle, seen_joint
+from local_dp.randomizers.frequencies.designs import TwoWeights
+from local_dp.randomizers.frequencies.encoded import EncodedGRR
+from local_dp.tallies import Estimate, Joint, Tally
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Where each of k symbols is: in one of B blocks, at a column of a Hadamard matrix with `rows` rows, columns counted from `first`."""
+
+    k: int
+    blocks: int
+    first: int
+
+    @cached_property
+    def rows(self) -> int:
+        """The least power of two that gives every symbol a column."""
+        held = -(-self.k // self.blocks) + self.first
+        return 1 << (held - 1).bit_length()
+
+    def place(self, values: Ints) -> tuple[Ints, Ints]:
+        """Block and column of each value."""
+        block, column = np.divmod(values, self.rows - self.first)
+        return block, column + self.first
+
+
+@dataclass(frozen=True)
+class BlockedHadamard(FiniteOracle):
+    """Estimates each frequency by a gain times the sign, at the symbol's column, of the reported row, where the report is of the symbol's block; else by 0.
+
+    Utility: n times the variance of a frequency f in a block held by a share F is gain^2 times the share of reports of that block, less f^2
+    (`bounds.frequencies.blocked_hadamard_variance`).
+    """
+
+    k: int = 2
+
+    @cached_property
+    @abstractmethod
+    def layout(self) -> Blocks:
+        """The blocks; checks the parameters."""
+
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """The inverse of the mean sign at the own column."""
+
+    @abstractmethod
+    def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
+        """Sums of signs and numbers of reports, by row and block: shape (..., cells, alphabet) to (..., rows, B) each."""
+
+    @abstractmethod
+    def _said(self, sums: Floats) -> Floats:
+        """What each report says of sums by row and block: shape (m, rows, B) to (m, cells, alphabet)."""
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @property
+    def shares(self) -> int:
+        return self.k
+
+    @cached_property
+    def _places(self) -> tuple[Ints, Ints]:
+        block, column = self.layout.place(np.arange(self.k))
+        return column, block
+
+    def values(self, counts: Counts) -> Floats:
+        signs, held = self._by_row(counts)
+        sums = np.moveaxis(walsh_hadamard(np.moveaxis(signs, -2, 0).astype(np.float64)), 0, -2)
+        shown: Floats = self.gain * sums[..., *self._places] / held.sum(axis=(-2, -1))[..., None]
+        return shown
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k frequencies, unbiased, shape (k,)."""
+        n, (_, held) = tally.answered, self._by_row(tally.counts)
+        reach = self.gain * np.sqrt(held.sum(axis=0) / n)[self._places[1]]
+        return Estimate.between((-reach, reach), self.values(tally.counts), n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        spread = np.zeros((self.layout.rows, self.layout.blocks, len(weights)))
+        spread[self._places] = weights.T
+        return seen_joint(tally, self._said(self.gain * np.moveaxis(walsh_hadamard(spread), -1, 0)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HadamardResponse(TwoWeights, BlockedHadamard):
+    """Reports a block and a row: e^eps times as likely one of the own block whose Hadamard entry at the own column is +1 as any other.
+
+    Privacy: T / s <= e^eps. Utility: n times the variance is (E + 2 B - 1) (2 + F (E - 1)) / (E - 1)^2 - f^2, E = e^eps, for a symbol of share f in a block of
+    share F, largest for a rare symbol in a block that all hold: (E + 2 B - 1) (E + 1) / (E - 1)^2. B is the power of two of least total variance at the uniform
+    law. Cost: log2 k + 1 bits or a little more, one word, no public coin; decoding O(n + K log K). 2 <= k <= 4096.
+    """
+
+    name: ClassVar[str] = "hadamard-response"
+    source: ClassVar[str] = "Acharya, Sun, Zhang 2019"
+
+    @cached_property
+    def layout(self) -> Blocks:
+        return Blocks(symbols(self.k).size, best_blocks(nano_epsilon(self.epsilon), self.k), 1)
+
+    @property
+    def alphabet(self) -> int:
+        return self.layout.blocks * self.layout.rows
+
+    @property
+    def w(self) -> int:
+        return self.layout.rows // 2
+
+    @property
+    def gain(self) -> float:
+        return self.total / (self.w * (self.held - self.other))
+
+    def report(self, values: Ints, ranks: Ints) -> Ints:
+        own, column = self.layout.place(values)
+        pivot = np.bitwise_count(~column & (column - 1)).astype(np.int64)  # the lowest set bit makes the parity what it should be
+        free, rows = ranks % self.w, self.layout.rows
+        row = (free >> pivot << (pivot + 1)) | (free & ((1 << pivot) - 1))
+        row |= (odd(row & column) ^ (ranks >= self.w)) << pivot
+        block, far = np.divmod(np.maximum(ranks - rows, 0), rows)
+        ours = ranks < rows
+        return np.where(ours, own, block + (block >= own)) * rows + np.where(ours, row, far)
+
+    def rank(self, values: Ints, reports: Ints) -> Ints:
+        own, column = self.layout.place(values)
+        block, row = np.divmod(reports, self.layout.rows)
+        pivot = np.bitwise_count(~column & (column - 1)).astype(np.int64)
+        free = (row >> (pivot + 1) << pivot) | (row & ((1 << pivot) - 1))
+        inside = free + self.w * odd(row & column)
+        ranks: Ints = np.where(block == own, inside, self.layout.rows * (1 + block - (block > own)) + row)
+        return ranks
+
+    def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
+        held = np.moveaxis(counts.reshape(*counts.shape[:-2], self.layout.blocks, self.layout.rows), -1, -2)
+        return held, held
+
+    def _said(self, sums: Floats) -> Floats:
+        return np.moveaxis(sums, -1, -2).reshape(len(sums), 1, self.alphabet)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecursiveHadamard(EncodedGRR, BlockedHadamard):
+    """Reports in b bits the own block of 2^(b - 1) and the entry of a public Hadamard row at the own column, by 2^b-ary randomized response.
+
+    b = 0 picks the b of least total variance at the uniform law; b = 1 is one-bit Hadamard. Privacy: 2^b-ary randomized response in every row. Utility: the
+    variance of `HadamardResponse` with 2 B = 2^b. Cost: b bits, one word; decoding O(n + k log k). 2 <= k <= 4096; 2^(b - 1) <= k.
+    """
+
+    name: ClassVar[str] = "recursive-hadamard"
+    source: ClassVar[str] = "Chen, Kairouz, Ozgur 2020"
+    b: int = 0
+
+    @cached_property
+    def layout(self) -> Blocks:
+        k = symbols(self.k).size
+        if type(self.b) is not int or not 0 <= self.b <= k.bit_length():
+            raise InputError(f"b is {self.b!r}; give 1 to {k.bit_length()} bits for {k} symbols, or 0 for the best number")
+        return Blocks(k, 1 << (self.b - 1) if self.b else best_blocks(nano_epsilon(self.epsilon), k), 0)
+
+    @property
+    def alphabet(self) -> int:
+        return 2 * self.layout.blocks
+
+    @property
+    def cells(self) -> int:
+        return self.layout.rows
+
+    @property
+    def gain(self) -> float:
+        return self.inner.total / (self.inner.truth - self.inner.other)
+
+    def encode(self, values: Ints, coins: Ints) -> Ints:
+        block, column = self.layout.place(values.astype(np.uint16))
+        codes: Ints = np.uint16(2) * block + odd(coins.astype(np.uint16) & column)
+        return codes
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return self.inner.weight(reports, self.encode(values, cells), cells)
+
+    def _by_row(self, counts: Counts) -> tuple[Counts, Counts]:
+        pairs = counts.reshape(*counts.shape[:-1], self.layout.blocks, 2)
+        return pairs[..., 0] - pairs[..., 1], pairs.sum(axis=-1)
+
+    def _said(self, sums: Floats) -> Floats:
+        return np.stack([sums, -sums], axis=-1).reshape(len(sums), self.cells, self.alphabet)
+
+
+def odd(numbers: Ints) -> Ints:
+    """The parity of the set bits of whole numbers from 0 on."""
+    return np.bitwise_count(numbers).astype(np.int64) & 1
+
+
+@lru_cache(maxsize=1024)
+def best_blocks(nano: int, k: int) -> int:
+    """The power of two B <= k of least total variance at the uniform law: k (E + 2 B - 1) (2 + (E - 1) / B) / (E - 1)^2 - 1 / k."""
+    less = Fraction(float(exp_epsilon(nano))) - 1
+    return min((1 << power for power in range(k.bit_length())), key=lambda blocks: (less + 2 * blocks) * (2 + less / blocks))

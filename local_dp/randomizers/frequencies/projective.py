@@ -1,0 +1,111 @@
+"""Projective geometry response: a report is a point, more often one on the hyperplane of the own symbol."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats, Ints
+from local_dp.domains import Domain, symbols
+from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.frequencies.designs import Design, TwoWeights
+from local_dp.randomizers.frequencies.linear_hash import prime_power, recurring
+from local_dp.randomizers.frequencies.subset_selection import total_variance
+
+MAX_POINTS = 1 << 16  # so many that a client can enumerate the channel
+
+
+@dataclass(frozen=True, kw_only=True)
+class PGR(TwoWeights, Design):
+    """Reports one of the K >= k points of a projective geometry over the field of order g: e^eps times as likely one on the own symbol's hyperplane.
+
+    Points and hyperplanes are numbered along a Singer cycle: point y is on the hyperplane of v where y + v modulo K is in one set D of w differences, so
+    the client draws a difference and the server decodes by one cyclic correlation. Every two hyperplanes share equally many points.
+    Privacy: T / s <= e^eps. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q), p = w T / 2^m, q = (w - p) / (K - 1)
+    (`bounds.frequencies.subset_variance`), for a rare symbol 4 e^eps / (e^eps - 1)^2 / n at g = e^eps + 1 and large k. Cost: log2 K bits, one word, no public
+    coin; decoding O(n + K log K), exact up to 10^12 reports. K = k and w = 1, k-ary randomized response, where that is better. 2 <= k <= 4096; K <= 2^16.
+    """
+
+    name: ClassVar[str] = "pgr"
+    source: ClassVar[str] = "Feldman, Nelson, Nguyen, Talwar 2022; the cycle: Singer 1938"
+    k: int = 2
+
+    @property
+    def _chosen(self) -> tuple[int, int]:
+        """g and t, the geometry of the vectors of length t; (k, 2) stands for single points."""
+        return best_geometry(nano_epsilon(self.epsilon), symbols(self.k).size)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @cached_property
+    def differences(self) -> Counts:
+        """D, shape (w,)."""
+        g, t = self._chosen
+        return np.flatnonzero(recurring(g, t, points(g, t)) == 0) if t > 2 else np.zeros(1, dtype=np.int64)
+
+    @cached_property
+    def alphabet(self) -> int:
+        """K."""
+        g, t = self._chosen
+        return points(g, t) if t > 2 else self.k
+
+    @property
+    def w(self) -> int:
+        return len(self.differences)
+
+    @cached_property
+    def _order(self) -> Counts:
+        """Every difference, those of D first."""
+        return np.concatenate([self.differences, np.setdiff1d(np.arange(self.alphabet), self.differences)])
+
+    @cached_property
+    def _place(self) -> Counts:
+        return np.argsort(self._order)
+
+    def report(self, values: Ints, ranks: Ints) -> Ints:
+        away = self._order[ranks] - values
+        reports: Ints = np.where(away < 0, away + self.alphabet, away)
+        return reports
+
+    def rank(self, values: Ints, reports: Ints) -> Ints:
+        ranks: Ints = self._place[(reports + values) % self.alphabet]
+        return ranks
+
+    @property
+    def odds(self) -> tuple[float, float]:
+        p = self.w * self.held / self.total
+        return p, (self.w - p) / (self.alphabet - 1)
+
+    def _correlated(self, held: Floats, kept: int) -> Floats:
+        """For j = 0..kept-1, the sum of held[d - j] over the differences d of D, along the last axis."""
+        inside = np.bincount(self.differences, minlength=self.alphabet).astype(np.float64)
+        sums: Floats = np.fft.irfft(np.fft.rfft(inside) * np.fft.rfft(held, self.alphabet).conj(), self.alphabet)
+        return sums[..., :kept]
+
+    def support(self, counts: Counts) -> Counts:
+        return np.rint(self._correlated(counts[..., 0, :].astype(np.float64), self.k)).astype(np.int64)
+
+    def gathered(self, weights: Floats) -> Floats:
+        return self._correlated(weights, self.alphabet)[:, None, :]
+
+
+def points(g: int, t: int) -> int:
+    """The points of the projective geometry of the vectors of length t over the field of order g."""
+    return int((g**t - 1) // (g - 1))
+
+
+@lru_cache(maxsize=1024)
+def best_geometry(nano: int, k: int) -> tuple[int, int]:
+    """g and t of least total variance at the uniform law: t the least with k points, and (k, 2) for single points."""
+    growth, kept = Fraction(float(exp_epsilon(nano))), {(k, 2): (k, 1)}
+    for g in range(2, min(k, int(2 * growth) + 6)):
+        t = 3
+        while points(g, t) < k:
+            t += 1
+        if prime_power(g) and points(g, t) <= MAX_POINTS:
+            kept[g, t] = points(g, t), points(g, t - 1)
+    return min(kept, key=lambda each: total_variance(growth, *kept[each], k))

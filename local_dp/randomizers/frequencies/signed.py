@@ -1,0 +1,129 @@
+"""Randomizers of a signed symbol or nothing: the means E[sign 1(symbol = j)] of k symbols, and the law of a report given that of a value."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.cube import parity, walsh_hadamard
+from local_dp.domains import Domain, signed_symbols
+from local_dp.errors import InputError
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True)
+class SignedOracle(FiniteChannel):
+    """A finite channel of +-1 of k symbols, or null."""
+
+    @abstractmethod
+    def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
+        """The k signed means, shape (k,), unbiased for every fixed `null_share`, which is what share of the clients is thought to hold nothing."""
+
+    @abstractmethod
+    def mixture(self, present: Floats, lean: Floats) -> Floats:
+        """Pr[report | cell] of a client that holds symbol j with probability present[j] and the mean sign lean[j], both of shape (k, ...).
+
+        Shape (cells, alphabet, ...), exact for this sampler's thresholds. O(cells * alphabet) and a Walsh-Hadamard transform for each law.
+        """
+
+    def log_likelihood(self, tally: Tally, present: Floats, lean: Floats) -> Floats:
+        """ln Pr[reports], up to a constant, under each law of a value, as by `mixture`. Raises InputError if nobody answered."""
+        scores: Floats = np.tensordot(tally.weights, np.log(self.mixture(present, lean)), axes=2)
+        return scores
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedBlocks(SignedOracle):
+    """Names the block of `size` symbols that the own one is in, and sign * H[l, place in it] for the public row l of a Hadamard matrix; or null.
+
+    A k-ary randomized response over G = ceil(k / size) blocks with two signs each, and null, truthful with p = E / (E + 2 G). One block is three-valued
+    randomized response on the hashed sign, blocks of one symbol need no coin and name symbol and sign.
+    Privacy: T / s <= e^eps for every row. Utility: each mean has variance ((p - q) Pr[block] + 2 q) / (p - q)^2 - m^2, all over n
+    (`bounds.signed.blocks_variance`). Cost: log2 (2 G + 1) bits, one word. `size` is a power of two below 2 k.
+    """
+
+    name: ClassVar[str] = "signed-blocks"
+    source: ClassVar[str] = "Chen, Kairouz, Ozgur 2020 (blocks of a Hadamard matrix), for signed symbols as in masked parity"
+    k: int = 1
+    size: int = 1
+
+    def prepare(self) -> None:
+        self._check()
+        self._response  # noqa: B018  # checks the width of words
+
+    def _fits(self, bits: int) -> bool:
+        self._check()
+        return GRR(self.epsilon, k=self.alphabet).word_bits == bits
+
+    def _check(self) -> None:
+        signed_symbols(self.k)
+        if type(self.size) is not int or not 1 <= self.size < 2 * self.k or self.size.bit_count() != 1:
+            raise InputError(f"size is {self.size!r}; give the symbols of a block, a power of two below {2 * self.k}")
+
+    @cached_property
+    def _response(self) -> GRR:
+        return GRR(self.epsilon, word_bits=self.word_bits, k=self.alphabet)
+
+    @property
+    def domain(self) -> Domain:
+        return signed_symbols(self.k)
+
+    @property
+    def blocks(self) -> int:
+        """G, how many blocks there are."""
+        return -(-self.k // self.size)
+
+    @property
+    def alphabet(self) -> int:
+        return 2 * self.blocks + 1
+
+    @property
+    def cells(self) -> int:
+        return self.size
+
+    def encode(self, values: Ints, cells: Ints) -> Ints:
+        """The report of a client that tells the truth: 2 g for + and 2 g + 1 for - in block g, 2 G for null."""
+        symbol = np.abs(values.astype(np.int64)) - 1
+        minus = parity(cells.astype(np.uint32) & (symbol & self.size - 1).astype(np.uint32)) ^ (values < 0)
+        codes: Ints = np.where(values == 0, 2 * self.blocks, 2 * (symbol // self.size) + minus)
+        return codes
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return self._response.respond(self.encode(values, cells), words, cells)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return self._response.weight(reports, self.encode(values, cells), cells)
+
+    @property
+    def _odds(self) -> tuple[float, float]:
+        """The probability of the true code, and of each other one."""
+        return self._response.truth / self.total, self._response.other / self.total
+
+    def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
+        """The k signed means, shape (k,); their standard errors are measured from the same reports, and null is told apart whatever `null_share` says."""
+        n, (p, q) = tally.answered, self._odds
+        signs = tally.counts[:, :-1].reshape(self.size, self.blocks, 2)
+        rows = (signs[:, :, 0] - signs[:, :, 1]) / (n * (p - q))
+        mean = walsh_hadamard(rows).T.reshape(-1)[: self.k]
+        square = np.repeat(signs.sum(axis=(0, 2)) / (n * (p - q) ** 2), self.size)[: self.k]
+        return Estimate(mean, np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
+
+    def mixture(self, present: Floats, lean: Floats) -> Floats:
+        p, q = self._odds
+        hashed = walsh_hadamard(np.moveaxis(self._by_block(lean), 1, 0))  # row, block, ...
+        held = self._by_block(present).sum(axis=1)
+        signs = np.stack([held + hashed, held - hashed], axis=2) / 2
+        null = np.broadcast_to(1 - present.sum(axis=0), (self.size, 1, *present.shape[1:]))
+        truth = np.concatenate([signs.reshape(self.size, 2 * self.blocks, *present.shape[1:]), null], axis=1)
+        return q + (p - q) * truth
+
+    def _by_block(self, means: Floats) -> Floats:
+        """Of shape (blocks, size, ...), the last block filled up with zeros."""
+        filled = np.zeros((self.blocks * self.size, *means.shape[1:]))
+        filled[: self.k] = means
+        return filled.reshape(self.blocks, self.size, *means.shape[1:])

@@ -1,0 +1,64 @@
+"""Discrete Laplace noise cut off at the ends of the lattice and renormalised."""
+
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.loss import exp_epsilon
+from local_dp.randomizers.numbers.base import Held, NumberTable
+from local_dp.randomizers.table import as_decimal, whole_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedLaplace(NumberTable):
+    """Reports lattice point w with probability a^|w - v| / Z(v), a^S = e^-eps for S = steps, Z(v) the sum over the lattice.
+
+    Privacy: at w = 0, against the value d, the ratio is a^-d Z(d) / Z(0), which rises with d up to a^-S at d = S, where Z is the same again: eps, although Z
+    depends on the value. Only where numbers differ by less than the range would it take a larger scale than unbounded noise.
+    Utility: a report's own mean is not its value; it stands for the numbers that the channel's inverse, three diagonals, gives it, which are unbiased, at a
+    price (`bounds.numbers.bounded_laplace_variances`): clamped noise, `discrete-laplace`, is better for a mean. Cost: log2(steps + 1) bits.
+    """
+
+    name: ClassVar[str] = "bounded-laplace"
+    source: ClassVar[str] = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
+
+    def tables(self) -> Held:
+        return _table(self.nano, self.steps, self.word_bits)
+
+
+def _sums(decay: Decimal, steps: int) -> list[Decimal]:
+    """Z(v) for every v."""
+    powers = [Decimal(1)]
+    for _ in range(steps):
+        powers.append(powers[-1] * decay)
+    upward = [Decimal(0)]
+    for power in powers:
+        upward.append(upward[-1] + power)
+    return [upward[value + 1] + upward[steps - value + 1] - 1 for value in range(steps + 1)]
+
+
+@lru_cache(maxsize=64)
+def _table(nano: int, steps: int, bits: int) -> Held:
+    growth = exp_epsilon(nano)
+    with localcontext() as context:
+        context.prec = 60
+        decay = (-as_decimal(growth).ln() / steps).exp()
+        sums = _sums(decay, steps)
+        powers = [decay**away for away in range(steps + 1)]
+        rows = [[powers[abs(report - value)] / sums[value] for report in range(steps + 1)] for value in range(steps + 1)]
+        decoded = _inverse([sums[value] * value / steps for value in range(steps + 1)], decay)
+    return whole_weights(rows, growth, bits), decoded
+
+
+def _inverse(wanted: list[Decimal], decay: Decimal) -> Floats:
+    """g with sum over w of a^|w - v| g(w) = wanted(v): the inverse of that matrix has three diagonals, over 1 - a^2."""
+    last, square = len(wanted) - 1, decay * decay
+    found = []
+    for place, here in enumerate(wanted):
+        beside = sum(wanted[other] for other in (place - 1, place + 1) if 0 <= other <= last)
+        found.append(float((here * (1 if place in (0, last) else 1 + square) - decay * beside) / (1 - square)))
+    return np.array(found)

@@ -1,0 +1,94 @@
+"""Staircase noise on a lattice, its endless tails folded into as many reports as the lattice has steps."""
+
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.loss import exp_epsilon
+from local_dp.randomizers.numbers.base import Held, NumberTable
+from local_dp.randomizers.table import as_decimal, whole_weights
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staircase(NumberTable):
+    """Adds whole noise i of weight 1 for |i| < r, b = e^-eps for r <= |i| < S and b times as much at each further S = steps, and folds the tails.
+
+    Beyond the lattice a sum y and y + S differ by the factor b whatever the value, so how many steps S it is away tells nothing: the report is its place
+    modulo S, one of 3 S in all, and stands for the mean of what is folded there. So the estimate is unbiased, of less variance than the noise that it
+    folds, optimal among additive noise: by P[tail] S^2 b / (1 - b)^2.
+    Privacy: weights of two values are of ratio at most e^eps. Utility: `folded_variance` at the best r; the noise alone, on the [-1, 1] scale,
+    `bounds.numbers.staircase_variance`. Cost: log2(3 steps) bits.
+    """
+
+    name: ClassVar[str] = "staircase"
+    source: ClassVar[str] = "Geng, Viswanath 2014 (Geng, Kairouz, Oh, Viswanath 2015), on a lattice"
+
+    @property
+    def stair(self) -> int:
+        """r, the length of the first stair."""
+        return best_stair(self.nano, self.steps)
+
+    def tables(self) -> Held:
+        return _table(self.nano, self.steps, self.word_bits)
+
+
+def _first(growth: float, steps: int, stair: int) -> float:
+    """The probability of noise 0: (1 - b) / (2 (r + b (S - r)) - (1 - b))."""
+    decay = 1 / growth
+    return (1 - decay) / (2 * (stair + decay * (steps - stair)) - (1 - decay))
+
+
+def added_variance(growth: float, steps: int, stair: int) -> float:
+    """The variance of the unfolded noise, in units of [0, 1]: 2 Pr[0] times the sum over k and s < S of b^k f(s) (k S + s)^2, f the two stairs."""
+    decay = 1 / growth
+    places = np.arange(steps)
+    stairs = np.where(places < stair, 1.0, decay)
+    moments = [float(stairs @ places**power) for power in range(3)]
+    far = steps**2 * moments[0] * decay * (1 + decay) / (1 - decay) ** 3 + 2 * steps * moments[1] * decay / (1 - decay) ** 2 + moments[2] / (1 - decay)
+    return 2 * _first(growth, steps, stair) * far / steps**2
+
+
+def folded_variance(growth: float, steps: int, stair: int) -> Floats:
+    """The variance of what one report stands for, in units of [0, 1], at every lattice point: the noise's, less what was folded; shape (steps + 1,)."""
+    decay = 1 / growth
+    stairs = np.where(np.arange(steps) < stair, 1.0, decay)
+    further = float(stairs.sum()) * decay / (1 - decay)
+    reached = np.append(further + np.append(np.cumsum(stairs[::-1])[::-1], 0.0), further - decay)  # Pr[noise >= u] / Pr[0], u = 0..S+1
+    tails = _first(growth, steps, stair) * (reached[steps::-1] + reached[1:])
+    folded: Floats = added_variance(growth, steps, stair) - tails * decay / (1 - decay) ** 2
+    return folded
+
+
+@lru_cache(maxsize=1024)
+def best_stair(nano: int, steps: int) -> int:
+    """The first stair of least worst-case variance."""
+    growth = float(exp_epsilon(nano))
+    return min(range(1, steps + 1), key=lambda stair: float(folded_variance(growth, steps, stair).max()))
+
+
+@lru_cache(maxsize=64)
+def _table(nano: int, steps: int, bits: int) -> Held:
+    """Reports 0..S-1 are sums -S..-1 with what is below them, S..2S-1 are 0..S-1, 2S..3S-1 are S..2S-1 with what is above."""
+    stair, growth = best_stair(nano, steps), exp_epsilon(nano)
+    with localcontext() as context:
+        context.prec = 60
+        decay = 1 / as_decimal(growth)
+        stairs = [Decimal(1) if place < stair else decay for place in range(steps)]
+        weight = [each * decay**times for times in range(2) for each in stairs] + [decay**2]
+        first = (1 - decay) / (2 * sum(stairs) - (1 - decay))
+        folded = 1 / (1 - decay)
+        rows = []
+        for value in range(steps + 1):
+            below = [first * folded * weight[value - place] for place in range(-steps, 0)]
+            inside = [first * weight[abs(place - value)] for place in range(steps)]
+            above = [first * folded * weight[place - value] for place in range(steps, 2 * steps)]
+            rows.append([*below, *inside, *above])
+        beyond = steps * float(decay * folded)
+    places = np.arange(-steps, 2 * steps, dtype=np.float64)
+    places[:steps] -= beyond
+    places[-steps:] += beyond
+    return whole_weights(rows, growth, bits), places / steps

@@ -1,0 +1,134 @@
+"""Finite channels that are held as their whole table, sampled by one gather and one comparison a report."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.randomizers.finite import FiniteChannel
+
+_BLOCK = 1 << 14  # reports at a time: their indices stay in cache, and the allocator keeps their memory
+_MOST = 1 << 18  # entries of a guide
+
+
+@dataclass(frozen=True)
+class Guide:
+    """The inverse of a table's cumulative weights: for each row and each pattern of a word's leading bits, the first report that such a word may mean.
+
+    So many leading bits that, if a guide of 2^18 entries allows it, one comparison decides between that report and the next. However many comparisons it
+    takes, they are the same for every row and word: how long a report takes does not depend on the value.
+    """
+
+    first: Words
+    last: Words
+    lead: int
+    shift: int
+    probes: int
+    stride: int
+
+    @classmethod
+    def of(cls, weights: Words, bits: int) -> Self:
+        """Of whole weights, shape (rows, reports), every row summing to 2^bits."""
+        rows, reports = weights.shape
+        ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(1)  # of each run its last word; of none before, the largest
+        unsent = (weights > 0).argmax(axis=1).tolist()  # reports before the first that is sent
+        lead = 1
+        while True:
+            starts = np.arange(1 << lead, dtype=np.uint64) << np.uint64(bits - lead)
+            first = np.stack([none + np.searchsorted(row[none:], starts) for none, row in zip(unsent, ends, strict=True)])
+            most = int(np.diff(first, axis=1, append=reports - 1).max())  # ends inside one pattern
+            if most <= 1 or lead == bits or rows << (lead + 1) > _MOST:
+                break
+            lead += 1
+        probes = most.bit_length()
+        kind = np.dtype("u8" if bits > 32 else "u4")
+        last = np.full((rows, reports - 1 + (1 << probes)), np.iinfo(kind).max, dtype=kind)
+        last[:, : reports - 1] = ends
+        narrow = np.dtype("u1" if reports <= 1 << 8 else "u2" if reports <= 1 << 16 else "u4")
+        return cls(first.ravel().astype(narrow), last.ravel(), lead, bits - lead, probes, last.shape[1])
+
+    def __call__(self, rows: Ints, words: Words) -> Words:
+        """The report of each word in its row: how many cumulative weights are at or below it."""
+        index = (words >> words.dtype.type(self.shift)).astype(np.uint64, copy=False).view(np.int64)
+        index += rows << self.lead
+        found = self.first.take(index)
+        np.multiply(rows, self.stride, out=index)
+        for probe in range(self.probes - 1, -1, -1):
+            step = 1 << probe
+            beyond = self.last.take(index + found + (step - 1) if probe else index + found) < words
+            found += beyond.view(np.uint8) * found.dtype.type(step)
+        return found
+
+
+@dataclass(frozen=True)
+class TableChannel(FiniteChannel):
+    """A finite channel without public coins whose weights are held as one table. A subclass gives it in `prepare`, by `hold`."""
+
+    def hold(self, weights: Words) -> None:
+        """Takes `weights`, shape (domain size, alphabet), every row summing to 2^word_bits, as the channel."""
+        object.__setattr__(self, "_weights", weights)
+        object.__setattr__(self, "_guide", Guide.of(weights, self.word_bits))
+
+    @property
+    def weights(self) -> Words:
+        """The channel, shape (domain size, alphabet)."""
+        table: Words = self.__dict__["_weights"]
+        return table
+
+    @property
+    def alphabet(self) -> int:
+        return int(self.weights.shape[1])
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        guide: Guide = self.__dict__["_guide"]
+        low, reports = self.domain.low, np.empty(len(words), dtype=self.report_dtype)
+        for first in range(0, len(words), _BLOCK):
+            some = slice(first, first + _BLOCK)
+            rows = values[some].astype(np.int64)
+            if low:
+                rows -= low
+            reports[some] = guide(rows, words[some])
+        return reports
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        weights: Words = self.weights[np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)]
+        return weights
+
+
+def as_decimal(number: Fraction) -> Decimal:
+    """In the precision of the context."""
+    return Decimal(number.numerator) / Decimal(number.denominator)
+
+
+def whole_weights(law: Sequence[Sequence[Decimal]], growth: Fraction, bits: int) -> Words | None:
+    """A law, shape (values, reports), in whole weights of 2^bits of which none is above `growth` times another of the same report; None if bits are too few.
+
+    Each report's least weight is rounded up, and no other is below it or above `growth` times it; what is missing or too much in a row to make 2^bits, less
+    than one for each report, is added to or taken from its likeliest reports as far as these limits allow.
+    """
+    total = 1 << bits
+    with localcontext() as context:
+        context.prec = 60
+        rows = [[int(share * total) for share in row] for row in law]
+        least = [math.ceil(min(column) * total) for column in zip(*law, strict=True)]
+    most = [growth.numerator * each // growth.denominator for each in least]
+    filled = [_filled(row, least, most, total) for row in rows]
+    return None if any(row is None for row in filled) else np.array(filled, dtype=np.uint64)
+
+
+def _filled(row: list[int], least: list[int], most: list[int], total: int) -> list[int] | None:
+    """The row within the limits and summing to the total; None if that cannot be."""
+    kept = [min(max(each, low), high) for each, low, high in zip(row, least, most, strict=True)]
+    left = total - sum(kept)
+    for place in sorted(range(len(row)), key=lambda place: -row[place]):
+        if left == 0:
+            break
+        more = min(left, most[place] - kept[place]) if left > 0 else max(left, least[place] - kept[place])
+        kept[place] += more
+        left -= more
+    return None if left else kept

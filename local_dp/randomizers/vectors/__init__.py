@@ -1,0 +1,1 @@
+"""Randomizers of a vector, and estimates of its mean: in the cube, in the Euclidean ball."""

@@ -1,0 +1,153 @@
+"""What shuffled reports lose: upper and lower bounds on epsilon, and the exact one where it is proved over all data sets.
+
+Neighbours differ in the value of one client; all n clients answer and follow the protocol, and the server sees the reports in random order. Every number is
+rounded: what is an upper bound upwards, what is a lower one downwards. Theorems and proofs: docs/shuffle.md.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.checks import check_share, check_whole
+from local_dp.loss import nano_epsilon
+from local_dp.randomizers.base import Randomizer
+from local_dp.shuffle.binary import worst
+from local_dp.shuffle.channels import Laws
+from local_dp.shuffle.pair import Pair, delta_at_most
+
+MAX_CLIENTS = 10**7
+MAX_EXACT = 10**6
+
+
+@dataclass(frozen=True)
+class Amplified:
+    """Epsilons (nats) of shuffled reports beside one delta, by rule: some are known not to be exceeded, some not to be undercut.
+
+    `uppers` and `lowers` are by name; `exact` says that the best of both enclose that of the worst data set to one part in 10^4.
+    """
+
+    uppers: dict[str, float]
+    lowers: dict[str, float]
+    exact: bool
+
+    @property
+    def upper(self) -> float:
+        """The best upper bound."""
+        return min(self.uppers.values())
+
+    @property
+    def lower(self) -> float:
+        """The best lower bound."""
+        return max(self.lowers.values())
+
+
+def closed_form(local: float, clients: int, delta: float) -> float:
+    """ln(1 + (E - 1)/(E + 1) (8 sqrt(E ln(4/delta)/n) + 8 E/n)), E = e^local, but at most `local`, which holds also where the formula does not.
+
+    For local <= ln(n / (16 ln(2/delta))). Source: Feldman, McMillan, Talwar 2021, Theorem 3.1.
+    """
+    if local > math.log(clients / (16 * math.log(2 / delta))):
+        return local
+    growth = math.exp(local)
+    noise = 8 * math.sqrt(growth * math.log(4 / delta) / clients) + 8 * growth / clients
+    return min(local, math.log1p((growth - 1) / (growth + 1) * noise) * (1 + 1e-12))
+
+
+def cloned(local: float, share: float) -> Pair:
+    """Any randomizer of loss `local` against others of whom each is, with probability `share`, a clone of the client at one of its two values."""
+    truth = 1 / (1 + math.exp(-local))
+    return Pair(np.array([truth, 1 - truth]), np.array([1 - truth, truth]), np.array([share / 2, share / 2]))
+
+
+def clones(local: float) -> Pair:
+    """Others are clones with probability e^-local. Source: Feldman, McMillan, Talwar 2021, Theorem 3.2."""
+    return cloned(local, math.exp(-local))
+
+
+def variation_ratio(local: float) -> Pair:
+    """Others are clones with probability 2 / (e^local + 1): ratios of at most e^local, and a total variation of (e^local - 1) / (e^local + 1), the largest.
+
+    Source: Feldman, McMillan, Talwar 2022; Wang et al. 2023. For a smaller total variation their formula is not used: see docs/shuffle.md.
+    """
+    return cloned(local, 2 / (math.exp(local) + 1))
+
+
+def amplified(randomizer: Randomizer, clients: int, delta: float) -> Amplified:
+    """All bounds for n `clients` that send one report each, beside `delta`. Raises InputError for a number out of range."""
+    laws = Laws.of(randomizer)
+    return accounted(laws, local_loss(randomizer, laws), clients, delta)
+
+
+def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified:
+    """The same for laws whose loss is `local` nats."""
+    check_clients(clients, delta)
+    uppers = {
+        "no shuffler": local,
+        "closed form": closed_form(local, clients, delta),
+        "clones": clones(local).epsilon_at_most(clients, delta, local),
+        "variation ratio": variation_ratio(local).epsilon_at_most(clients, delta, local),
+    }
+    if laws.bits and clients <= MAX_EXACT:
+        found = worst(laws.bits, clients, delta)
+        return Amplified({**uppers, "all data sets": found.most}, {f"{found.ones:,} of the others at one end": found.least}, True)
+    if laws.few:
+        uppers["blanket"] = blanket_epsilon(laws, clients, delta, local)
+    lowers = {"others hold one value": _others_alike(laws, clients, delta, local)}
+    least, most = max(lowers.values()), min(uppers.values())
+    return Amplified(uppers, lowers, most - least <= 1e-5 * most)
+
+
+def check_clients(clients: int, delta: float) -> None:
+    """Raises InputError unless 2 <= clients <= 10^7 and 0 < delta < 1."""
+    check_whole("clients", clients, 2, MAX_CLIENTS)
+    check_share("delta", delta)
+
+
+def local_loss(randomizer: Randomizer, laws: Laws) -> float:
+    """What one report loses, in nats: exact where all values are known."""
+    return laws.epsilon if laws.complete else randomizer.nano / 1e9
+
+
+def blanket_epsilon(laws: Laws, clients: int, delta: float, most: float) -> float:
+    """No less than the epsilon of every data set: every other client sends the blanket at least, and what it sends beyond is told."""
+    first, *others = laws.against_blanket
+    found = first.epsilon_at_most(clients, delta, most)
+    for pair in others:
+        if max(delta_at_most(way, clients, found) for way in (pair, pair.reversed)) > delta:
+            found = max(found, pair.epsilon_at_most(clients, delta, most))
+    return found
+
+
+def _others_alike(laws: Laws, clients: int, delta: float, most: float) -> float:
+    """No more than the epsilon of the worst data set: all others hold the value beside which a pair of values is best told apart."""
+    return max(pair.epsilon_at_least([(pair.others, clients - 1)], delta, most) for pair in laws.against_one_value[:2])
+
+
+def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) -> bool:
+    """Whether n shuffled reports are proved to be (epsilon, delta)-private by the best bound there is."""
+    laws = Laws.of(randomizer)
+    local = local_loss(randomizer, laws)
+    if local <= epsilon:
+        return True
+    if laws.bits and clients <= MAX_EXACT:
+        return worst(laws.bits, clients, delta).most <= epsilon
+    pairs = laws.against_blanket if laws.few else [variation_ratio(local)]
+    return all(delta_at_most(way, clients, epsilon) <= delta for pair in pairs for way in (pair, pair.reversed))
+
+
+def largest_local(make: Callable[[float], Randomizer], clients: int, epsilon: float, delta: float) -> float:
+    """The largest local epsilon (nats, to 1e-4 of it) at which the shuffled reports of `make(local)` are (epsilon, delta)-private.
+
+    Searches upwards from `epsilon`, at which they are with no shuffler at all, to at most 20 nats.
+    """
+    check_clients(clients, delta)
+    nano_epsilon(epsilon)
+    low, high = epsilon, min(20.0, 2 * epsilon + 1)
+    while high < 20 and holds(make(high), clients, epsilon, delta):
+        low, high = high, min(20.0, 2 * high)
+    while high - low > 1e-4 * low:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(make(middle), clients, epsilon, delta) else (low, middle)
+    return low

@@ -1,0 +1,133 @@
+"""Histograms from shuffled messages: one randomized report from each client, or the true symbol among blanket messages.
+
+Both are unbiased. The first is private, a little, even from the shuffler; the second is private only behind it: a client's own messages show its symbol.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Counts, Ints, Words
+from local_dp.checks import check_share, check_whole
+from local_dp.domains import symbols
+from local_dp.errors import InputError
+from local_dp.loss import nano_epsilon
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.shuffle.accountant import largest_local
+from local_dp.shuffle.pair import Pair, delta_at_most
+from local_dp.tallies import Estimate, Tally
+
+WORD_BITS = 32
+MAX_TRIES = 1 << 12
+
+
+@dataclass(frozen=True)
+class Target:
+    """What so many clients' shuffled messages may lose together: epsilon in nats, and delta."""
+
+    clients: int
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        check_whole("clients", self.clients, 2, 10**7)
+        nano_epsilon(self.epsilon)
+        check_share("delta", self.delta)
+
+
+def single_message(name: str, k: int, target: Target) -> Randomizer:
+    """The frequency oracle `name` on k symbols at the largest local epsilon whose shuffled reports keep to the target.
+
+    Utility: the oracle's own, at that epsilon: its estimate needs the counts of reports alone. Raises InputError if `name` estimates no frequencies.
+    """
+    kind = RANDOMIZERS[name]
+    if not issubclass(kind, FrequencyOracle):
+        raise InputError(f"{name} estimates no frequencies; take grr, hadamard, sue or oue")
+    return kind(largest_local(lambda local: kind(local, k=k), target.clients, target.epsilon, target.delta), k=k)  # type: ignore[call-arg]
+
+
+@dataclass(frozen=True)
+class BlanketHistogram:
+    """Each client sends its symbol, and in each of `tries` turns, for each of the k symbols with probability weight / 2^32, a blanket message of that symbol.
+
+    Privacy: the server sees the counts of messages. What the others hold moves them by a known vector, so for all data sets delta is that of
+    (B, B') + (1, 0) against (B, B') + (0, 1), two counts of the same `clients` `tries` turns: exact. None from the shuffler, or if nobody else sends blankets.
+    Utility: unbiased; each frequency has variance tries q (1 - q) / n, q = weight / 2^32, whatever the data. Cost: 1 + tries k q messages of log2 k bits.
+    Source: the blanket of Balle, Bell, Gascon, Nissim 2019, in messages of its own as in Cheu, Zhilyaev 2022.
+    """
+
+    k: int
+    weight: int
+    tries: int = 1
+
+    def __post_init__(self) -> None:
+        symbols(self.k)
+        check_whole("weight", self.weight, 1, (1 << WORD_BITS) // self.k)
+        check_whole("tries", self.tries, 1, MAX_TRIES)
+
+    @property
+    def share(self) -> float:
+        """The probability of a blanket message of one symbol in one turn."""
+        return math.ldexp(self.weight, -WORD_BITS)
+
+    @property
+    def messages_each(self) -> float:
+        """How many a client sends on average."""
+        return 1 + self.tries * self.k * self.share
+
+    def respond(self, values: Ints, words: Words) -> Counts:
+        """All messages of clients that hold `values`, shape (n,), from 32-bit words, shape (n, tries), in an order that a shuffler must end."""
+        blanket = words.astype(np.int64).ravel() // self.weight
+        return np.concatenate([values.astype(np.int64), blanket[blanket < self.k]])
+
+    def tally(self, messages: Ints, clients: int) -> Tally:
+        """How many messages there are of each symbol, from so many clients."""
+        return Tally(np.bincount(messages, minlength=self.k), clients)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k frequencies among the clients' values, unbiased, shape (k,)."""
+        value = tally.counts / tally.answered - self.tries * self.share
+        return Estimate(value, np.full(self.k, math.sqrt(self.variance(tally.answered))), tally.n)
+
+    def variance(self, clients: int) -> float:
+        """Of one frequency, given the clients' values."""
+        return self.tries * self.share * (1 - self.share) / clients
+
+    @property
+    def pair(self) -> Pair:
+        """The two counts that tell one client's symbol from another, against one turn."""
+        rest = 1 - 2 * self.share
+        return Pair(np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0]), np.array([self.share, self.share, rest]))
+
+    def epsilon(self, clients: int, delta: float) -> tuple[float, float]:
+        """At least and at most the least epsilon (nats) beside `delta`; infinite at most where 24 is not enough."""
+        pair, turns = self.pair, clients * self.tries
+        most = pair.epsilon_at_most(turns + 1, delta, 24.0)
+        return pair.epsilon_at_least([(pair.others, turns)], delta, 24.0), most if most < 24 else math.inf
+
+
+def multi_message(k: int, target: Target) -> BlanketHistogram:
+    """The fewest blanket messages that keep to the target. Raises InputError if 4096 turns for each client are not enough."""
+    full, tries = (1 << WORD_BITS) // k, 1
+    while tries <= MAX_TRIES and not _keeps(BlanketHistogram(k, full, tries), target):
+        tries *= 2
+    if tries > MAX_TRIES:
+        raise InputError(f"{target.clients} clients are too few for {k} symbols at epsilon {target.epsilon:g}; ask more of them, or allow a larger epsilon")
+    low, high = 0, tries * full
+    while high - low > max(1, high >> 10):
+        middle = (low + high) // 2
+        low, high = (low, middle) if _keeps(_spread(k, middle, full), target) else (middle, high)
+    return _spread(k, high, full)
+
+
+def _spread(k: int, weight: int, full: int) -> BlanketHistogram:
+    """This much weight over as few turns as hold it."""
+    tries = -(-weight // full)
+    return BlanketHistogram(k, -(-weight // tries), tries)
+
+
+def _keeps(histogram: BlanketHistogram, target: Target) -> bool:
+    return delta_at_most(histogram.pair, target.clients * histogram.tries + 1, target.epsilon) <= target.delta

@@ -1,0 +1,48 @@
+"""`local-dp shuffle`: what it says of shuffled reports, and what it refuses."""
+
+import json
+import shlex
+
+import local_dp as ldp
+from tests.support.command import local_dp
+from tests.support.documents import ROOT, typed
+
+
+def test_both_sides_are_printed() -> None:
+    """The upper bound rounded up, the lower one down, and that bits are known exactly."""
+    told = local_dp("shuffle", "binary-rr", "--clients", "10000").stdout
+    assert "0.035659" in told
+    assert "0.035658" in told
+    assert "known from both sides" in told
+
+
+def test_as_plain_data() -> None:
+    """`--json` has every rule, and Python the same."""
+    data = json.loads(local_dp("shuffle", "grr", "--set", "k=3", "--clients", "1000", "--json").stdout)
+    assert data == ldp.shuffled("grr", k=3, clients=1000).to_dict()
+    assert data["most"] == min(data["upper"].values()) > data["least"] == max(data["lower"].values())
+    assert not data["exact"]
+
+
+def test_the_largest_epsilon_of_a_report() -> None:
+    """With --shuffled the reports together keep to it, and each loses more."""
+    data = json.loads(local_dp("shuffle", "binary-rr", "--clients", "1000", "--shuffled", "0.2", "--json").stdout)
+    assert data["most"] <= 0.2 < data["epsilon"] - 0.8
+
+
+def test_what_is_refused() -> None:
+    """Unknown names, one client, and what is no finite channel: one line each, exit code 2."""
+    for arguments, said in ((["nobody"], "no randomizer named"), (["grr", "--clients", "1"], "clients is 1"), (["subset-selection"], "no finite channel")):
+        done = local_dp("shuffle", *arguments)
+        assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
+        assert said in done.stderr
+
+
+def test_the_page_shows_what_is_printed() -> None:
+    """Every line under a command of docs/shuffle.md is one that it prints, but for the width of the table."""
+    commands = list(typed(ROOT / "docs" / "shuffle.md"))
+    assert len(commands) == 2
+    for each in commands:
+        told = [line.split() for line in local_dp(*shlex.split(each.command.removeprefix("local-dp "))).stdout.splitlines()]
+        assert each.shown
+        assert all(line.split() in told for line in each.shown)

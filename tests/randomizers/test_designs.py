@@ -1,0 +1,316 @@
+"""Oracles by hashes, block designs and blocked Hadamard matrices: equal collisions, closed-form variances, what they have in common, and wrong twins."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pytest
+
+from local_dp.arrays import Column, Floats, Ints, Words
+from local_dp.bounds.frequencies import blocked_hadamard_variance, hashing_variance, subset_variance, worst_subset_variance
+from local_dp.errors import InputError
+from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
+from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.frequencies.base import FiniteOracle
+from local_dp.randomizers.frequencies.designs import Design
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, HadamardResponse, RecursiveHadamard
+from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions, prime_power
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, LocalHashing, best_hash
+from local_dp.randomizers.frequencies.pi_rappor import PIRappor
+from local_dp.randomizers.frequencies.projective import PGR
+from local_dp.tallies import Tally
+from local_dp.testing import conform
+from local_dp.testing.channels import law_of, single_estimates
+from tests.support.randomizers import DESIGNS
+
+Kind: TypeAlias = Callable[..., FiniteOracle]
+ALPHA = 1e-6  # failure probability of each statistical check
+FIELDS = [(2, 2), (2, 5), (3, 3), (4, 2), (4, 3), (5, 2), (8, 2), (9, 2), (16, 2), (25, 2), (27, 2)]
+
+
+@pytest.mark.parametrize(("g", "m"), FIELDS)
+def test_every_two_symbols_collide_equally_often(g: int, m: int) -> None:
+    """Over the rows any two symbols have one hash in the same number of rows, with the vector 0 among them or not, and each hash is as frequent."""
+    for k in (g**m, g**m - 1):
+        family = LinearHash(k, g, m)
+        codes = family(np.arange(family.rows)[:, None], np.arange(k)).astype(np.int64)
+        agree = {int((codes[:, u] == codes[:, v]).sum()) for u in (0, 1, k // 2, k - 1) for v in range(k) if u != v}
+        assert agree == {collisions(g, m)}
+        if k == g**m:
+            assert all(set(np.bincount(row, minlength=g).tolist()) == {k // g} for row in codes)
+
+
+def test_prime_powers() -> None:
+    """Which numbers have a field, by hand."""
+    assert [g for g in range(1, 33) if prime_power(g)] == [2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31, 32]
+    assert (prime_power(961), prime_power(1024), prime_power(1021)) == ((31, 2), (2, 10), (1021, 1))
+
+
+def test_support_and_gathered_are_transposes() -> None:
+    """<gathered(w), counts> = <w, support(counts)>, and support counts what it says, from a family of several blocks of rows too."""
+    generator = np.random.default_rng(1)
+    for family in (LinearHash(9, 3, 2), LinearHash(8, 3, 2), LinearHash(5, 5, 1), LinearHash(1500, 2, 11)):
+        counts = generator.integers(0, 9, (2, family.rows, family.g))
+        weights = generator.normal(size=(2, family.k))
+        inner = (family.gathered(weights) * counts).sum(axis=(1, 2))
+        np.testing.assert_allclose(inner, (weights * family.support(counts)).sum(axis=1))
+        rows = np.arange(family.rows)
+        assert family.support(counts)[1, 3] == counts[1, rows, family(rows, np.array(3))].sum()
+
+
+def test_hyperplanes_meet_equally_often() -> None:
+    """Of PGR's differences every one but 0 occurs equally often: any two symbols' hyperplanes share as many points; by hand the Fano plane's."""
+    for epsilon, k in ((1.0, 64), (2.0, 50), (3.0, 300), (0.5, 200)):
+        randomizer = PGR(epsilon, k=k)
+        apart = (randomizer.differences[:, None] - randomizer.differences) % randomizer.alphabet
+        assert len(set(np.bincount(apart.ravel(), minlength=randomizer.alphabet)[1:].tolist())) == 1
+    assert len(PGR(0.1, k=7).differences) == 3
+
+
+def _closed(oracle: FiniteOracle, law: Floats) -> Floats:
+    """n times the variance of each estimate, by the closed forms."""
+    epsilon = oracle.epsilon
+    if isinstance(oracle, BlockedHadamard):
+        blocks = oracle.layout.place(np.arange(oracle.k))[0]
+        held = np.bincount(blocks, weights=law, minlength=oracle.layout.blocks)[blocks]
+        return np.array([blocked_hadamard_variance(epsilon, oracle.layout.blocks, *each) for each in zip(law.tolist(), held.tolist(), strict=True)])
+    if isinstance(oracle, PGR):
+        return np.array([subset_variance(epsilon, oracle.alphabet, oracle.w, share) for share in law.tolist()])
+    assert isinstance(oracle, LocalHashing | PIRappor)
+    if oracle.hash.m == 1:
+        return np.array([subset_variance(epsilon, oracle.k, 1, share) for share in law.tolist()])
+    return np.array([hashing_variance(epsilon, oracle.hash.g, oracle.hash.m, share) for share in law.tolist()])
+
+
+def _law(k: int) -> Floats:
+    shares = 1.0 / np.arange(1, k + 1) ** 2
+    law: Floats = shares / shares.sum()
+    return law
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0, 4.0])
+@pytest.mark.parametrize("k", [2, 7, 16, 40])
+def test_the_exact_variance_is_the_closed_form(kind: Kind, epsilon: float, k: int) -> None:
+    """Enumerated over coins and reports, the variance of one report's estimates is that of `bounds.frequencies`, for uneven and even laws."""
+    oracle, singles = kind(epsilon, k=k), single_estimates(kind(epsilon, k=k))
+    for law in (_law(k), np.eye(k)[0], np.full(k, 1 / k)):
+        mixed = np.tensordot(law, np.stack([law_of(oracle, value) for value in range(k)]), 1)
+        exact = np.einsum("cw,cwp->p", mixed, (singles - law) ** 2)
+        np.testing.assert_allclose(exact, _closed(oracle, law), rtol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
+def test_the_worst_share(epsilon: float) -> None:
+    """No share has more variance than `worst_subset_variance`, and one has as much."""
+    for order, w in ((16, 4), (64, 1), (7, 3), (2, 1)):
+        everywhere = [subset_variance(epsilon, order, w, share / 10_000) for share in range(10_001)]
+        assert max(everywhere) == pytest.approx(worst_subset_variance(epsilon, order, w), rel=1e-6)
+
+
+def _check_moments(randomizer: FiniteOracle, honest: FiniteOracle) -> None:
+    """Simulated clients: every mean within Bernstein's deviation of the share, every variance within 3 % of the closed form. Raises AssertionError.
+
+    As many clients as Bernstein's inequality for the squared error needs for a failure probability of ALPHA.
+    """
+    law, singles = _law(honest.shares), single_estimates(honest)
+    mixed = np.tensordot(law, np.stack([law_of(honest, value) for value in range(honest.shares)]), 1)
+    closed = _closed(honest, law)
+    squares = (singles - law) ** 2
+    spread, t = np.einsum("cw,cwp->p", mixed, (squares - closed) ** 2), 0.03 * closed
+    sure = math.log(2 / ALPHA)
+    n = math.ceil(float((sure * (2 * spread + 2 * abs(squares - closed).max(axis=(0, 1)) * t / 3) / t**2).max()))
+    values = np.random.default_rng(8).choice(honest.shares, n, p=law)
+    cells = randomizer.cells_of(public_coins(stream_key("coins", 7, 1), 0, n)) if randomizer.uses_coins else np.zeros(n, dtype=np.uint8)
+    reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, n), cells)
+    own = singles[cells.astype(np.int64), reports.astype(np.int64)]
+    part = abs(singles).max() * sure / (3 * n)
+    assert (abs(own.mean(axis=0) - law) < part + np.sqrt(part**2 + 2 * closed * sure / n)).all(), f"biased by {own.mean(axis=0) - law}"
+    assert (abs(((own - law) ** 2).mean(axis=0) / closed - 1) < 0.03).all(), f"variances {((own - law) ** 2).mean(axis=0)} for {closed}"
+    np.testing.assert_allclose(randomizer.estimate(randomizer.tally(reports, cells)).value, own.mean(axis=0), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+@pytest.mark.parametrize(("epsilon", "k"), [(0.5, 9), (1.0, 16), (2.0, 13)])
+def test_simulated_reports_have_the_closed_forms(kind: Kind, epsilon: float, k: int) -> None:
+    """Simulated clients show every share without bias and the closed-form variance within 3 %."""
+    _check_moments(kind(epsilon, k=k), kind(epsilon, k=k))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRow(OLH):
+    """Ignores the coin: the same symbols collide for everybody."""
+
+    def encode(self, values: Ints, coins: Ints) -> Ints:
+        return super().encode(values, 0 * coins)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MorePrivate(PGR):
+    """A quarter of the clients answers without looking."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        blind = words % np.uint64(4) == 0
+        return super().respond(np.where(blind, 0, values), words, cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnBlockOnly(HadamardResponse):
+    """Never names another block than the own."""
+
+    def report(self, values: Ints, ranks: Ints) -> Ints:
+        return super().report(values, ranks % self.layout.rows)
+
+
+@pytest.mark.parametrize("twin", [OneRow(1.0, k=16), MorePrivate(1.0, k=16), OwnBlockOnly(2.0, k=16)], ids=lambda twin: type(twin).__name__)
+def test_wrong_twins_show(twin: FiniteOracle) -> None:
+    """One row for all, more noise than is declared, and a block that is told, fail the comparison."""
+    honest = type(twin).__mro__[1]
+    with pytest.raises(AssertionError):
+        _check_moments(twin, honest(twin.epsilon, k=16))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextbookCollisions(OLH):
+    """Takes 1 / g for the chance of another symbol, as if the row that hashes all to 0 were drawn too."""
+
+    @property
+    def odds(self) -> tuple[float, float]:
+        return super().odds[0], 1 / self.hash.g
+
+
+def test_the_chance_of_a_collision_is_exact() -> None:
+    """With 1 / g, which is right up to 1 / K, the conformance suite finds the bias."""
+    with pytest.raises(AssertionError, match="biased"):
+        conform(TextbookCollisions(1.0, k=64))
+
+
+def _words_of(codes: Column) -> set[bytes]:
+    return {row.astype(np.uint8).tobytes() for row in codes}
+
+
+def test_local_hashing_to_bits_is_one_bit_hadamard() -> None:
+    """BLH's rows and the row of zeros are closed under addition, as Hadamard's are, with all columns distinct: one matrix up to the names of the symbols.
+
+    Recursive Hadamard at b = 1 is Hadamard, row by row, and the closed forms meet where one row of K matters little.
+    """
+    rows, symbols = np.arange(16)[:, None], np.arange(16)
+    bits = np.vstack([np.zeros((1, 16), dtype=np.uint8), BLH(1.0, k=16).hash(rows[:15], symbols)])
+    for codes in (bits, Hadamard(1.0, k=16).encode(symbols, rows)):
+        assert _words_of((codes[:, None] ^ codes).reshape(-1, 16)) == _words_of(codes)
+        assert len(_words_of(codes)) == len(_words_of(codes.T)) == 16
+    one, recursive = Hadamard(1.0, k=16), RecursiveHadamard(1.0, k=16, b=1)
+    assert all((recursive.channel(row) == one.channel(row)).all() for row in range(16))
+    assert hashing_variance(1.0, 2, 30, 0.25) == pytest.approx(blocked_hadamard_variance(1.0, 1, 0.25, 1.0), rel=1e-6)
+
+
+def test_pi_rappor_is_local_hashing_with_a_private_row() -> None:
+    """Over its rows, PI-RAPPOR's report has the law of OLH's row and report, up to the rounding of words."""
+    public, private = OLH(1.0, k=20), PIRappor(1.0, k=20)
+    for value in range(20):
+        np.testing.assert_allclose(law_of(public, value).ravel(), law_of(private, value).ravel(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0])
+def test_local_hashing_against_the_best_sets(epsilon: float) -> None:
+    """OLH's total variance at the uniform law is never below the minimax bound, at most 21 % above it, and never above k-ary response's; at k = 4^m and
+    epsilon 1 it is within .3 % of the bound."""
+    growth = math.exp(epsilon)
+    for k in [*range(2, 131), 256, 1000, 1024, 4096]:
+        family = best_hash(nano_epsilon(epsilon), k)
+        spent = k * subset_variance(epsilon, family.points, family.points // family.g, 1 / k)
+        bound = min((k - 1) ** 2 * (w * growth + k - w) ** 2 / (k * w * (k - w) * (growth - 1) ** 2) for w in range(1, k))
+        assert bound * (1 - 1e-9) <= spent <= 1.21 * bound
+        assert spent <= k * subset_variance(epsilon, k, 1, 1 / k) * (1 + 1e-9)
+        if epsilon == 1.0 and k in (64, 256, 1024, 4096):
+            assert (family.g, spent / bound) == (4, pytest.approx(1, abs=3e-3))
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 4.0, 8.0])
+def test_many_symbols_keep_epsilon(kind: Kind, epsilon: float) -> None:
+    """For 1,000 symbols the exact loss is at most epsilon and within 1e-6 of it."""
+    randomizer = kind(epsilon, k=1000)
+    ratio = exact_ratio(randomizer)
+    assert ratio <= exp_epsilon(randomizer.nano)
+    assert math.log(ratio) > epsilon - 1e-6
+
+
+@pytest.mark.parametrize("kind", [OLH, BLH, RecursiveHadamard])
+def test_a_coin_picks_every_row(kind: Kind) -> None:
+    """Rows of 64-bit coins are the remainders, for few clients and for many."""
+    randomizer = kind(1.0, k=300)
+    coins = np.concatenate([np.array([0, 1, 2**64 - 1], dtype=np.uint64), public_coins(stream_key("coins", 1, 1), 0, 20_000)])
+    for some in (coins, coins[:10]):
+        assert (randomizer.cells_of(some).astype(np.uint64) == some % np.uint64(randomizer.cells)).all()
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+def test_a_trillion_reports_are_drawn_at_once(kind: Kind) -> None:
+    """A tally of 10^12 reports of 1,024 symbols estimates all shares within 6 standard errors."""
+    randomizer, n = kind(1.0, k=1024), 10**12
+    estimate = randomizer.estimate(randomizer.draw_tally({0: n // 2, 1023: n // 2}, np.random.default_rng(4)))
+    truth = np.zeros(1024)
+    truth[[0, -1]] = 0.5
+    assert estimate.n == n
+    assert (abs(estimate.value - truth) < 6 * estimate.standard_error).all()
+
+
+def test_bad_parameters_are_refused() -> None:
+    """More bits than the symbols need, and words too narrow, are refused in one line."""
+    for b in (-1, 9, True, 2.0):
+        with pytest.raises(InputError, match="b is"):
+            RecursiveHadamard(1.0, k=64, b=b)  # type: ignore[arg-type]
+    for kind in (OLH, PGR, PIRappor, HadamardResponse):
+        with pytest.raises(InputError, match="too narrow"):
+            kind(0.01, k=64, word_bits=8)
+
+
+def test_tallies_are_estimated_many_at_once() -> None:
+    """`values` of a stack of tallies is each tally's own."""
+    generator = np.random.default_rng(3)
+    for kind in DESIGNS:
+        oracle = kind(1.0, k=20)
+        counts = generator.integers(1, 50, (3, oracle.cells, oracle.alphabet))
+        together = oracle.values(counts)
+        for place in range(3):
+            np.testing.assert_allclose(together[place], oracle.estimate(Tally(counts[place])).value, atol=1e-9)
+        assert isinstance(oracle, Design | BlockedHadamard)
+
+
+HELD = {0: 50_000, 1: 20_000, 3: 8_000, 4: 2_000, 2: 0}
+RUNS = 12_000
+
+
+def _check_drawn(draw: Callable[[np.random.Generator], Tally], honest: FiniteOracle) -> None:
+    """Each cell's and each share's mean is within 6 deviations, each variance within 6 deviations of a normal's: about 30 comparisons below 2e-9 each."""
+    laws = {value: law_of(honest, value).ravel() for value in HELD}
+    mean = sum(count * laws[value] for value, count in HELD.items())
+    spread = sum(count * (np.diag(laws[value]) - np.outer(laws[value], laws[value])) for value, count in HELD.items())
+    generator = np.random.default_rng(3)
+    drawn = [draw(generator).counts.ravel() for _ in range(RUNS)]
+    assert {int(counts.sum()) for counts in drawn} == {sum(HELD.values())}
+    each = np.stack(drawn) - mean
+    added = honest.values(np.eye(each.shape[1], dtype=np.int64).reshape(-1, honest.cells, honest.alphabet))
+    for seen, variance in ((each, np.diag(spread)), (each @ added, np.diag(added.T @ spread @ added))):
+        assert (abs(seen.mean(axis=0)) < 6 * np.sqrt(variance / RUNS)).all()
+        assert (abs((seen**2).mean(axis=0) / variance - 1) < 6 * math.sqrt(2 / RUNS)).all()
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+def test_drawn_tallies_have_the_law_of_the_reports(kind: Kind) -> None:
+    """Given the values, cells and estimates vary as the sums of independent reports do; a twin that draws the values again is noticed."""
+    randomizer = kind(2.0, k=5)
+    _check_drawn(lambda generator: randomizer.draw_tally(HELD, generator), randomizer)
+    values, counts = np.array(list(HELD)), np.array(list(HELD.values()))
+
+    def again(generator: np.random.Generator) -> Tally:
+        moved = generator.multinomial(counts.sum(), counts / counts.sum())
+        return randomizer.draw_tally(dict(zip(values.tolist(), moved.tolist(), strict=True)), generator)
+
+    with pytest.raises(AssertionError):
+        _check_drawn(again, randomizer)

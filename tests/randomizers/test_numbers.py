@@ -1,0 +1,300 @@
+"""Randomizers of a number that are one table: the spec's variances, lattices that have them, reports that have those, and noise with a delta said to be so."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from local_dp.accounting.gaussian import gaussian_delta
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.bounds.numbers import best_width, bounded_laplace_variances, hybrid_variance, piecewise_variance, staircase_variance, window_limit
+from local_dp.bounds.response import response_gain
+from local_dp.errors import InputError, RefusedError
+from local_dp.loss import Approximate, Pure, nano_epsilon
+from local_dp.noise import Draw, KeyedNoise
+from local_dp.protocols.mean import Mean
+from local_dp.protocols.planning import estimators
+from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio, keeps_loss
+from local_dp.randomizers.numbers.base import NumberTable
+from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
+from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
+from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.hybrid import Hybrid, best_mix
+from local_dp.randomizers.numbers.piecewise import Piecewise
+from local_dp.randomizers.numbers.square_wave import SquareWave, wave_width
+from local_dp.randomizers.numbers.staircase import Staircase, added_variance, folded_variance
+from local_dp.randomizers.numbers.window import Window, window_variance
+from local_dp.randomizers.table import Guide, TableChannel, whole_weights
+from local_dp.testing import conform
+from local_dp.testing.audit import audit
+from tests.support.randomizers import approximate
+
+ALPHA = 1e-6  # failure probability of each statistical check
+N = 1_100_000
+EPSILONS = [0.1, 0.5, 1.0, 2.0, 4.0]
+TABLE = [  # limits 1: epsilon, piecewise and hybrid in the worst case, staircase noise
+    (0.1, 533.2, 400.7, 799.7),
+    (0.5, 21.22, 16.67, 31.67),
+    (1.0, 5.224, 4.289, 7.672),
+    (2.0, 1.228, 1.042, 1.691),
+    (4.0, 0.2413, 0.219, 0.260),
+]
+KINDS: list[type[NumberTable]] = [BoundedLaplace, DiscreteGaussian, Staircase, Piecewise, Hybrid, SquareWave]
+
+
+@pytest.mark.parametrize(("epsilon", "piecewise", "hybrid", "staircase"), TABLE)
+def test_closed_forms_are_those_of_the_table(epsilon: float, piecewise: float, hybrid: float, staircase: float) -> None:
+    """The worst variances of limits 1, to the digits printed there, and the best window's, which is never above the paper's."""
+    assert piecewise_variance(epsilon, 1.0) == pytest.approx(piecewise, rel=6e-4)
+    assert hybrid_variance(epsilon) == pytest.approx(hybrid, rel=6e-4)
+    assert staircase_variance(epsilon) == pytest.approx(staircase, rel=6e-4)
+    for t in (0.0, 0.4, 1.0):
+        assert window_limit(epsilon, math.exp(-epsilon / 2), t) == pytest.approx(piecewise_variance(epsilon, t), rel=1e-9)
+    assert window_limit(epsilon, best_width(epsilon), 1.0) <= piecewise_variance(epsilon, 1.0)
+
+
+def closed_form(randomizer: NumberTable) -> Floats:
+    """The variance at every lattice point, in units of [0, 1], without the table."""
+    growth, steps = math.exp(randomizer.epsilon), randomizer.steps
+    places = np.arange(steps + 1) / steps
+    if isinstance(randomizer, Window):
+        return np.array([window_variance(growth, steps, randomizer.window, x) for x in places])
+    if isinstance(randomizer, Hybrid):
+        mix = randomizer.mix
+        ones = (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
+        return np.array([mix.share * window_variance(growth, steps, mix.window, x) for x in places]) + (1 - mix.share) * ones
+    if isinstance(randomizer, Staircase):
+        return folded_variance(growth, steps, randomizer.stair)
+    if isinstance(randomizer, DiscreteGaussian):
+        return np.full(steps + 1, float(randomizer.spread) / steps**2)
+    return bounded_laplace_variances(randomizer.epsilon, steps)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("steps", [1, 2, 7, 63])
+def test_tables_have_their_closed_forms(kind: type[NumberTable], epsilon: float, steps: int) -> None:
+    """At every lattice point the table's mean is the number and its variance the closed form."""
+    randomizer = kind(epsilon, steps=steps)
+    law = randomizer.weights.astype(np.float64) / randomizer.total
+    np.testing.assert_allclose(law @ randomizer.decoded, np.arange(steps + 1) / steps, atol=1e-9)
+    rounding = 0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6  # V is the density's; noise of a step or less is whole
+    np.testing.assert_allclose(randomizer.variances(), closed_form(randomizer), rtol=rounding)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_fine_lattices_come_to_the_limits(epsilon: float) -> None:
+    """On 255 steps the paper's window has its limit's variance within .2 %, and the staircase's noise within 1 %; what is chosen here is never worse."""
+    paper = Piecewise(epsilon, steps=255, likely=round(255 * math.exp(-epsilon / 2)))
+    assert 4 * paper.variances().max() == pytest.approx(window_limit(epsilon, paper.window / 255, 1.0), rel=0.002)
+    assert 4 * Piecewise(epsilon, steps=255).variances().max() == pytest.approx(window_limit(epsilon, best_width(epsilon), 1.0), rel=0.01)
+    assert Piecewise(epsilon, steps=255).variances().max() <= paper.variances().max()
+    assert 4 * Hybrid(epsilon, steps=255).variances().max() <= hybrid_variance(epsilon) * (1 + 1e-9)
+    least = min(added_variance(math.exp(epsilon), 255, stair) for stair in range(1, 256))
+    assert 4 * least == pytest.approx(staircase_variance(epsilon), rel=0.01)
+    assert 4 * Staircase(epsilon, steps=255).variances().max() < staircase_variance(epsilon)
+
+
+def test_one_bit_alone_up_to_epsilon_61_hundredths() -> None:
+    """The hybrid mechanism is the one-bit mean up to about .61 with the paper's window (here .57, with the best one), and flat in x beyond."""
+    assert [Hybrid(epsilon).mix.share > 0 for epsilon in (0.1, 0.5, 0.55, 0.62, 1.0)] == [False, False, False, True, True]
+    assert Hybrid(0.3).alphabet == 2
+    flat = Hybrid(1.0, steps=62).variances()
+    assert flat.max() == pytest.approx(flat.min(), rel=1e-6)
+    assert best_mix(nano_epsilon(1.0), 63).worst == pytest.approx(Hybrid(1.0).variances().max(), rel=1e-9)
+
+
+def test_the_waves_width() -> None:
+    """b falls from 1/2 to 0, with the values of the formula."""
+    assert float(wave_width(nano_epsilon(1.0))) == pytest.approx((math.e - math.e + 1) / (2 * math.e * (math.e - 2)), rel=1e-8)
+    widths = [float(wave_width(nano_epsilon(epsilon))) for epsilon in (0.001, 0.1, 1.0, 4.0, 20.0)]
+    assert widths == sorted(widths, reverse=True)
+    assert 0.499 < widths[0] < 0.5
+
+
+# --- reports ---------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def check_variance(randomizer: NumberTable, honest: NumberTable) -> None:
+    """Reports of N clients who all hold the worst number have the closed-form variance within 3 %, and its mean within Bernstein's deviation.
+
+    Of squared errors in [0, B] with mean s2 and second moment m4, Bernstein's inequality bounds how far the average may be off but with probability ALPHA; that
+    this is below 3 % is asserted too.
+    """
+    variances = closed_form(honest)
+    value = int(variances.argmax())
+    away = honest.decoded - value / honest.steps
+    law = honest.weights[value].astype(np.float64) / honest.total
+    variance, fourth, sure = float(variances[value]), float(law @ away**4), math.log(2 / ALPHA)
+    seen = law > 1e-12  # reports that N clients send with a probability below 1e-6, all together
+    part = float((away[seen] ** 2).max()) * sure / (3 * N * variance)
+    reach = part + math.sqrt(part**2 + 2 * (fourth / variance**2 - 1) * sure / N)
+    assert reach < 0.03
+    reports = randomizer.respond(np.full(N, value), randomizer.draw(KeyedNoise(11), Draw(1), 0, N), np.zeros(1, dtype=np.uint8))
+    drawn = away[reports]
+    step = float(abs(away[seen]).max()) * sure / (3 * N)
+    assert abs(drawn.mean()) < step + math.sqrt(step**2 + 2 * variance * sure / N), f"biased by {drawn.mean()}"
+    assert abs(float((drawn**2).mean()) / variance - 1) < 0.03, f"variance {(drawn**2).mean()} for {variance}"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_reports_have_the_worst_variance(kind: type[NumberTable], epsilon: float) -> None:
+    """Simulated clients at the worst number show the mean without bias and the closed-form variance within 3 %."""
+    check_variance(kind(epsilon), kind(epsilon))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wider(Piecewise):
+    """Samples by a window that is a third wider than the one it decodes."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        inner = Piecewise(self.epsilon, steps=self.steps, likely=self.window * 4 // 3)
+        return np.minimum(inner.respond(values, words, cells), self.alphabet - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quieter(Staircase):
+    """Spends a quarter more than it says."""
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        return Staircase(1.25 * self.epsilon, steps=self.steps).respond(values, words, cells)
+
+
+@pytest.mark.parametrize(("twin", "honest"), [(Wider(1.0), Piecewise(1.0)), (Quieter(1.0), Staircase(1.0))], ids=["wider", "quieter"])
+def test_wrong_twins_show(twin: NumberTable, honest: NumberTable) -> None:
+    """Another window and less noise than declared fail the comparison."""
+    with pytest.raises(AssertionError, match=r"biased|variance"):
+        check_variance(twin, honest)
+
+
+# --- tables and their sampler ----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bits", [9, 16, 32, 64])
+@pytest.mark.parametrize("reports", [2, 3, 300])
+def test_the_guide_is_the_inverse_of_the_sums(bits: int, reports: int) -> None:
+    """For random tables, some with reports that are never sent, the guide finds what a search of the cumulative weights finds, at every boundary."""
+    generator = np.random.default_rng(bits)
+    total, kind = 1 << bits, np.dtype("u8" if bits > 32 else "u4")
+    rows = []
+    for _ in range(5):
+        shares = generator.random(reports) ** 6 * ((generator.random(reports) < 0.7) | (np.arange(reports) < 2))
+        whole = [int(share) for share in shares / max(shares.sum(), 1e-9) * total * 0.99]
+        whole[int(generator.integers(reports))] += total - sum(whole)
+        rows.append(whole)
+    guide = Guide.of(np.array(rows, dtype=np.uint64), bits)
+    for row, whole in enumerate(rows):
+        ends = np.cumsum(np.array(whole, dtype=object))
+        edges = {edge for end in ends for edge in (end - 1, end) if 0 <= edge < total} | {0, total - 1}
+        words: Words = np.array(sorted(edges), dtype=kind)
+        expected = [int((ends <= int(word)).sum()) for word in words]
+        assert guide(np.full(len(words), row), words).tolist() == expected
+
+
+def test_long_and_short_batches_agree() -> None:
+    """A batch of more reports than a block is that of its parts."""
+    randomizer, n = Piecewise(1.0), (1 << 16) + 77
+    values, words = np.arange(n) % 64, randomizer.draw(KeyedNoise(1), Draw(1), 0, n)
+    cells = np.zeros(1, dtype=np.uint8)
+    halves = [randomizer.respond(values[part], words[part], cells) for part in (slice(0, 1000), slice(1000, n))]
+    assert np.array_equal(randomizer.respond(values, words, cells), np.concatenate(halves))
+
+
+def test_rounding_keeps_the_ratio_and_little_is_moved() -> None:
+    """Whole weights are within one for each report of the law, of a ratio within the bound, in all widths that can hold them; narrower ones give None."""
+    from decimal import Decimal
+
+    law = [[Decimal(3) / 7, Decimal(3) / 7, Decimal(1) / 7], [Decimal(1) / 7, Decimal(3) / 7, Decimal(3) / 7]]
+    for bits in (4, 8, 64):
+        weights = whole_weights(law, Fraction(3), bits)
+        assert weights is not None
+        whole = [[int(each) for each in row] for row in weights]
+        assert all(sum(row) == 1 << bits for row in whole)
+        assert all(max(column) <= 3 * min(column) for column in zip(*whole, strict=True))
+        assert all(abs(each - float(share) * 2**bits) <= 3 for row, shares in zip(whole, law, strict=True) for each, share in zip(row, shares, strict=True))
+    assert whole_weights(law, Fraction(3), 1) is None
+    with pytest.raises(InputError, match="too narrow"):
+        Piecewise(1.0, word_bits=6)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 3.0])
+@pytest.mark.parametrize("steps", [1, 2, 5, 63])
+def test_truncation_to_the_whole_range_costs_nothing(epsilon: float, steps: int) -> None:
+    """Renormalised to the range that numbers may differ by, discrete Laplace noise of a^S = e^-eps loses eps; to twice that range, it loses more."""
+    assert epsilon - 1e-9 < exact_epsilon(BoundedLaplace(epsilon, steps=steps)) <= epsilon
+    decay, wide = math.exp(-epsilon / steps), np.arange(2 * steps + 1)
+    kernel = decay ** np.abs(wide[:, None] - wide)
+    law = kernel / kernel.sum(axis=1, keepdims=True)
+    assert np.log(law[0] / law[steps]).max() > epsilon * (1 + 1e-3)
+
+
+def test_bad_parameters_are_refused() -> None:
+    """Windows that are no number of cells, lattices too fine, and epsilons too small."""
+    for width in (-1, 256, True, 2.0, "2"):
+        with pytest.raises(InputError, match="window"):
+            Piecewise(1.0, likely=width)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="at least 1e-6"):
+        Staircase(1e-7)
+    with pytest.raises(InputError, match="256"):
+        SquareWave(1.0, steps=256)
+
+
+# --- approximate privacy ---------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_the_discrete_gaussian_conforms(epsilon: float) -> None:
+    """Its delta in whole numbers, its sampler at every word and every boundary, its estimate."""
+    for randomizer in approximate(epsilon):
+        conform(randomizer)
+
+
+def test_its_variance_is_that_of_the_normal_law() -> None:
+    """V is within 1 % of the least variance of normal noise for the same epsilon and delta, and noise of a tenth less breaks the delta."""
+    randomizer = DiscreteGaussian(1.0)
+    sigma = math.sqrt(randomizer.spread)
+    assert gaussian_delta(15 / sigma, 1.0) == pytest.approx(1e-6, rel=0.05)
+    assert delta_above(randomizer) == pytest.approx(1e-6, rel=0.01)
+    assert keeps_loss(randomizer)
+
+    @dataclass(frozen=True, kw_only=True)
+    class Overstated(DiscreteGaussian):
+        """Says half of its delta."""
+
+        @property
+        def loss(self) -> Approximate:
+            honest = super().loss
+            return honest if "_weights" not in vars(self) else Approximate(honest.nano, honest.atto // 2)
+
+    twin = Overstated(1.0)
+    assert not keeps_loss(twin)
+    assert not audit(twin).holds
+
+
+def test_a_delta_is_labelled_and_refused_where_privacy_is_pure() -> None:
+    """Its loss is approximate, a client's ledger refuses it, no plan of pure privacy counts it, it has no finite pure loss, and the audit tells its delta."""
+    randomizer = DiscreteGaussian(1.0)
+    assert randomizer.loss == Approximate(10**9, 10**12)
+    assert all(isinstance(kind(1.0).loss, Pure) for kind in KINDS if kind is not DiscreteGaussian)
+    with pytest.raises(RefusedError, match="delta 1e-06"):
+        check_loss(randomizer)
+    with pytest.raises(RefusedError, match="reveals"):
+        exact_ratio(randomizer)
+    assert "discrete-gaussian" not in {each.randomizer.name for each in estimators(Mean(), 1.0)}
+    found = audit(randomizer)
+    assert found.holds
+    assert found.loss is None
+    assert "exact delta is 9.99" in found.findings[0].said
+    with pytest.raises(InputError, match="delta is 0"):
+        DiscreteGaussian(1.0, delta=0)
+    with pytest.raises(InputError, match="table"):
+        DiscreteGaussian(0.001, steps=255)
+
+
+def test_tables_are_tables() -> None:
+    """All of the room but the one-bit mean and the rounded ones share one sampler."""
+    kinds: list[type[NumberTable]] = [*KINDS, DiscreteLaplace]
+    assert all(kind.respond is TableChannel.respond for kind in kinds)

@@ -1,0 +1,353 @@
+"""Randomizers of a vector: lattices in the cube and the ball, public directions, exact channels behind them, and reports that have the closed forms."""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.bounds.response import response_gain
+from local_dp.bounds.vectors import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance
+from local_dp.domains import Vectors, vectors
+from local_dp.errors import InputError, RefusedError
+from local_dp.loss import nano_epsilon
+from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
+from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.table import Rows
+from local_dp.queries.registry import QUERIES
+from local_dp.queries.vectors import Coordinates
+from local_dp.randomizers.evidence import check_loss
+from local_dp.randomizers.vectors.base import VectorCoin
+from local_dp.randomizers.vectors.directions import UNIT, normals_of, quantiles, signs_of, words_of
+from local_dp.randomizers.vectors.duchi_vector import DuchiVector, mean_sign
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
+from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
+from local_dp.records import Records
+from local_dp.testing import conform
+from local_dp.testing.audit import audit
+from tests.support.randomizers import of_vectors
+
+ALPHA = 1e-6  # failure probability of each statistical check
+N = 400_000
+COINS = stream_key("coins", 7, 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_they_conform(epsilon: float) -> None:
+    """The channel behind the coin is exactly as private as declared, codes are its own, and made-up clients give the vector back without bias."""
+    for randomizer in of_vectors(epsilon):
+        conform(randomizer)
+        check_loss(randomizer)
+
+
+@pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, NearestDirection], ids=lambda kind: kind.name)
+def test_they_pass_the_audit(kind: Any) -> None:
+    """Every input is answered in one form, words decide alone, and under each coin tried the sampler is its channel's."""
+    found = audit(kind(1.0, d=3, steps=2))
+    assert found.holds, found
+
+
+# --- the lattice -----------------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_ball_is_what_clipping_leads_to(d: int) -> None:
+    """Every row of a cube around it is clipped into the ball, members stay, and others keep their direction up to a step."""
+    ball, around = vectors("ball", d, 8), np.array(list(product(range(-20, 21), repeat=d)))
+    inside = ball.clip(around)
+    norms = np.sqrt((inside**2).sum(axis=1))
+    assert norms.max() <= 8
+    members = ball.values()
+    assert np.array_equal(ball.clip(members), members)
+    assert {tuple(row) for row in inside.tolist()} <= {tuple(row) for row in members.tolist()}
+    cube = np.clip(around, -8, 8)
+    wanted = cube * np.minimum(1, 8 / np.maximum(np.sqrt((cube**2).sum(axis=1)), 1))[:, None]
+    assert abs(inside - wanted).max() < 1 + 1e-9
+    assert ball.some(4 * d + 4).shape[1] == d
+
+
+def test_bodies_that_are_none_are_refused() -> None:
+    """Dimensions and lattices out of range."""
+    for d in (0, 1025, True, 2.0):
+        with pytest.raises(InputError, match="d is"):
+            vectors("cube", d, 4)  # type: ignore[arg-type]
+    for steps in (0, 3, 1 << 15, True):
+        with pytest.raises(InputError, match="power of two"):
+            vectors("ball", 2, steps)
+    for count in (1, 33, True, 2.0):
+        with pytest.raises(InputError, match="directions"):
+            NearestDirection(1.0, directions=count)  # type: ignore[arg-type]
+
+
+def test_columns_make_a_vector() -> None:
+    """Columns over a bound are the rows of a lattice; what is beyond is moved inside, what is missing counts as 0; the query travels."""
+    query = Coordinates(("a", "b"), 2.0, "ball", 8)
+    records = Records({"a": np.array([1.0, 2.0, np.nan, -5.0]), "b": np.array([0.0, 2.0, np.inf, 0.1])})
+    assert query.values(records).tolist() == [[4, 0], [5, 5], [0, 8], [-8, 0]] or query.values(records)[1].tolist() == [5, 5]
+    assert (np.sqrt((query.values(records) ** 2).sum(axis=1)) <= 8).all()
+    assert QUERIES.build("coordinates", query.params()) == query
+    with pytest.raises(InputError, match="body"):
+        Coordinates(("a",), 1.0, "sphere")  # type: ignore[arg-type]
+
+
+def test_a_population_estimates_its_mean_vector() -> None:
+    """Asked through the oracle as any query is, by chunks or one by one with the same reports, the mean of three columns is found within 5 standard errors."""
+    n = 60_000
+    generator = np.random.default_rng(3)
+    records = Records({name: generator.normal(mean, 0.1, n).clip(-1, 1) for name, mean in (("a", 0.4), ("b", -0.3), ("c", 0.1))})
+    truth = np.array([records[name].mean() for name in ("a", "b", "c")])
+    for randomizer in (DuchiVector(2.0, d=3), RandomCoordinate(2.0, d=3), NearestDirection(2.0, d=3)):
+        query = LocalQuery(Coordinates(("a", "b", "c"), 1.0, randomizer.ball), randomizer, Cohort(0, n))
+        (tally,) = PopulationOracle(Rows(records), KeyedNoise(1), 1, 2.0).answer((query,))
+        estimate = randomizer.estimate(tally)
+        assert (abs(estimate.value - truth) < 5 * estimate.standard_error + 0.002).all()  # 5: 6e-7 a coordinate; rounding to the lattice: below .002
+        few = Records({name: records[name][:50] for name in ("a", "b", "c")})
+        together = respond(query, few, 0, KeyedNoise(1), Draw(1), COINS)
+        parts = [
+            respond(query, Records({name: records[name][i : i + 1] for name in ("a", "b", "c")}), i, KeyedNoise(1), Draw(1), COINS).tolist()[0]
+            for i in range(50)
+        ]
+        assert together.tolist() == parts
+
+
+# --- coins -----------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_normal_table_is_normal() -> None:
+    """Symmetric, of variance 1 and fourth moment 3 nearly, its mean of the absolute value that of the normal law: what a bias of 1e-5 needs."""
+    table = quantiles().astype(np.float64) / UNIT
+    assert np.array_equal(table, -table[::-1])
+    assert (np.diff(table) >= 0).all()
+    assert (table**2).mean() == pytest.approx(1, abs=1e-5)
+    assert (table**4).mean() == pytest.approx(3, abs=1e-3)
+    assert abs(table).mean() == pytest.approx(math.sqrt(2 / math.pi), abs=1e-6)
+
+
+def test_words_of_coins_are_uniform_and_apart() -> None:
+    """Bits of the words of consecutive coins are fair and words do not repeat; SplitMix64's published first words."""
+    words = words_of(np.arange(20_000, dtype=np.uint64), 5)
+    assert len(np.unique(words)) == words.size
+    ones = signs_of(words, 320).sum(axis=0)
+    assert abs(ones).max() < 6 * math.sqrt(20_000)  # 320 normal tails at 6: 7e-7
+    assert words_of(np.array([0], dtype=np.uint64), 3)[0].tolist() == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    counts = np.bincount(normals_of(words, 20).astype(np.int64).ravel() > 0, minlength=2)
+    assert abs(counts[1] / counts.sum() - 0.5) < 6 * 0.5 / math.sqrt(counts.sum())
+
+
+def test_the_mean_of_signs() -> None:
+    """The closed form is the mean over all corners."""
+    for d in range(1, 11):
+        sums = [abs(sum(corner)) for corner in product((-1, 1), repeat=d)]
+        assert mean_sign(d) == pytest.approx(np.mean(sums) / d, rel=1e-12)
+    assert mean_sign(1000) == pytest.approx(math.sqrt(2 / (math.pi * 1000)), rel=1e-3)
+
+
+def test_rounding_to_corners_is_exact() -> None:
+    """On a lattice of one step to either side, coordinates of -1 and 1 are never rounded to the other corner: with themselves as corner they are always near.
+
+    The side a client reports without noise is then sign <z, x>, for every coin.
+    """
+    randomizer = DuchiVector(1.0, d=3, steps=1)
+    coins = public_coins(COINS, 0, 5000)
+    signs = signs_of(words_of(coins, 1), 3).astype(np.int64)
+    for corner in product((-1, 1), repeat=3):
+        x = np.array(corner)
+        assert np.array_equal(randomizer.encode(np.repeat(x[None], 5000, axis=0), coins), (signs @ x < 0).astype(np.int64))
+
+
+def test_the_largest_of_normals() -> None:
+    """Closed forms of two and three, and a million draws of eight."""
+    assert largest_normal(2) == pytest.approx((1 / math.sqrt(math.pi), 1.0), rel=1e-9)
+    assert largest_normal(3) == pytest.approx((1.5 / math.sqrt(math.pi), 1 + math.sqrt(3) / (2 * math.pi)), rel=1e-9)
+    drawn = np.random.default_rng(1).standard_normal((1_000_000, 8)).max(axis=1)
+    assert drawn.mean() == pytest.approx(largest_normal(8)[0], abs=5 * drawn.std() / 1000)
+
+
+# --- variances -------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_privunit_is_its_integral() -> None:
+    """The closed form is that of the density on the sphere, integrated; with a half-sphere and many coordinates, (pi / 2) C^2 d."""
+    epsilon, d, cap = 1.5, 7, 0.2
+    height = stats.beta((d - 1) / 2, (d - 1) / 2, loc=-1, scale=2)  # of <v, x>
+    share = 1 - height.cdf(cap)
+    inside, _ = integrate.quad(lambda t: t * height.pdf(t), cap, 1)
+    chosen = math.exp(epsilon) * share / (math.exp(epsilon) * share + 1 - share)
+    mean = inside * (chosen / share - (1 - chosen) / (1 - share))
+    assert privunit_variance(epsilon, d, cap) == pytest.approx(1 / mean**2 - 1, rel=1e-9)
+    assert privunit_variance(1.0, 1000, 0.0) == pytest.approx(math.pi / 2 * response_gain(1.0) ** 2 * 1000, rel=2e-3)
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(0.1, 1.01), (0.5, 1.05), (1.0, 1.12), (2.0, 1.17), (4.0, 1.19)])
+def test_a_few_directions_come_near_privunit(epsilon: float, most: float) -> None:
+    """In 100 dimensions, the best number of public directions has at most so many times the variance of PrivUnit with its best cap."""
+    best = best_privunit(epsilon, 100)[1]
+    assert best <= privunit_variance(epsilon, 100, 0.0)
+    assert best < best_nearest_variance(epsilon, 100) < most * best
+    assert nearest_variance(math.exp(epsilon), best_directions(nano_epsilon(epsilon)), 100) == pytest.approx(best_nearest_variance(epsilon, 100), rel=1e-3)
+
+
+def test_one_coordinate_beats_all_of_them() -> None:
+    """For a vector in the cube, a random coordinate has 2 / pi of the variance of all coordinates at once, and less from two coordinates on."""
+    assert random_coordinate_variance(1.0, 1) == pytest.approx(duchi_vector_variance(1.0, 1))
+    for d in (3, 4, 5, 10):
+        assert random_coordinate_variance(1.0, d) < duchi_vector_variance(1.0, d)
+    assert duchi_vector_variance(1.0, 1000) / random_coordinate_variance(1.0, 1000) == pytest.approx(math.pi / 2, rel=1e-3)
+
+
+def own_estimates(randomizer: VectorCoin, honest: VectorCoin, value: Ints) -> Floats:
+    """What each of N clients' reports stands for, shape (N, d): from tallies of one report, whose estimates the tally of all averages."""
+    coins = public_coins(COINS, 0, N)
+    reports = randomizer.respond(np.repeat(value[None], N, axis=0), randomizer.draw(KeyedNoise(11), Draw(1), 0, N), coins)
+    own: Floats
+    if isinstance(honest, DuchiVector):
+        own = honest.reach * signs_of(words_of(coins, honest.d // 64 + 1), honest.d) * (1.0 - 2 * reports)[:, None]
+    elif isinstance(honest, RandomCoordinate):
+        picked = (coins >> np.uint64(32)) * np.uint64(honest.d) >> np.uint64(32)
+        gain = honest.inner.total / (honest.inner.slope * honest.inner.steps)
+        own = np.eye(honest.d)[picked.astype(np.int64)] * (honest.d * gain * (2.0 * reports - 1))[:, None]
+    else:
+        assert isinstance(honest, NearestDirection)
+        drawn = normals_of(words_of(coins, -(-honest.chosen * honest.d // 4) + 1), honest.chosen * honest.d).reshape(N, honest.chosen, honest.d)
+        told = drawn[np.arange(N), reports.astype(np.int64)].astype(np.float64) - drawn.mean(axis=1)
+        own = told * honest.scale * honest.chosen
+    if not isinstance(honest, RandomCoordinate):  # which divides by those who were asked
+        np.testing.assert_allclose(own.mean(axis=0), honest.estimate(honest.tally(reports, coins)).value, atol=1e-9)
+    return own
+
+
+def closed_form(randomizer: VectorCoin, value: Floats) -> float:
+    """E||estimate - x||^2 of one report."""
+    if isinstance(randomizer, DuchiVector):
+        return randomizer.d * duchi_vector_variance(randomizer.epsilon, randomizer.d) - float(value @ value)
+    if isinstance(randomizer, RandomCoordinate):
+        return randomizer.d * random_coordinate_variance(randomizer.epsilon, randomizer.d) - float(value @ value)
+    assert isinstance(randomizer, NearestDirection)
+    if not value.any():  # no direction is nearest: the first stands for it
+        growth, count = math.exp(randomizer.epsilon), randomizer.chosen
+        return randomizer.d * (1 - 1 / count) * ((growth + count - 1) / ((growth - 1) * largest_normal(count)[0])) ** 2
+    return nearest_variance(math.exp(randomizer.epsilon), randomizer.chosen, randomizer.d) + 1 - float(value @ value)
+
+
+def check_moments(randomizer: VectorCoin, honest: VectorCoin, value: Ints) -> None:
+    """Every coordinate's mean within 6 of its standard errors (10 of them: 2e-8), the squared error within 3 % of the closed form, 6 of its own errors."""
+    x = value / honest.steps
+    away = own_estimates(randomizer, honest, value) - x
+    assert (abs(away.mean(axis=0)) < 6 * away.std(axis=0) / math.sqrt(N) + 2e-5).all(), f"biased by {away.mean(axis=0)}"
+    squares = (away**2).sum(axis=1)
+    closed = closed_form(honest, x)
+    assert 6 * squares.std() / math.sqrt(N) < 0.03 * closed
+    assert abs(squares.mean() / closed - 1) < 0.03, f"variance {squares.mean()} for {closed}"
+
+
+@pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, NearestDirection], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 10), (4.0, 4)])
+@pytest.mark.parametrize("which", [0, 2, 3, 4], ids=["axis", "diagonal", "nothing", "some"])
+def test_simulated_reports_have_the_closed_forms(kind: Any, epsilon: float, d: int, which: int) -> None:
+    """On an axis, on the diagonal, at 0 (the worst) and elsewhere: no bias, and the closed-form squared error within 3 %."""
+    randomizer = kind(epsilon, d=d)
+    check_moments(randomizer, randomizer, randomizer.domain.some(5)[which])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LengthForgotten(NearestDirection):
+    """Never turns a short vector round."""
+
+    def code_of(self, values: Ints, coins: Words) -> Ints:
+        return super().code_of(np.where(values != 0, np.sign(values) * self.steps, 0), coins)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TiesToOneSide(DuchiVector):
+    """Rounds down, instead of at random."""
+
+    def code_of(self, values: Ints, coins: Words) -> Ints:
+        return super().code_of(np.where(values < self.steps, -self.steps, self.steps), coins)
+
+
+@pytest.mark.parametrize("twin", [LengthForgotten(1.0, d=4), TiesToOneSide(1.0, d=4)], ids=lambda twin: type(twin).__name__)
+def test_wrong_twins_show(twin: VectorCoin) -> None:
+    """A length that is forgotten and a rounding that is not random bias the mean, for a vector inside."""
+    honest = type(twin).__mro__[1](1.0, d=4)
+    value = np.array([300, 0, -200, 100])
+    check_moments(honest, honest, value)
+    with pytest.raises(AssertionError, match="biased"):
+        check_moments(twin, honest, value)
+
+
+# --- PrivUnit --------------------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overspent(PrivUnit):
+    """Chooses the cap as if it had twice the epsilon."""
+
+    @property
+    def threshold(self) -> int:
+        return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)
+
+
+def privunit_moments(randomizer: PrivUnit, value: Ints) -> None:
+    """As `check_moments`: means within 6 standard errors and 1e-4, the squared error within 3 % of 1 / m^2 - ||x||^2, reports on the sphere."""
+    reports = randomizer.respond(np.repeat(value[None], N, axis=0), randomizer.draw(KeyedNoise(11), Draw(1), 0, N), np.zeros(1, dtype=np.uint8))
+    x, variance = value / randomizer.steps, best_privunit(randomizer.epsilon, randomizer.d)[1] + 1
+    assert randomizer.possible(reports).all()
+    assert not randomizer.possible(reports // 2).any()
+    estimate = randomizer.estimate(randomizer.tally(reports, np.zeros(1, dtype=np.uint8)))
+    assert (abs(estimate.value - x) < 6 * estimate.standard_error + 1e-4).all(), f"biased by {estimate.value - x}"
+    away = reports * math.sqrt(variance) / 2.0**14 - x
+    assert float((away**2).sum(axis=1).mean()) == pytest.approx(variance - float(x @ x), rel=0.03)
+
+
+@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 2), (4.0, 10)])
+@pytest.mark.parametrize("which", [0, 3, 5], ids=["axis", "nothing", "some"])
+def test_privunit_has_its_closed_form(epsilon: float, d: int, which: int) -> None:
+    """On an axis, at 0 and elsewhere: no bias, and the closed-form squared error within 3 %, with the best cap."""
+    randomizer = PrivUnit(epsilon, d=d)
+    privunit_moments(randomizer, randomizer.domain.some(6)[which])
+
+
+def test_privunit_is_no_proof() -> None:
+    """Clients refuse it by default and take it if their policy does; the audit has nothing to enumerate, finds no violation, and one where there is one."""
+    with pytest.raises(RefusedError) as refused:
+        check_loss(PrivUnit(1.0))
+    assert refused.value.code == "evidence"
+    check_loss(PrivUnit(1.0), frozenset({"density"}))
+    found = audit(PrivUnit(1.0, d=2))
+    assert found.holds, found
+    assert (found.grade, found.loss) == ("black box", None)
+    assert not audit(Overspent(1.0, d=2)).holds
+    with pytest.raises(AssertionError, match="biased"):
+        privunit_moments(Overspent(1.0, d=3), np.array([1024, 0, 0]))
+    with pytest.raises(InputError, match="2 coordinates"):
+        PrivUnit(1.0, d=1)
+
+
+def test_the_cap_is_chosen_as_its_density_allows() -> None:
+    """Cap and rest, of densities threshold / q and the rest's, differ by less than e^eps, and by that almost; the choice itself is by a whole threshold."""
+    for epsilon in (0.1, 1.0, 4.0):
+        randomizer = PrivUnit(epsilon, d=20)
+        chosen, share = randomizer.threshold / 2.0**64, randomizer.cap.share
+        ratio = chosen / share / ((1 - chosen) / (1 - share))
+        assert epsilon - 1e-6 < math.log(ratio) <= epsilon
+        assert 1 - stats.beta(9.5, 9.5, loc=-1, scale=2).cdf(randomizer.cap.height) == pytest.approx(share, rel=1e-9)
+        words = np.full((2, randomizer.words), 1 << 63, dtype=np.uint64)
+        words[:, 0] = randomizer.threshold - 1, randomizer.threshold
+        words[:, 1] = 0  # as near to the vector as may be
+        x = randomizer.domain.some(5)[[0, 0]]
+        near = abs(randomizer.respond(x, words, np.zeros(1, dtype=np.uint8))[:, 0]) / 2.0**14
+        assert near[0] > 0.9
+        assert near[1] == pytest.approx(randomizer.cap.height, abs=1e-4)
+
+
+def test_vectors_are_a_domain_of_their_own() -> None:
+    """A query of one body does not fit a randomizer of another."""
+    assert isinstance(NearestDirection(1.0).domain, Vectors)
+    with pytest.raises(InputError, match="takes"):
+        LocalQuery(Coordinates(("a", "b"), 1.0, "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))

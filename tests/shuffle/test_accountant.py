@@ -1,0 +1,162 @@
+"""The accountant of shuffled reports, against the law enumerated in fractions and against the figures of the literature."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from local_dp.errors import InputError
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.unary import OUE
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.shuffle.accountant import Amplified, accounted, amplified, closed_form, holds, largest_local
+from local_dp.shuffle.binary import Bits, worst
+from local_dp.shuffle.channels import Laws
+from local_dp.shuffle.enumerated import Row, rows_of, shuffled, stick, with_one_more, worst_delta
+from tests.support.shuffled_laws import extremal_rows
+
+DELTA = 1e-6
+CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [
+    (BinaryRR(1.0), (2, 3, 5, 8, 12)),
+    (BinaryRR(3.0), (2, 7, 12)),
+    (OneBitMean(1.0, steps=2), (2, 4, 6)),
+    (GRR(1.0, k=3), (2, 4)),
+    (GRR(2.0, k=4), (2, 4)),
+    (Hadamard(1.0, k=2), (2, 3)),
+]
+
+
+def enclosed(rows: list[Row], bounds: Amplified, clients: int, delta: float) -> None:
+    """No bound is on the wrong side of the enumerated law; an exact one is close to it from both."""
+    ends = [*bounds.uppers.values(), bounds.lower, bounds.upper]
+    found = worst_delta(rows, clients, [Fraction(math.exp(end)) for end in ends])
+    assert all(each <= delta * (1 + 1e-9) for each in found[: len(bounds.uppers)])
+    assert bounds.lower == 0 or found[-2] >= delta * (1 - 1e-9)
+    if bounds.exact:
+        assert bounds.upper <= bounds.lower * (1 + 1e-5) + 1e-9
+
+
+@pytest.mark.parametrize("delta", [0.2, 0.01, 1e-5])
+@pytest.mark.parametrize(("randomizer", "sizes"), CHANNELS, ids=lambda each: each.name if isinstance(each, Randomizer) else "")
+def test_bounds_enclose_the_enumerated_law(randomizer: FiniteChannel, sizes: tuple[int, ...], delta: float) -> None:
+    """Over all data sets of so many clients, of channels that are shipped."""
+    for clients in sizes:
+        enclosed(rows_of(randomizer), amplified(randomizer, clients, delta), clients, delta)
+
+
+@pytest.mark.parametrize(("values", "reports", "clients"), [(2, 2, 10), (3, 2, 6), (2, 3, 4), (3, 3, 2), (2, 4, 3)])
+def test_bounds_enclose_random_extremal_channels(values: int, reports: int, clients: int) -> None:
+    """The same of channels whose entries lie at the two ends of what a local loss allows, or beyond."""
+    generator = np.random.default_rng(values + 10 * reports)
+    for _ in range(4):
+        rows = extremal_rows(generator, values, reports, Fraction(int(generator.integers(2, 9))))
+        laws = Laws(np.array(rows, dtype=np.float64))
+        if laws.epsilon > 1e-9:
+            delta = float(generator.choice([0.1, 1e-3]))
+            enclosed(rows, accounted(laws, laws.epsilon, clients, delta), clients, delta)
+
+
+@pytest.mark.parametrize(
+    ("local", "clients", "figures"),
+    [
+        (1.0, 1000, (0.566, 0.182, 0.149, 0.127)),
+        (1.0, 10_000, (0.214, 0.053, 0.0432, 0.0357)),
+        (1.0, 100_000, (0.073, 0.0153, 0.0124, 0.0101)),
+        (2.0, 10_000, (0.501, 0.155, 0.114, 0.087)),
+    ],
+)
+def test_randomized_response_has_the_figures_of_the_field(local: float, clients: int, figures: tuple[float, ...]) -> None:
+    """Closed form, clones, variation ratio and the exact epsilon, to the digits that were computed independently."""
+    found = amplified(BinaryRR(local), clients, DELTA)
+    for rule, figure in zip(("closed form", "clones", "variation ratio", "all data sets"), figures, strict=True):
+        digits = len(f"{figure:g}") - 2
+        assert round(found.uppers[rule], digits) == pytest.approx(figure)
+    assert found.exact
+    assert found.upper <= found.lower * (1 + 2e-6)
+
+
+@pytest.mark.parametrize(("local", "clients", "delta"), [(2.0, 12, 0.2), (2.0, 20, 0.2), (1.0, 40, 1e-3)])
+def test_the_worst_data_set_is_not_always_that_of_equal_values(local: float, clients: int, delta: float) -> None:
+    """Among all numbers of ones the search finds the worst, which is another than all or none, by more than a hundredth of epsilon."""
+    truth = 1 / (1 + math.exp(-local))
+    bits = Bits(truth, 1 - truth)
+    every = [bits.others(ones, clients - 1 - ones).epsilon(delta)[1] for ones in range(clients)]
+    found = worst(bits, clients, delta)
+    assert found.least <= max(every) * (1 + 1e-8)
+    assert found.most >= max(every) * (1 - 1e-8)
+    assert every[found.ones] == pytest.approx(max(every), rel=2e-6)
+    assert max(every) > 1.01 * max(every[0], every[-1])
+
+
+def test_exact_epsilon_of_randomized_response_over_all_data_sets() -> None:
+    """.03566 at epsilon 1 and 10^4 clients, from both sides."""
+    found = amplified(BinaryRR(1.0), 10_000, DELTA)
+    assert f"{found.lower:.5f}" == f"{found.upper:.5f}" == "0.03566"
+
+
+def test_upper_is_lower_for_sixteen_symbols() -> None:
+    """.01859, though the two are different theorems."""
+    found = amplified(GRR(1.0, k=16), 10_000, DELTA)
+    assert f"{found.lower:.5f}" == f"{found.upper:.5f}" == "0.01859"
+
+
+def test_hidden_third_reports_would_be_a_wrong_bound() -> None:
+    """With a total variation below the largest, the variation-ratio pair whose third report cannot be told from others' is less than a real data set loses.
+
+    Three symbols, ratio 3, four clients, e^eps = 2: the pair's delta is .0432, and that of data sets with others (0, 2, 2) is .0528.
+    """
+    third = Fraction(1, 5)
+    pair: list[Row] = [(3 * third, third, third), (third, 3 * third, third), (third, third, 3 * third)]
+    alike = worst_delta_of(pair, (2, 2, 2), Fraction(2))
+    assert alike == Fraction("0.0432")
+    assert worst_delta(pair, 4, [Fraction(2)]) == [Fraction("0.0528")]
+
+
+def worst_delta_of(rows: list[Row], others: tuple[int, ...], growth: Fraction) -> Fraction:
+    """Of a client of value 0 that might have had value 1, beside these others."""
+    law = shuffled(rows, others)
+    return stick(with_one_more(rows, law, 0), with_one_more(rows, law, 1), growth)
+
+
+def test_others_and_large_domains_are_bounded() -> None:
+    """Vectors of bits and large domains have bounds for any randomizer from above and data sets from below."""
+    for randomizer in (OUE(1.0, k=16), GRR(1.0, k=256)):
+        found = amplified(randomizer, 2000, DELTA)
+        assert 0 < found.lower < found.upper < 0.2
+        assert "blanket" not in found.uppers
+        assert not found.exact
+
+
+def test_the_inverse_is_the_inverse() -> None:
+    """At the largest local epsilon the shuffled reports keep to theirs, and a little above they are not known to."""
+    make = BinaryRR
+    local = largest_local(make, 1000, 0.5, DELTA)
+    assert local > 1.5
+    assert holds(make(local), 1000, 0.5, DELTA)
+    assert not holds(make(local * 1.001), 1000, 0.5, DELTA)
+    assert amplified(make(local), 1000, DELTA).upper <= 0.5
+
+
+def test_shuffling_never_costs() -> None:
+    """With two clients, or a delta that is tiny, the bound is the local epsilon at most; the closed form does not apply and says no more."""
+    assert amplified(BinaryRR(1.0), 2, 1e-12).upper <= 1.0
+    assert closed_form(5.0, 100, DELTA) == 5.0
+
+
+@pytest.mark.parametrize(("clients", "delta"), [(1, DELTA), (10**7 + 1, DELTA), (100, 0.0), (100, 1.0), (100, math.nan)])
+def test_bad_numbers_are_refused(clients: int, delta: float) -> None:
+    """With a line that says which."""
+    with pytest.raises(InputError, match=r"clients|delta"):
+        amplified(BinaryRR(1.0), clients, delta)
+
+
+def test_what_is_no_finite_channel_is_refused() -> None:
+    """With the names of some that are."""
+    with pytest.raises(InputError, match="subset-selection is no finite channel"):
+        amplified(SubsetSelection(1.0, k=8), 100, DELTA)
