@@ -18,6 +18,7 @@ from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
+from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
 from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
@@ -104,3 +105,4 @@ def of_designs(epsilon: float) -> list[FiniteOracle]:
 def of_more_private(epsilon: float) -> list[Randomizer]:
     """Those whose reports keep less than the epsilon that they are charged for, at every size."""
     return [THE(epsilon, k=k) for k in SIZES]
+    return [*(WideHashing(epsilon, length=length) for length in (1, 3, 6)), *(kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES)]
