@@ -119,6 +119,8 @@ def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: 
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)
     return (growth + 2 * blocks - 1) * (2 + block * (growth - 1)) / (growth - 1) ** 2 - share**2
+
+
 COIN_BITS = 64
 
 
@@ -126,6 +128,9 @@ def parities_variance(epsilon: float, b: int, share: float) -> float:
     """n times the variance of the estimate of a symbol held by `share`, where b random parities of symbols are told: l (1 - l) / (p - q)^2.
 
     p = E / (E + 2^b - 1), q = 2^-b, l = q + f (p - q). At 2^b = E + 1 it is 4 E / (E - 1)^2 for a rare symbol.
+    """
+    check_positive_epsilon(epsilon)
+    growth = math.exp(epsilon)
     p, q = growth / (growth + (1 << b) - 1), math.ldexp(1.0, -b)
     return _support_variance(p, q, share)
 

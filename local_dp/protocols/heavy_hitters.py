@@ -109,8 +109,9 @@ class HeavyHitters(Protocol[Found]):
     def synthetic(self, clients: int, seed: int) -> Population:
         """Ten strings of `share` each, or as many as take nine tenths of all; the rest uniform."""
         count = max(1, min(FREQUENT, int(0.9 / self.share)))
-        frequent = philox_words(stream_key("frequent strings", seed), 0, count) >> np.uint64(64 - self.bits)
-        return Strings(self.column, self.bits, frequent.tolist(), [self.share] * count, clients, seed)
+        drawn = philox_words(stream_key("frequent strings", seed), 0, 8 * FREQUENT) >> np.uint64(64 - self.bits)
+        frequent = list(dict.fromkeys(drawn.tolist()))[:count]
+        return Strings(self.column, self.bits, frequent, [self.share] * len(frequent), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
         values = table.records[self.column]

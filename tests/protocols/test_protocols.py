@@ -57,11 +57,11 @@ def by_client(protocol: Protocol[Any], epsilon: float, clients: int, seed: int) 
     return run(protocol.algorithm(epsilon, clients), oracle), population, oracle
 
 
-def oracle_over(protocol: Protocol[Any], population: Population, seed: int) -> AggregateOracle | PopulationOracle:
+def oracle_over(protocol: Protocol[Any], population: Population, seed: int, epsilon: float = 1.0) -> AggregateOracle | PopulationOracle:
     """Tallies from their law, or client by client where they have none."""
     if protocol.name in WITHOUT_LAW:
-        return PopulationOracle(population, KeyedNoise(seed), seed, 1.0)
-    return AggregateOracle(population, np.random.default_rng(seed), 1.0)
+        return PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
+    return AggregateOracle(population, np.random.default_rng(seed), epsilon)
 
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
@@ -217,7 +217,7 @@ def queries_of(protocol: Protocol[Any], population: Population) -> list[Query]:
 
     class Listening:
         def __init__(self) -> None:
-            self.oracle = AggregateOracle(population, np.random.default_rng(0), 20.0)
+            self.oracle = oracle_over(protocol, population, 0, 20.0)
 
         def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
             asked.extend(query.query for query in queries)

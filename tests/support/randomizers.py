@@ -94,7 +94,8 @@ def of_densities(epsilon: float) -> list[Randomizer]:
 
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report is a set of symbols, at every size."""
-    return [*(kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES), *(CountMeanSketch(epsilon, k=k, m=4) for k in SIZES)]
+    sized = (kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES)
+    return [*sized, *(CountMeanSketch(epsilon, k=k, m=4) for k in SIZES), *(WideHashing(epsilon, length=length) for length in (1, 3, 6))]
 
 
 def of_designs(epsilon: float) -> list[FiniteOracle]:
@@ -105,4 +106,3 @@ def of_designs(epsilon: float) -> list[FiniteOracle]:
 def of_more_private(epsilon: float) -> list[Randomizer]:
     """Those whose reports keep less than the epsilon that they are charged for, at every size."""
     return [THE(epsilon, k=k) for k in SIZES]
-    return [*(WideHashing(epsilon, length=length) for length in (1, 3, 6)), *(kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES)]
