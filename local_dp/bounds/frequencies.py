@@ -121,9 +121,6 @@ def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: 
     return (growth + 2 * blocks - 1) * (2 + block * (growth - 1)) / (growth - 1) ** 2 - share**2
 
 
-COIN_BITS = 64
-
-
 def parities_variance(epsilon: float, b: int, share: float) -> float:
     """n times the variance of the estimate of a symbol held by `share`, where b random parities of symbols are told: l (1 - l) / (p - q)^2.
 
@@ -133,11 +130,6 @@ def parities_variance(epsilon: float, b: int, share: float) -> float:
     growth = math.exp(epsilon)
     p, q = growth / (growth + (1 << b) - 1), math.ldexp(1.0, -b)
     return _support_variance(p, q, share)
-
-
-def best_parities(epsilon: float, length: int) -> int:
-    """The b of least `parities_variance` for a rare symbol of `length` bits whose b rows fit into one public coin of 64 bits."""
-    return min(range(1, min(length, COIN_BITS // length) + 1), key=lambda b: parities_variance(epsilon, b, 0.0))
 
 
 def shares_errors(epsilon: float, law: Floats) -> Errors:

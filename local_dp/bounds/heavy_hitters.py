@@ -2,8 +2,9 @@
 
 import math
 
-from local_dp.bounds.frequencies import best_parities, parities_variance
+from local_dp.bounds.frequencies import parities_variance
 from local_dp.bounds.normal import normal_quantile
+from local_dp.randomizers.frequencies.wide_hashing import best_parities
 
 FIRST, STEP = 20, 12  # bits of the first prefix, and of each further level
 KEPT = 512  # prefixes that are followed from one level to the next

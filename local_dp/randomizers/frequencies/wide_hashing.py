@@ -1,5 +1,6 @@
 """Local hashing of very many symbols: a public coin picks a few random parities of the symbol's bits, the client tells them by randomized response."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -7,13 +8,20 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.bounds.frequencies import best_parities
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, bit_strings
 from local_dp.loss import nano_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.tallies import Estimate, Tally
+
+COIN_BITS = 64
+
+
+def best_parities(epsilon: float, length: int) -> int:
+    """The b of least variance for a rare symbol of `length` bits, (E + g - 1)^2 / (g - 1) at g = 2^b, whose b rows fit into one public coin."""
+    growth = math.exp(epsilon)
+    return min(range(1, min(length, COIN_BITS // length) + 1), key=lambda b: (growth + (1 << b) - 1) ** 2 / ((1 << b) - 1))
 
 
 @dataclass(frozen=True, kw_only=True)
