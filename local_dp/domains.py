@@ -10,6 +10,7 @@ from local_dp.errors import InputError
 
 Parameter: TypeAlias = int | float | str | tuple[str, ...] | tuple[float, ...]
 MAX_SYMBOLS = 4096
+MAX_LENGTH = 22
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,13 @@ def symbols(k: int) -> Domain:
     """One of k symbols, 0..k-1; k = 2 is a yes/no answer with 1 for yes. 2 <= k <= 4096."""
     _check_symbols(k, 2)
     return Domain("symbols", 0, k - 1)
+
+
+def bit_strings(length: int) -> Domain:
+    """One of 2^length symbols, each a string of so many bits read as a number. 1 <= length <= 22."""
+    if type(length) is not int or not 1 <= length <= MAX_LENGTH:
+        raise InputError(f"length is {length!r}; give the bits of a symbol, from 1 to {MAX_LENGTH}")
+    return Domain("symbols", 0, (1 << length) - 1)
 
 
 def signed_symbols(k: int) -> Domain:

@@ -23,6 +23,12 @@ def prefers_grr(epsilon: float, k: int) -> bool:
     return k < growth**2 + growth + 3
 
 
+def _support_variance(p: float, q: float, share: float) -> float:
+    """l (1 - l) / (p - q)^2, l = q + f (p - q): of a report that supports the own symbol with probability p, and each other one with probability q."""
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
+
+
 def frequency_variance(epsilon: float, k: int, share: float) -> float:
     """n times the variance of the estimate of a symbol held by `share` of the clients, under the oracle that `prefers_grr` picks (limits 2)."""
     check_positive_epsilon(epsilon)
@@ -30,8 +36,7 @@ def frequency_variance(epsilon: float, k: int, share: float) -> float:
     if not prefers_grr(epsilon, k):
         return response_gain(epsilon) ** 2 - share**2
     p, q = growth / (growth + k - 1), 1 / (growth + k - 1)
-    seen = q + share * (p - q)
-    return seen * (1 - seen) / (p - q) ** 2
+    return _support_variance(p, q, share)
 
 
 def oue_variance(epsilon: float, share: float) -> float:
@@ -73,8 +78,7 @@ def thresholded_variance(epsilon: float, threshold: float, share: float) -> floa
     """
     check_positive_epsilon(epsilon)
     p, q = 1 - math.exp(-(1 - threshold) * epsilon / 2) / 2, math.exp(-threshold * epsilon / 2) / 2
-    seen = q + share * (p - q)
-    return seen * (1 - seen) / (p - q) ** 2
+    return _support_variance(p, q, share)
 
 
 def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
@@ -86,8 +90,7 @@ def subset_variance(epsilon: float, order: int, w: int, share: float) -> float:
     growth = math.exp(epsilon)
     p = w * growth / (w * growth + order - w)
     q = (w - p) / (order - 1)
-    seen = q + share * (p - q)
-    return seen * (1 - seen) / (p - q) ** 2
+    return _support_variance(p, q, share)
 
 
 def worst_subset_variance(epsilon: float, order: int, w: int) -> float:
@@ -116,6 +119,17 @@ def blocked_hadamard_variance(epsilon: float, blocks: int, share: float, block: 
     check_positive_epsilon(epsilon)
     growth = math.exp(epsilon)
     return (growth + 2 * blocks - 1) * (2 + block * (growth - 1)) / (growth - 1) ** 2 - share**2
+
+
+def parities_variance(epsilon: float, b: int, share: float) -> float:
+    """n times the variance of the estimate of a symbol held by `share`, where b random parities of symbols are told: l (1 - l) / (p - q)^2.
+
+    p = E / (E + 2^b - 1), q = 2^-b, l = q + f (p - q). At 2^b = E + 1 it is 4 E / (E - 1)^2 for a rare symbol.
+    """
+    check_positive_epsilon(epsilon)
+    growth = math.exp(epsilon)
+    p, q = growth / (growth + (1 << b) - 1), math.ldexp(1.0, -b)
+    return _support_variance(p, q, share)
 
 
 def shares_errors(epsilon: float, law: Floats) -> Errors:

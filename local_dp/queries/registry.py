@@ -29,6 +29,8 @@ QUERIES = Registry(
         "decrypted": "local_dp.queries.ciphers:Decrypted",
         "encoded": "local_dp.queries.encoded:Encoded",
         "verdict": "local_dp.learners.verdicts:Verdict",
+        "prefix": "local_dp.queries.strings:Prefix",
+        "hashed-prefix": "local_dp.queries.strings:HashedPrefix",
         "parity-example": "local_dp.queries.parity:ParityExample",
         "parity-coset": "local_dp.queries.parity:ParityCoset",
         "masked-index": "local_dp.masked.queries:MaskedIndex",

@@ -11,6 +11,7 @@ RANDOMIZERS = Registry(
         "binary-rr": "local_dp.randomizers.signs.binary_rr:BinaryRR",
         "grr": "local_dp.randomizers.frequencies.grr:GRR",
         "hadamard": "local_dp.randomizers.frequencies.hadamard:Hadamard",
+        "wide-hashing": "local_dp.randomizers.frequencies.wide_hashing:WideHashing",
         "signed-hadamard": "local_dp.randomizers.frequencies.hadamard:SignedHadamard",
         "signed-blocks": "local_dp.randomizers.frequencies.signed:SignedBlocks",
         "one-bit-mean": "local_dp.randomizers.numbers.one_bit_mean:OneBitMean",

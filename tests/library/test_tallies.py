@@ -14,6 +14,7 @@ from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
+from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
 from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
@@ -40,6 +41,7 @@ KINDS: dict[str, Randomizer] = {
     "hadamard": Hadamard(1.0, k=8),
     "signed-hadamard": SignedHadamard(1.0, k=8),
     "signed-blocks": SignedBlocks(1.0, k=8, size=2),
+    "wide-hashing": WideHashing(1.0, length=3),
     "one-bit-mean": OneBitMean(1.0),
     "discrete-laplace": DiscreteLaplace(1.0),
     "bounded-laplace": BoundedLaplace(1.0),

@@ -151,6 +151,8 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
         randomizer = signed_oracle(1.0, query.domain.high, size)
         tally = Tally(generator.integers(1, 50, size=(randomizer.cells, randomizer.alphabet)))
         expected = [float((tally.counts * np.log(tally_law(concept, query, randomizer))).sum()) for concept in concepts]
+        laws = [tally_law(concept, query, randomizer) * randomizer.cells for concept in concepts]
+        np.testing.assert_allclose(np.moveaxis(randomizer.mixture(*law), -1, 0), laws, atol=1e-12)
         return randomizer.log_likelihood(tally, *law), np.array(expected)
 
     asked = MaskedList(d, 1, 0b110, 0b011)

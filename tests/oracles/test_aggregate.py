@@ -16,7 +16,6 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.populations.table import Rows
-from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.cells import Cell
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded, Question
@@ -29,7 +28,7 @@ from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.testing.channels import law_of
-from tests.support.builders import small
+from tests.support.builders import small, with_law
 from tests.support.randomizers import built_in
 
 ALPHA = 1e-6
@@ -129,7 +128,7 @@ def pairs_of(name: str, clients: int, epsilon: float, factor: float = 1.0) -> li
     return both.pairs
 
 
-@pytest.mark.parametrize("name", list(PROTOCOLS))
+@pytest.mark.parametrize("name", with_law())
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: float) -> None:
     """For every protocol, each tally of the aggregate tier has the law of the population tier's."""
@@ -138,7 +137,7 @@ def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: 
         assert same_law(first.counts, second.counts) > ALPHA
 
 
-@pytest.mark.parametrize("name", list(PROTOCOLS))
+@pytest.mark.parametrize("name", with_law())
 def test_an_aggregate_oracle_at_another_epsilon_is_noticed(name: str) -> None:
     """The same comparison fails when one side runs at 1.5 times the epsilon."""
     assert min(same_law(first.counts, second.counts) for first, second in pairs_of(name, 400_000, 2.0, 1.5)) < ALPHA

@@ -36,7 +36,7 @@ from local_dp.protocols.survey import Survey
 from local_dp.queries.base import Query
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.support.builders import small
+from tests.support.builders import WITHOUT_LAW, small
 
 ALPHA = 1e-6
 ALL: list[Protocol[Any]] = [
@@ -57,6 +57,13 @@ def by_client(protocol: Protocol[Any], epsilon: float, clients: int, seed: int) 
     return run(protocol.algorithm(epsilon, clients), oracle), population, oracle
 
 
+def oracle_over(protocol: Protocol[Any], population: Population, seed: int, epsilon: float = 1.0) -> AggregateOracle | PopulationOracle:
+    """Tallies from their law, or client by client where they have none."""
+    if protocol.name in WITHOUT_LAW:
+        return PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
+    return AggregateOracle(population, np.random.default_rng(seed), epsilon)
+
+
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: Protocol[Any]) -> None:
     """With the default number of clients, the result is within its tolerance or exact: at most 12 of 60 runs fail (each fails with probability 1/20: 1e-5)."""
@@ -68,7 +75,7 @@ def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: P
         tolerance *= protocol.bounded.high - protocol.bounded.low
     for seed in range(60):
         population = protocol.synthetic(clients, seed)
-        result = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0))
+        result = run(protocol.algorithm(1.0, clients), oracle_over(protocol, population, seed))
         width = result.bounds.high - result.bounds.low if isinstance(protocol, MeanFound) else 1.0
         failures += protocol.true_error(result, population) > tolerance * width
     assert failures <= 12
@@ -126,7 +133,7 @@ def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(protocol: Pr
     population = protocol.synthetic(3000, 5)
 
     def play(place: int) -> int:
-        silenced = Silenced(AggregateOracle(population, np.random.default_rng(5), 1.0), place)
+        silenced = Silenced(oracle_over(protocol, population, 5), place)
         run(protocol.algorithm(1.0, 3000), silenced)
         return silenced.asked
 
@@ -210,7 +217,7 @@ def queries_of(protocol: Protocol[Any], population: Population) -> list[Query]:
 
     class Listening:
         def __init__(self) -> None:
-            self.oracle = AggregateOracle(population, np.random.default_rng(0), 20.0)
+            self.oracle = oracle_over(protocol, population, 0, 20.0)
 
         def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
             asked.extend(query.query for query in queries)

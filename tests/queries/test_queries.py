@@ -155,6 +155,8 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "subset": {"members": "a0"},
     "bit": {"number": 3},
     "decrypted": {"number": 600, "bits": "a0"},
+    "prefix": {"column": "x", "bits": 32, "length": 8},
+    "hashed-prefix": {"column": "x", "bits": 32, "length": 32, "width": 18, "seed": 1},
     "masked-index": {"d": 4},
     "masked-parity": {"d": 4, "r": 3},
     "masked-bit": {"d": 4, "j": 1},

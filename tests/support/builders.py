@@ -33,8 +33,10 @@ from tests.support.virtual_time import run_virtually
 SEED = 20080402
 RUN = "test-run"
 PATIENT = Terms(deadline=20.0, quorum=1.0)
+WITHOUT_LAW = {"heavy-hitters"}  # whose tallies have no law that is drawn at a cost independent of n
 SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own, or check its randomizer at once
     "prefix-sums": {"k": "16"},
+    "heavy-hitters": {"bits": "8", "share": "0.09"},
     "mean-found": {"resolved": "1000"},
     "quantiles": {"bins": "32", "tolerance": "0.05"},
     "learn-conjunctions": {"d": "3"},
@@ -50,6 +52,11 @@ SMALL = {  # parameters at which a few clients can play a protocol that gives ev
     "learn": {"parameters": "steps=4"},
     "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5"},
 }
+
+
+def with_law() -> list[str]:
+    """The protocols that run in the aggregate tier."""
+    return [name for name in PROTOCOLS if name not in WITHOUT_LAW]
 
 
 def small(name: str) -> Protocol[Any]:

@@ -18,6 +18,7 @@ from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
+from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
 from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
@@ -93,7 +94,8 @@ def of_densities(epsilon: float) -> list[Randomizer]:
 
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report is a set of symbols, at every size."""
-    return [*(kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES), *(CountMeanSketch(epsilon, k=k, m=4) for k in SIZES)]
+    sized = (kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES)
+    return [*sized, *(CountMeanSketch(epsilon, k=k, m=4) for k in SIZES), *(WideHashing(epsilon, length=length) for length in (1, 3, 6))]
 
 
 def of_designs(epsilon: float) -> list[FiniteOracle]:

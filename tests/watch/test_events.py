@@ -31,7 +31,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from server.collecting import Interim, RoundProgress
 from server.coordinator import Progress
 from server.members import Attendance
-from tests.support.builders import small, survey_query
+from tests.support.builders import small, survey_query, with_law
 
 
 def _settings(protocol: Protocol[Any], clients: int, tier: Tier = "population", private: bool = False) -> Settings:
@@ -190,7 +190,7 @@ def test_an_open_interval_is_said_to_be_open() -> None:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_can_be_watched(name: str) -> None:
     """Each protocol shows estimates while it runs and ends in a state that JSON can hold."""
-    scene, _ = _told(How(clients=20, seed=1, epsilon=4.0).settings(small(name), None))
+    scene, _ = _told(How(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
     assert scene.state["phase"] == "over"
     assert scene.state["rows"]
     assert scene.state["history"]

@@ -1,0 +1,85 @@
+"""Questions about one string of many bits: its first bits, or a hash of them."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Column, Ints, Words
+from local_dp.checks import check_whole
+from local_dp.domains import Domain, bit_strings
+from local_dp.queries.base import Query
+from local_dp.records import Records, absent
+
+MAX_BITS = 64
+
+
+def strings_of(values: Column, bits: int) -> Words:
+    """Each value as a string of `bits` bits, read as a number, shape (n,).
+
+    A whole number is its last `bits` bits; text is the first `bits` / 8 bytes of its UTF-8 form, filled up with zeros, so that no text is all zeros.
+    """
+    if values.dtype.kind == "U":
+        held = bits // 8
+        text = np.char.encode(values, "utf-8").astype(f"S{held}")
+        octets = np.zeros((len(values), 8), dtype=np.uint8)
+        octets[:, :held] = text.view(np.uint8).reshape(len(values), held)
+        return octets.view(">u8")[:, 0].astype(np.uint64) >> np.uint64(64 - bits)
+    whole = np.where(absent(values), 0, values) if values.dtype.kind == "f" else values
+    return whole.astype(np.int64).astype(np.uint64) & np.uint64((1 << bits) - 1)
+
+
+@dataclass(frozen=True)
+class Prefix(Query):
+    """The first `length` of the `bits` bits of a record's string."""
+
+    name: ClassVar[str] = "prefix"
+    column: str
+    bits: int
+    length: int
+
+    def __post_init__(self) -> None:
+        check_whole("bits", self.bits, 1, MAX_BITS)
+        check_whole("length", self.length, 1, self.bits)
+        self.domain  # noqa: B018  # checks that it is not too long
+
+    @property
+    def domain(self) -> Domain:
+        return bit_strings(self.length)
+
+    def __call__(self, records: Records) -> Ints:
+        prefixes: Ints = (strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length)).astype(np.int64)
+        return prefixes
+
+
+@dataclass(frozen=True)
+class HashedPrefix(Query):
+    """A hash to `width` bits of the first `length` of the `bits` bits of a record's string: two prefixes collide with probability at most 2^(1 - width).
+
+    The hash is multiply-shift with the odd multiplier 2 `seed` + 1 modulo 2^64 (Dietzfelbinger et al. 1997), which travels with the question.
+    """
+
+    name: ClassVar[str] = "hashed-prefix"
+    column: str
+    bits: int
+    length: int
+    width: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_whole("bits", self.bits, 1, MAX_BITS)
+        check_whole("length", self.length, 1, self.bits)
+        check_whole("seed", self.seed, 0, 2**62 - 1)
+        self.domain  # noqa: B018  # checks the width
+
+    @property
+    def domain(self) -> Domain:
+        return bit_strings(self.width)
+
+    def of(self, prefixes: Words) -> Ints:
+        """The hash of each prefix, shape (n,)."""
+        mixed = prefixes * np.uint64(2 * self.seed + 1)
+        return (mixed >> np.uint64(64 - self.width)).astype(np.int64)
+
+    def __call__(self, records: Records) -> Ints:
+        return self.of(strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length))

@@ -1,0 +1,100 @@
+"""Local hashing of very many symbols: a public coin picks a few random parities of the symbol's bits, the client tells them by randomized response."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.cube import parity, walsh_hadamard
+from local_dp.domains import Domain, bit_strings
+from local_dp.loss import nano_epsilon
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.tallies import Estimate, Tally
+
+COIN_BITS = 64
+
+
+def best_parities(epsilon: float, length: int) -> int:
+    """The b of least variance for a rare symbol of `length` bits, (E + g - 1)^2 / (g - 1) at g = 2^b, whose b rows fit into one public coin."""
+    growth = math.exp(epsilon)
+    return min(range(1, min(length, COIN_BITS // length) + 1), key=lambda b: (growth + (1 << b) - 1) ** 2 / ((1 << b) - 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WideHashing(PerCoin):
+    """Reports b parities <row_i, v> of one of 2^length symbols v, for b uniform rows that the public coin names, by 2^b-ary randomized response.
+
+    Two symbols have equal parities with probability 2^-b over the coins, exactly. A tally is one table: entry w adds (-1)^<c, report> for every nonzero
+    choice c of the rows whose sum is w, and one Walsh-Hadamard transform of it counts, for every symbol, the reports that it would have told truly.
+    Privacy: 2^b-ary randomized response whatever the coin. Utility: each frequency has variance l (1 - l) / (n (p - q)^2), l = q + f (p - q),
+    p = E / (E + 2^b - 1), q = 2^-b, about 4 E / (E - 1)^2 / n where 2^b is next to E + 1 (`bounds.frequencies.parities_variance`); b is the best number
+    whose rows fit into the coin of 64 bits. Cost: b bits, one word; decoding O(2^b n + length 2^length). 1 <= length <= 22.
+    """
+
+    name: ClassVar[str] = "wide-hashing"
+    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017 (local hashing); Bassily, Nissim, Stemmer, Thakurta 2017 (its transform)"
+    length: int = 1
+
+    def prepare(self) -> None:
+        self.inner  # noqa: B018  # checks the length and the width of words
+
+    def _fits(self, bits: int) -> bool:
+        return self._response(0).word_bits == bits
+
+    def _response(self, word_bits: int) -> GRR:
+        bit_strings(self.length)
+        nano_epsilon(self.epsilon)
+        return GRR(self.epsilon, word_bits=word_bits, k=1 << best_parities(self.epsilon, self.length))
+
+    @cached_property
+    def inner(self) -> GRR:
+        return self._response(self.word_bits)
+
+    @property
+    def parities(self) -> int:
+        """b, how many parities a report tells."""
+        return self.inner.k.bit_length() - 1
+
+    @property
+    def domain(self) -> Domain:
+        return bit_strings(self.length)
+
+    def _rows(self, coins: Words) -> list[Words]:
+        """The rows of each coin: its first bits, the next ones, and so on."""
+        mask = np.uint64((1 << self.length) - 1)
+        return [coins >> np.uint64(place * self.length) & mask for place in range(self.parities)]
+
+    def encode(self, values: Ints, coins: Words) -> Ints:
+        symbols = values.astype(np.uint64)
+        code = np.zeros(np.broadcast(values, coins).shape, dtype=np.uint8)
+        for place, row in enumerate(self._rows(coins)):
+            code |= parity(row & symbols) << np.uint8(place)
+        return code
+
+    def empty(self) -> Tally:
+        return Tally(np.zeros(1 << self.length, dtype=np.int64), 0)
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        """The table of signs, shape (2^length,). O(2^b n + 2^length)."""
+        rows = self._rows(cells)
+        table = np.zeros(1 << self.length, dtype=np.int64)
+        for choice in range(1, self.inner.k):
+            held = [row for place, row in enumerate(rows) if choice >> place & 1]
+            where = np.bitwise_xor.reduce(held)
+            np.add.at(table, where.astype(np.int64), 1 - 2 * parity(reports & reports.dtype.type(choice)).astype(np.int64))
+        return Tally(table, len(reports))
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The 2^length frequencies, unbiased, shape (2^length,)."""
+        n, p, q = tally.answered, self.inner.truth / self.total, 1 / self.inner.k
+        held = (n + walsh_hadamard(tally.counts.astype(np.float64))) / (n * self.inner.k)
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (held - q) / (p - q), n)
+
+    @property
+    def total(self) -> int:
+        """2^word_bits, the weight of certainty."""
+        return self.inner.total
