@@ -31,7 +31,7 @@ class Domain:
 
     def some(self, most: int) -> Counts:
         """All values of a small domain; of a large one at most so many, from end to end."""
-        return self.values() if self.size <= most else self.low + np.unique(np.linspace(0, self.size - 1, most).astype(np.int64))
+        return self.values() if self.size <= most else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
 
     def clip(self, values: Ints) -> Ints:
         """The values moved to the nearest member: a client's last defence against a record outside the declared domain."""
