@@ -1,0 +1,1 @@
+"""Other libraries, doing the same work where they are installed (the extra `peers`)."""

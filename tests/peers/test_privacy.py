@@ -1,0 +1,98 @@
+"""What peers' mechanisms really lose, by running their own code on every path of its random numbers."""
+
+import itertools
+import math
+from collections.abc import Hashable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from experiments.peers.base import installed, module
+from experiments.peers.privacy import claims
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.unary import OUE, SUE
+
+SOUND = {
+    "pure-ldp": {
+        "DEClient, d = 3",
+        "UEClient, SUE, d = 3",
+        "UEClient, OUE, d = 3",
+        "HadamardResponseClient, d = 3",
+        "HadamardMechClient, d = 4, t = 2: the pairs",
+    },
+    "multi-freq-ldpy": {"GRR_Client, k = 3", "UE_Client, OUE, k = 3", "SS_Client, k = 6: the set"},
+}
+
+
+@pytest.mark.parametrize("library", SOUND)
+def test_enumerated_losses(library: str) -> None:
+    """At epsilon 1 and 2 these lose what they say, up to the rounding of doubles; all others of the list lose more, most of them everything."""
+    if not installed(library):
+        pytest.skip(f"{library} is not installed")
+    checked = [claim for claim in claims() if claim.library == library]
+    assert {claim.mechanism for claim in checked} >= SOUND[library]
+    for claim in checked:
+        exact = claim.exact()
+        if claim.mechanism in SOUND[library] and claim.epsilon < 30:
+            assert exact == pytest.approx(claim.epsilon, abs=1e-12), claim.mechanism
+        else:
+            assert exact > claim.epsilon + 0.5, claim.mechanism
+
+
+def _same_channel(laws: list[dict[Hashable, Fraction]], mechanism: str) -> None:
+    """Every chance is that of ours at epsilon 1, to 1e-9, which is the rounding of our words. Raises AssertionError."""
+    if "UE" in mechanism:
+        unary = (OUE if "OUE" in mechanism else SUE)(1.0, k=3, word_bits=64)
+        q, p = (Fraction(weight, unary.total) for weight in unary.ones)
+        for value, law in enumerate(laws):
+            for bits in itertools.product((0, 1), repeat=3):
+                chance = math.prod(one if bit else 1 - one for bit, one in zip(bits, (p if place == value else q for place in range(3)), strict=True))
+                assert float(law[bits]) == pytest.approx(float(chance), abs=1e-9)
+        return
+    direct = GRR(1.0, k=3, word_bits=64)
+    for value, law in enumerate(laws):
+        for report in range(3):
+            assert float(law[report]) == pytest.approx((direct.truth if report == value else direct.other) / direct.total, abs=1e-9)
+
+
+@pytest.mark.parametrize("library", SOUND)
+def test_the_channels_are_ours(library: str) -> None:
+    """k-ary response and unary encodings have the law of ours, report by report, which no sample could show as well; at another epsilon they have not."""
+    if not installed(library):
+        pytest.skip(f"{library} is not installed")
+    shared = [
+        claim for claim in claims() if claim.library == library and ("DEClient" in claim.mechanism or "GRR" in claim.mechanism or "UE" in claim.mechanism)
+    ]
+    assert len(shared) >= 3
+    for claim in shared:
+        if claim.epsilon == 1.0:
+            _same_channel(claim.laws(), claim.mechanism)
+        else:
+            with pytest.raises((AssertionError, KeyError)):
+                _same_channel(claim.laws(), claim.mechanism)
+
+
+def test_a_compiled_subset_names_its_owner_first() -> None:
+    """Whenever a set holds the client's symbol, it is the first entry: 5,000 compiled reports; a set shuffled before it is sent has it anywhere.
+
+    A true shuffle would pass with probability below w^-1000.
+    """
+    pytest.importorskip("multi_freq_ldpy")
+    client = module("multi_freq_ldpy.pure_frequency_oracles.SS").SS_Client
+    reports = np.array([client(3, 16, 1.0) for _ in range(5000)])
+    holding = reports[(reports == 3).any(axis=1)]
+    assert len(holding) > 1000
+    assert reports.shape[1] == round(16 / (math.e + 1))
+    assert (holding[:, 0] == 3).all()
+    shuffled = np.random.default_rng(0).permuted(holding, axis=1)
+    assert not (shuffled[:, 0] == 3).all()
+
+
+def test_a_set_bit_of_rappor_is_never_cleared() -> None:
+    """The bit of the client's own hash is 1 in every report: 2,000 of pure-ldp's RAPPOR, where a bit flipped with probability f / 2 would not be."""
+    pytest.importorskip("pure_ldp")
+    client = module("pure_ldp.frequency_oracles").RAPPORClient(2 / (1 + math.exp(0.5)), 3, [[int]], num_of_cohorts=1, index_mapper=int)
+    bits = np.array([client.privatise(1)[0] for _ in range(2000)])
+    assert bits[:, 1].all()
+    assert not bits[:, [0, 2]].all()
