@@ -25,7 +25,7 @@ from experiments.text.layout import screen_width, table
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import Randomness, Settings
 from local_dp.arrays import Ints, Words
-from local_dp.errors import BusError
+from local_dp.errors import BusError, InputError
 from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of
 from local_dp.protocols.survey import Survey
@@ -56,13 +56,32 @@ class Bench:
 
     processes: int = option(1000, "The larger of the client-process runs; 0 leaves processes out", metavar="N")
     as_json: bool = option(False, "Print the figures as JSON, alone on standard output", name="--json")
+    peers: bool = option(False, "Instead, other libraries at the same work: speeds, variances, exact losses (pip install 'local-dp[peers]')")
+    figure: Path | None = option(None, "With --peers, draw the speeds into this file (.png, .svg or .pdf)", metavar="FILE")
 
     def __call__(self) -> None:
+        if self.peers:
+            self._beside_peers()
+            return
+        if self.figure is not None:
+            raise InputError("--figure draws the speeds of --peers; give both")
         speeds = [*_runs(), *_randomizers(), *frequency_speeds()]  # runs first: a child's peak memory is no less than its parent's when it began
         for count in sorted({min(SMALL_FLEET, self.processes), self.processes} - {0}):
             speeds += _processes(count)
         speeds += [*curator_speeds(), *interval_speeds(), *marginal_speeds(), *many_speeds(), *attack_speeds()]
         SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _told(speeds, screen_width()))
+
+    def _beside_peers(self) -> None:
+        from experiments.cli.bench_peers import as_data, peer_rows, speed_figure, told
+        from experiments.lab.figures import save
+        from experiments.peers.base import LIBRARIES, installed
+
+        if not any(map(installed, LIBRARIES)):
+            raise InputError("no peer is installed; pip install 'local-dp[peers]'")
+        rows = peer_rows()
+        if self.figure is not None:
+            save(speed_figure(rows), self.figure)
+        SCREEN.tell(json.dumps(as_data(rows)) if self.as_json else told(rows, screen_width()))
 
 
 def _told(speeds: list[Speed], width: int) -> str:

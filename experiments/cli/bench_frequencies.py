@@ -35,18 +35,29 @@ def _both_ends(randomizer: Randomizer, client: float, server: float) -> list[Spe
     what = f"{randomizer.name}, k = {randomizer.domain.size}"
     SCREEN.working(f"measuring {what}")
     batch, words = max(1, CHUNK // randomizer.words), randomizer.words
-    values = (np.arange(batch) % randomizer.domain.size).astype(np.uint32)
-    answers = partial(_answers, randomizer, values)
-    reports = np.concatenate([answers(start) for start in range(0, CHUNK, batch)])  # a server adds up whole chunks
-    cells = cells_of(randomizer, stream_key("bench coins", 0), 0, CHUNK)
-    sent = _speed(lambda: answers(0), batch)
+    sent, added = (_speed(*each) for each in end_work(randomizer))
     bare = _speed(lambda: philox_words(stream_key("bench", 0), 0, batch * words, randomizer.width) < 1 << 20, batch)
-    added = _speed(lambda: randomizer.tally(reports, cells), CHUNK)
-    read = _speed(lambda: np.bincount(reports.reshape(CHUNK, -1)[:, 0]), CHUNK)
+    first = _reports(randomizer).reshape(CHUNK, -1)[:, 0]
+    read = _speed(lambda: np.bincount(first), CHUNK)
     return [
         Speed(f"{what}: clients", sent, "million reports/s", bare, client, sent >= client),
         Speed(f"{what}: server", added, "million reports/s", read, server, added >= server),
     ]
+
+
+def end_work(randomizer: Randomizer) -> tuple[tuple[Callable[[], object], int], tuple[Callable[[], object], int]]:
+    """What a batch of clients does, who draw their words and answer, and a server that adds up a chunk; each with the number of its reports."""
+    batch = max(1, CHUNK // randomizer.words)
+    values = (np.arange(batch) % randomizer.domain.size).astype(np.uint32)
+    reports, cells = _reports(randomizer), cells_of(randomizer, stream_key("bench coins", 0), 0, CHUNK)
+    return (partial(_answers, randomizer, values, 0), batch), (partial(randomizer.tally, reports, cells), CHUNK)
+
+
+def _reports(randomizer: Randomizer) -> Words:
+    """A chunk of reports."""
+    batch = max(1, CHUNK // randomizer.words)
+    values = (np.arange(batch) % randomizer.domain.size).astype(np.uint32)
+    return np.concatenate([_answers(randomizer, values, start) for start in range(0, CHUNK, batch)])
 
 
 def _answers(randomizer: Randomizer, values: Words, start: int) -> Words:
