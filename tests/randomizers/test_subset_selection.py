@@ -100,14 +100,25 @@ def _own_estimates(randomizer: SubsetSelection, honest: SubsetSelection, values:
     return own
 
 
-def _check_moments(randomizer: SubsetSelection, honest: SubsetSelection) -> None:
+def _uneven(k: int) -> Floats:
+    shares = 1.0 / np.arange(1, k + 1) ** 2
+    law: Floats = shares / shares.sum()
+    return law
+
+
+def _worst(randomizer: SubsetSelection) -> Floats:
+    """The share of the first symbol with the largest variance, the rest evenly on the others."""
+    order, w = randomizer.inner.k, randomizer.inner.w
+    share = max(np.linspace(0, 1, 101).tolist(), key=lambda share: subset_variance(randomizer.epsilon, order, w, share))
+    return np.append(share, np.full(randomizer.k - 1, (1 - share) / (randomizer.k - 1)))
+
+
+def _check_moments(randomizer: SubsetSelection, honest: SubsetSelection, shares: Floats) -> None:
     """Means within Bernstein's deviation of the shares, variances within 3 % of the closed form. Raises AssertionError.
 
     The squared error of a two-valued estimate with chance s varies by s2^2 (1 - 2 s)^2 / (s (1 - s)): Bernstein's inequality says for N clients how far it
     may be off but with probability ALPHA; that this is below 3 % is asserted too.
     """
-    shares = 1.0 / np.arange(1, honest.k + 1) ** 2
-    shares /= shares.sum()
     away = _own_estimates(randomizer, honest, np.random.default_rng(8).choice(honest.k, N, p=shares)) - shares
     order, w, sure = honest.inner.k, honest.inner.w, math.log(2 / ALPHA)
     variances = np.array([subset_variance(honest.epsilon, order, w, share) for share in shares.tolist()])
@@ -141,15 +152,17 @@ class MorePrivate(SubsetSelection):
 
 @pytest.mark.parametrize(("epsilon", "k"), [(0.5, 6), (1.0, 8), (1.0, 13), (2.0, 16), (2.0, 4)])
 def test_simulated_reports_have_the_closed_forms(epsilon: float, k: int) -> None:
-    """Simulated clients show every share without bias and the closed-form variance within 3 %, and the tally says what the sets say."""
-    _check_moments(SubsetSelection(epsilon, k=k), SubsetSelection(epsilon, k=k))
+    """Simulated clients show every share without bias and the closed-form variance within 3 %, for an uneven law and the worst; so does the tally."""
+    randomizer = SubsetSelection(epsilon, k=k)
+    for shares in (_uneven(k), _worst(randomizer)):
+        _check_moments(randomizer, randomizer, shares)
 
 
 @pytest.mark.parametrize("twin", [OneMultiplier(1.0, k=13), MorePrivate(1.0, k=13)], ids=lambda twin: type(twin).__name__)
 def test_wrong_twins_show(twin: SubsetSelection) -> None:
     """One multiplier for all, and more noise than declared, fail the comparison."""
     with pytest.raises(AssertionError):
-        _check_moments(twin, SubsetSelection(1.0, k=13))
+        _check_moments(twin, SubsetSelection(1.0, k=13), _uneven(13))
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0, 24.0])
