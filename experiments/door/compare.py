@@ -122,7 +122,7 @@ class Comparison:
         parts, left = [], point["runs"]
         while left:
             some = min(left, max(1, _BLOCK // len(by_report)))
-            parts.append(generator.multinomial(point["clients"], by_report, size=some) @ reports.added / point["clients"] - truth)
+            parts.append(reports.estimates(generator.multinomial(point["clients"], by_report, size=some)) - truth)
             left -= some
         return np.concatenate(parts)
 
@@ -135,7 +135,7 @@ class Comparison:
             people, noise, coins = generator.integers(1 << 53, size=3).tolist()
             oracle = PopulationOracle(self.population(point["clients"], people), KeyedNoise(noise), coins, point["epsilon"])
             tally = run(Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0]), oracle)
-            away.append(tally.counts.ravel() @ reports.added / tally.answered - truth)
+            away.append(reports.estimates(tally.counts.ravel()) - truth)
         return np.array(away)
 
     def _truth(self, reports: Reports, epsilon: float) -> tuple[Floats, Floats]:

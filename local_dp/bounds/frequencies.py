@@ -6,9 +6,10 @@ from functools import lru_cache
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.largest import Errors, widest_reach
+from local_dp.bounds.largest import NEAR, Errors, widest_reach
 from local_dp.bounds.normal import normal_quantile
 from local_dp.bounds.response import check_positive_epsilon, check_tolerance, response_gain
+from local_dp.randomizers.frequencies.best import best_choice
 
 _FREQUENT = 64  # more than so many frequent symbols are each as good as rare
 
@@ -30,13 +31,10 @@ def _support_variance(p: float, q: float, share: float) -> float:
 
 
 def frequency_variance(epsilon: float, k: int, share: float) -> float:
-    """n times the variance of the estimate of a symbol held by `share` of the clients, under the oracle that `prefers_grr` picks (limits 2)."""
+    """n times the variance of the estimate of a symbol held by `share` of the clients, under the best oracle for k symbols (limits 2)."""
     check_positive_epsilon(epsilon)
-    growth = math.exp(epsilon)
-    if not prefers_grr(epsilon, k):
-        return response_gain(epsilon) ** 2 - share**2
-    p, q = growth / (growth + k - 1), 1 / (growth + k - 1)
-    return _support_variance(p, q, share)
+    best = best_choice(epsilon, k)
+    return subset_variance(epsilon, best.order, best.w, share)
 
 
 def oue_variance(epsilon: float, share: float) -> float:
@@ -133,13 +131,30 @@ def parities_variance(epsilon: float, b: int, share: float) -> float:
 
 
 def shares_errors(epsilon: float, law: Floats) -> Errors:
-    """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the oracle that `prefers_grr` picks."""
-    k = len(law)
-    if not prefers_grr(epsilon, k):
-        return Errors.less_square(np.full(k, response_gain(epsilon) ** 2), law)
-    p, q = math.exp(epsilon) / (math.exp(epsilon) + k - 1), 1 / (math.exp(epsilon) + k - 1)
+    """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the best oracle for so many."""
+    best = best_choice(epsilon, len(law))
+    return set_errors(epsilon, best.order, best.w, law)
+
+
+def set_errors(epsilon: float, order: int, w: int, law: Floats) -> Errors:
+    """Those of an oracle whose reports name sets of w of `order` points: two symbols are both in a set as often as in uniformly random sets.
+
+    With probability p (w - 1) / (K - 1) where one of them is held; else both are others, with ((w - 2) p + w (1 - p)) (w - 1) / ((K - 1)(K - 2)): exact on
+    average over pairs, and for each where the sets are single symbols.
+    """
+    growth = math.exp(epsilon)
+    p = w * growth / (w * growth + order - w)
+    q = (w - p) / (order - 1)
     seen = q + law * (p - q)
-    return Errors.less_square(seen / (p - q) ** 2, seen / (p - q))
+    variance = seen * (1 - seen) / (p - q) ** 2
+    near = np.argsort(-variance, kind="stable")[:NEAR]
+    held = law[near, None] + law[None, near]
+    with_one = p * (w - 1) / (order - 1)
+    with_none = ((w - 2) * p + w * (1 - p)) * (w - 1) / ((order - 1) * (order - 2)) if order > 2 else 0.0
+    both = with_one * held + with_none * (1 - held)
+    covariance = (both - np.outer(seen[near], seen[near])) / (p - q) ** 2
+    np.fill_diagonal(covariance, variance[near])
+    return Errors(np.sort(variance)[::-1], covariance)
 
 
 def unfavourable_laws(k: int) -> list[Floats]:

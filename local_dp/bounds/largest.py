@@ -10,7 +10,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.normal import normal_quantile, normal_tail
 from local_dp.errors import InputError
 
-_NEAR = 16  # the errors of largest variance, whose pairs are looked at: the others' share in them is below a thousandth
+NEAR = 16  # the errors of largest variance, whose pairs are looked at: the others' share in them is below a thousandth
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 _HALVINGS = 40
 
@@ -39,7 +39,7 @@ class Errors:
     def less_square(cls, own: Floats, shared: Floats) -> Self:
         """Of covariance diag(own) - shared shared^T: a mean of independent reports whose parts exclude one another."""
         order = np.argsort(shared**2 - own, kind="stable")
-        first = order[:_NEAR]
+        first = order[:NEAR]
         return cls((own - shared**2)[order], np.diag(own[first]) - np.outer(shared[first], shared[first]))
 
     @classmethod
@@ -47,7 +47,7 @@ class Errors:
         """Of this covariance, shape (m, m)."""
         variance = np.diagonal(covariance)
         order = np.argsort(-variance, kind="stable")
-        return cls(variance[order], covariance[np.ix_(order[:_NEAR], order[:_NEAR])])
+        return cls(variance[order], covariance[np.ix_(order[:NEAR], order[:NEAR])])
 
     @classmethod
     def of_reports(cls, added: Floats, law: Floats) -> Self:
@@ -55,7 +55,7 @@ class Errors:
         mean = law @ added
         variance = np.maximum(law @ (added - mean) ** 2, 0.0)
         order = np.argsort(-variance, kind="stable")
-        away = (added - mean)[:, order[:_NEAR]]
+        away = (added - mean)[:, order[:NEAR]]
         return cls(variance[order], (law[:, None] * away).T @ away)
 
     def union(self, reach: float) -> float:

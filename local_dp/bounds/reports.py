@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.bounds.frequencies import unfavourable_laws
+from local_dp.bounds.frequencies import set_errors, unfavourable_laws
 from local_dp.bounds.largest import Errors
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.designs import Design
 from local_dp.tallies import Tally
 
 MAX_TABLE = 1 << 21  # entries of what reports add
@@ -49,6 +50,8 @@ class Reports:
     @classmethod
     def of(cls, randomizer: FiniteChannel, aim: Aim) -> "Reports | None":
         """None where the randomizer does not estimate the aim without bias, as a mean over reports."""
+        if isinstance(randomizer, Design) and np.array_equal(aim.target, np.eye(randomizer.shares)):
+            return SetReports(randomizer, aim, np.zeros((0, randomizer.shares)))
         added = _added(randomizer)
         if added is None:
             return None
@@ -61,6 +64,11 @@ class Reports:
                 return cls(randomizer, aim, added[:, [column]])
         return None
 
+    def estimates(self, counts: Counts) -> Floats:
+        """What each of several tallies, shape (..., cells * alphabet), says of the aim, shape (..., m)."""
+        means: Floats = counts @ self.added / counts.sum(axis=-1, keepdims=True)
+        return means
+
     def errors(self, law: Floats) -> Errors:
         """Those of one report of a client whose value has this law."""
         return Errors.of_reports(self.added, self.law(law))
@@ -72,7 +80,7 @@ class Reports:
         """
         law = _on_lattice(law, self.randomizer.domain.size)
         held = np.flatnonzero(law)
-        chunk = max(1, _CHUNK // len(self.added))
+        chunk = max(1, _CHUNK // (self.randomizer.cells * self.randomizer.alphabet))
         parts = [law[some] @ report_laws(self.randomizer, some) for some in np.split(held, range(chunk, len(held), chunk))]
         total: Floats = np.sum(parts, axis=0)
         total /= total.sum()
@@ -90,6 +98,19 @@ class Reports:
         (low, high), square = (laws @ self.added[:, 0]).tolist(), laws @ self.added[:, 0] ** 2
         odds = np.clip(((square[1] - square[0]) / (high - low) - 2 * low) / (2 * (high - low)), 0, 1)
         return [Errors.of_reports(self.added, (1 - odds) * laws[0] + odds * laws[1])]
+
+
+@dataclass(frozen=True)
+class SetReports(Reports):
+    """Those of an oracle by a block design, which are too many for a table: their errors follow from how often sets hold a symbol, and two."""
+
+    def estimates(self, counts: Counts) -> Floats:
+        assert isinstance(self.randomizer, Design)
+        return self.randomizer.values(counts.reshape(*counts.shape[:-1], self.randomizer.cells, self.randomizer.alphabet))
+
+    def errors(self, law: Floats) -> Errors:
+        assert isinstance(self.randomizer, Design)
+        return set_errors(self.randomizer.epsilon, *self.randomizer.sets, law)
 
 
 def _on_lattice(law: Floats, size: int) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.frequencies import frequency_clients, prefers_grr
+from local_dp.bounds.frequencies import frequency_clients
 from local_dp.bounds.reports import Aim
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -17,15 +17,14 @@ from local_dp.protocols.base import BETA, Protocol
 from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
-from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.frequencies.best import best_choice
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.tallies import Estimate, Tally
 
 
-def frequency_randomizer(epsilon: float, k: int) -> FiniteOracle:
-    """k-ary randomized response when k < e^(2 eps) + e^eps + 3, else one-bit Hadamard: whichever has the smaller variance."""
-    return GRR(epsilon, k=k) if prefers_grr(epsilon, k) else Hadamard(epsilon, k=k)
+def frequency_randomizer(epsilon: float, k: int, *, joint: bool = False) -> FiniteOracle:
+    """The frequency oracle of least total variance for k symbols; with `joint` of those whose covariances are cheap."""
+    return best_choice(epsilon, k, joint=joint).built(epsilon, k)
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class Shares(Protocol[Estimate]):
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         k = self.query.domain.size
         if self.randomizer == "best":
-            return frequency_randomizer(epsilon, k)
+            return frequency_randomizer(epsilon, k, joint=bool(self.excluded))
         return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
 
     def clients(self, epsilon: float) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.frequencies import subset_variance
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
@@ -88,7 +88,7 @@ def test_bad_parameters_are_refused() -> None:
 
 def _own_estimates(randomizer: SubsetSelection, honest: SubsetSelection, values: Ints) -> Floats:
     """Each client's own estimate of every share, shape (n, k), by the sets that the reports name."""
-    coins = public_coins(stream_key("coins", 7, 1), 0, len(values))
+    coins = randomizer.cells_of(public_coins(stream_key("coins", 7, 1), 0, len(values)))
     reports = randomizer.respond(values, randomizer.draw(KeyedNoise(11), Draw(1), 0, len(values)), coins).astype(np.int64)
     codes = np.stack([honest.encode(np.full(len(values), symbol), coins) for symbol in range(honest.k)], axis=1)
     p = honest.inner.w * honest.inner.held / honest.inner.total
@@ -137,8 +137,8 @@ def _check_moments(randomizer: SubsetSelection, honest: SubsetSelection, shares:
 class OneMultiplier(SubsetSelection):
     """Ignores the coin: neighbouring symbols share more sets than others."""
 
-    def _multipliers(self, coins: Words) -> Counts:
-        return np.zeros(len(coins), dtype=np.int64)
+    def encode(self, values: Ints, coins: Ints) -> Ints:
+        return super().encode(values, np.zeros_like(coins))
 
 
 @dataclass(frozen=True, kw_only=True)

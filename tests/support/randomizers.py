@@ -39,7 +39,17 @@ from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 SIZES = (2, 3, 8, 64)
 DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
 
-ORACLES = ("grr", "hadamard", "olh", "blh", "pi-rappor", "pgr", "hadamard-response", "recursive-hadamard")  # finite channels that estimate shares
+ORACLES = (
+    "grr",
+    "hadamard",
+    "olh",
+    "blh",
+    "pi-rappor",
+    "pgr",
+    "subset-selection",
+    "hadamard-response",
+    "recursive-hadamard",
+)  # finite channels that estimate shares
 
 
 def built_in(epsilon: float) -> list[FiniteChannel]:

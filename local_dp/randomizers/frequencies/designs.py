@@ -27,6 +27,11 @@ class Design(FiniteOracle):
     def odds(self) -> tuple[float, float]:
         """p and q."""
 
+    @property
+    @abstractmethod
+    def sets(self) -> tuple[int, int]:
+        """K and w: sets are of w of K points, k of which stand for the symbols."""
+
     @abstractmethod
     def support(self, counts: Counts) -> Counts:
         """How many of the reported sets hold each symbol, shape (..., cells, alphabet) to (..., k)."""

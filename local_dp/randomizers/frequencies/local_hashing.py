@@ -48,6 +48,10 @@ class LocalHashing(EncodedGRR, Design):
         p = self.inner.truth / self.inner.total
         return p, (self.hash.points / self.hash.g - p) / (self.hash.points - 1)
 
+    @property
+    def sets(self) -> tuple[int, int]:
+        return self.hash.points, self.hash.points // self.hash.g
+
     def support(self, counts: Counts) -> Counts:
         return self.hash.support(counts)
 

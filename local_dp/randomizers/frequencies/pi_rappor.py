@@ -65,6 +65,10 @@ class PIRappor(TwoWeights, Design):
         p = self.w * self.held / self.total
         return p, (self.hash.points / self.hash.g - p) / (self.hash.points - 1)
 
+    @property
+    def sets(self) -> tuple[int, int]:
+        return self.hash.points, self.hash.points // self.hash.g
+
     def support(self, counts: Counts) -> Counts:
         return self.hash.support(counts.reshape(*counts.shape[:-2], self.w, self.hash.g))
 

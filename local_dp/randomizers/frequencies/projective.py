@@ -80,6 +80,10 @@ class PGR(TwoWeights, Design):
         p = self.w * self.held / self.total
         return p, (self.w - p) / (self.alphabet - 1)
 
+    @property
+    def sets(self) -> tuple[int, int]:
+        return self.alphabet, self.w
+
     def _correlated(self, held: Floats, kept: int) -> Floats:
         """For j = 0..kept-1, the sum of held[d - j] over the differences d of D, along the last axis."""
         inside = np.bincount(self.differences, minlength=self.alphabet).astype(np.float64)

@@ -11,7 +11,7 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.frequencies.designs import TwoWeights
+from local_dp.randomizers.frequencies.designs import Design, TwoWeights
 from local_dp.randomizers.one_bit import loses_little
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.tallies import Estimate, Tally
@@ -74,7 +74,7 @@ class Translates(TwoWeights):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetSelection(PerCoin):
+class SubsetSelection(PerCoin, Design):
     """Reports a set of w of k symbols: each set that holds the own symbol e^eps times as likely as each other one.
 
     The public coin multiplies the symbol in a finite field, the report names a translate of {0, .., w - 1}: over the coins every two symbols lie in equally
@@ -111,6 +111,19 @@ class SubsetSelection(PerCoin):
     def domain(self) -> Domain:
         return symbols(self.k)
 
+    @property
+    def alphabet(self) -> int:
+        return self.inner.k
+
+    @property
+    def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
+        return self.inner.report_dtype
+
+    @property
+    def cells(self) -> int:
+        """How many multipliers there are."""
+        return len(self._codes)
+
     @cached_property
     def _codes(self) -> Counts:
         """The code of each symbol under each multiplier, shape (multipliers, k)."""
@@ -118,34 +131,56 @@ class SubsetSelection(PerCoin):
             return np.arange(self.k, dtype=np.int64)[None, :]
         return products(self.inner.k)[:, : self.k]
 
-    def _multipliers(self, coins: Words) -> Counts:
-        return (coins.astype(np.uint64) % np.uint64(len(self._codes))).astype(np.int64)
+    @property
+    def uses_coins(self) -> bool:
+        return self.cells > 1
 
-    def encode(self, values: Ints, coins: Words) -> Ints:
-        return self._codes[self._multipliers(coins), values.astype(np.int64)]
+    def cells_of(self, coins: Words) -> Words:
+        """The multiplier of each coin: its remainder."""
+        return (coins % np.uint64(self.cells)).astype(np.uint16)
 
-    def empty(self) -> Tally:
-        return Tally(np.zeros((len(self._codes), self.inner.k), dtype=np.int64))
+    def encode(self, values: Ints, coins: Ints) -> Ints:
+        return self._codes[coins.astype(np.int64), values.astype(np.int64)]
 
-    def tally(self, reports: Words, cells: Words) -> Tally:
-        """How many reported each translate under each multiplier, shape (multipliers, K). O(n + K^2)."""
-        index = self._multipliers(cells) * self.inner.k + reports.astype(np.int64)
-        return Tally(np.bincount(index, minlength=len(self._codes) * self.inner.k).reshape(len(self._codes), self.inner.k))
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return self.inner.weight(reports, self.encode(values, cells), cells)
 
-    def _support(self, tally: Tally) -> Floats:
-        """How many of the reported sets hold each symbol, shape (k,)."""
+    @property
+    def odds(self) -> tuple[float, float]:
+        p = self.inner.w * self.inner.held / self.inner.total
+        return p, (self.inner.w - p) / (self.inner.k - 1)
+
+    @property
+    def sets(self) -> tuple[int, int]:
+        return self.inner.k, self.inner.w
+
+    @property
+    def blind(self) -> float:
+        return self.inner.blind
+
+    def own(self, values: Ints) -> Counts:
+        codes = self._codes[:, values.astype(np.int64)].T  # value, multiplier
+        sets = self.inner.own(codes.ravel()).reshape(len(values), self.cells, self.inner.w)
+        places: Counts = (sets + self.alphabet * np.arange(self.cells)[:, None]).reshape(len(values), -1)
+        return places
+
+    @cached_property
+    def _holds(self) -> Floats:
+        """Which translate, shape (K, K), holds which code."""
         every = np.arange(self.inner.k)
-        holds = self.inner.away(every[None, :], every[:, None]) < self.inner.w  # of each translate, the codes in it
-        codes = tally.counts.astype(np.float64) @ holds.astype(np.float64)  # whole numbers below 2^53: exact
-        support: Floats = np.take_along_axis(codes, self._codes, axis=1).sum(axis=0)
+        return (self.inner.away(every[None, :], every[:, None]) < self.inner.w).astype(np.float64)
+
+    def support(self, counts: Counts) -> Counts:
+        codes = counts.astype(np.float64) @ self._holds  # whole numbers below 2^53: exact
+        held = np.take_along_axis(codes, np.broadcast_to(self._codes, (*codes.shape[:-1], self.k)), axis=-1)
+        support: Counts = held.sum(axis=-2).astype(np.int64)
         return support
 
-    def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
-        n, blocks = tally.answered, self.inner
-        p = blocks.w * blocks.held / blocks.total
-        q = (blocks.w - p) / (blocks.k - 1)
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (self._support(tally) / n - q) / (p - q), n)
+    def gathered(self, weights: Floats) -> Floats:
+        of_codes = np.zeros((len(weights), self.cells, self.alphabet))
+        of_codes[:, np.arange(self.cells)[:, None], self._codes] = weights[:, None, :]
+        sums: Floats = of_codes @ self._holds.T
+        return sums
 
 
 def total_variance(growth: Fraction, order: int, w: int, k: int) -> Fraction:

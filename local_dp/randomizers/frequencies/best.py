@@ -1,0 +1,63 @@
+"""The best frequency oracle for k symbols, by closed form."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from local_dp.domains import symbols
+from local_dp.loss import exp_epsilon, nano_epsilon
+from local_dp.randomizers.frequencies.base import FiniteOracle
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.local_hashing import OLH, best_hash
+from local_dp.randomizers.frequencies.projective import PGR, best_geometry, points
+from local_dp.randomizers.frequencies.subset_selection import MAX_SYMBOLS, SubsetSelection, best_blocks, total_variance
+
+MAX_JOINT = 64  # symbols up to which subset selection's covariances are quick
+NEAR = Fraction(101, 100)  # what is within 1 % of the best is as good, and the simpler one is taken
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An oracle whose reports name sets of w of `order` points, every two symbols in equally many, and n times its total variance at the uniform law.
+
+    All frequency oracles that can be the best are of this form: single symbols (w = 1), hyperplanes of affine and projective geometries, blocks.
+    """
+
+    kind: type[GRR] | type[OLH] | type[PGR] | type[SubsetSelection]
+    order: int
+    w: int
+    total: Fraction
+
+    def built(self, epsilon: float, k: int) -> FiniteOracle:
+        """The oracle."""
+        return self.kind(epsilon, k=k)
+
+
+def choices(epsilon: float, k: int, *, joint: bool = False) -> list[Choice]:
+    """Every oracle that may be the best for k symbols, the simplest to decode first; with `joint` only those whose covariances are cheap."""
+    nano = nano_epsilon(epsilon)
+    growth = Fraction(float(exp_epsilon(nano)))
+    return [Choice(kind, order, w, total_variance(growth, order, w, k)) for kind, order, w in _sets(nano, symbols(k).size, joint)]
+
+
+def _sets(nano: int, k: int, joint: bool) -> Iterator[tuple[type[GRR] | type[OLH] | type[PGR] | type[SubsetSelection], int, int]]:
+    yield GRR, k, 1
+    hashed = best_hash(nano, k)
+    if hashed.m > 1:
+        yield OLH, hashed.points, hashed.points // hashed.g
+    g, t = best_geometry(nano, k)
+    if t > 2:
+        yield PGR, points(g, t), points(g, t - 1)
+    if k <= (MAX_JOINT if joint else MAX_SYMBOLS):
+        order, w = best_blocks(nano, k)
+        if w > 1:
+            yield SubsetSelection, order, w
+
+
+@lru_cache(maxsize=4096)
+def best_choice(epsilon: float, k: int, *, joint: bool = False) -> Choice:
+    """The first of `choices` whose total variance is within 1 % of the least."""
+    known = choices(epsilon, k, joint=joint)
+    least = min(choice.total for choice in known)
+    return next(choice for choice in known if choice.total <= NEAR * least)
