@@ -130,9 +130,12 @@ def parities_variance(epsilon: float, b: int, share: float) -> float:
     return _support_variance(p, q, share)
 
 
-def shares_errors(epsilon: float, law: Floats) -> Errors:
-    """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the best oracle for so many."""
-    best = best_choice(epsilon, len(law))
+def shares_errors(epsilon: float, law: Floats, *, joint: bool = False) -> Errors:
+    """The errors of one report's estimates of the shares of all symbols, which are held with probabilities `law`, under the best oracle for so many.
+
+    With `joint` under the best of those whose covariances are cheap.
+    """
+    best = best_choice(epsilon, len(law), joint=joint)
     return set_errors(epsilon, best.order, best.w, law)
 
 
@@ -166,27 +169,31 @@ def unfavourable_laws(k: int) -> list[Floats]:
 
 
 @lru_cache(maxsize=1024)
-def _frequency_reach(epsilon: float, k: int, beta: float) -> float:
-    return widest_reach([shares_errors(epsilon, law) for law in unfavourable_laws(k)], beta)
+def _frequency_reach(epsilon: float, k: int, beta: float, joint: bool) -> float:
+    return widest_reach([shares_errors(epsilon, law, joint=joint) for law in unfavourable_laws(k)], beta)
 
 
-def frequency_clients(epsilon: float, k: int, tau: float, beta: float) -> int:
+def frequency_clients(epsilon: float, k: int, tau: float, beta: float, *, joint: bool = False) -> int:
     """n for which all k frequencies are within tau (in frequency units) except with probability beta, whatever the law: central limit form.
 
     For the least favourable law among those that are uniform on some of the symbols. The errors' correlation is counted (`bounds.largest`): that of two
     frequent symbols, one of which is held where the other is not, matters most.
     """
     check_tolerance(tau)
-    return math.ceil((_frequency_reach(epsilon, k, beta) / tau) ** 2)
+    return math.ceil((_frequency_reach(epsilon, k, beta, joint) / tau) ** 2)
 
 
 def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int:
     """n for which a share within each of `groups` equal groups is within tau, all except with probability beta: a union of normal tails.
+
+    By k-ary randomized response or one-bit Hadamard, as `prefers_grr` says.
 
     The share's error is that of a cell less the share times its group, G times over, where the group is the 1/G-th part of all: at most the variance of one
     of 2 G + 1 symbols (G = 1: of those present, all but few).
     """
     check_tolerance(tau)
     k = 2 * groups + 1
-    variance = max(frequency_variance(epsilon, k, share) for share in (0.0, 1 / (2 * groups), 1 / groups))
+    direct = prefers_grr(epsilon, k)
+    shares = (0.0, 1 / (2 * groups), 1 / groups)
+    variance = max(subset_variance(epsilon, k, 1, share) if direct else response_gain(epsilon) ** 2 - share**2 for share in shares)
     return math.ceil(variance * (groups * normal_quantile(beta / (2 * groups)) / tau) ** 2)

@@ -41,12 +41,14 @@ class Crosstab(Protocol[CrossTable]):
 
     A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or unlisted value is refused before the run, or a label of its
     own; a missing one may be left out with its record ("exclude": shares among complete records). For two parts, a chi-square statistic and the p-value of
-    independence under all the noise there is. Privacy: every report is epsilon-locally private. Utility: variance v / n a combination, v of the better of two
-    oracles (limits 2). `tolerance` sets the default number of clients: all combinations within it with probability 95 %. Cost: log2 k bits or 1 bit.
+    independence under all the noise there is. Privacy: every report is epsilon-locally private. Utility: variance v / n a combination, v of the best
+    oracle (limits 2). `tolerance` sets the default number of clients: all combinations within it with probability 95 %. Cost: at most about log2 k bits.
     """
 
     name: ClassVar[str] = "crosstab"
-    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard); Gaboardi, Rogers 2018 (tests under local privacy)"
+    source: ClassVar[str] = (
+        "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers 2018 (tests under local privacy)"
+    )
     example: ClassVar[str] = "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
     columns: tuple[str, ...] = parameter(("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
@@ -82,7 +84,7 @@ class Crosstab(Protocol[CrossTable]):
         return Crossed(self.columns, parts, tuple(name for name, chosen in spare if chosen))
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA)
+        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)
 
     def aim(self) -> Aim | None:
         return None if self.missing == "exclude" else Aim.shares(self.query.domain.size)
@@ -90,7 +92,7 @@ class Crosstab(Protocol[CrossTable]):
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, CrossTable]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         crossed, conditional = self.query, self.conditional
-        oracle = frequency_randomizer(epsilon, crossed.domain.size)
+        oracle = frequency_randomizer(epsilon, crossed.domain.size, joint=True)
 
         def decode(answers: tuple[Tally, ...]) -> CrossTable:
             shares = oracle.estimate(answers[0]) if self.missing != "exclude" else conditional.estimate(oracle, answers[0])

@@ -23,12 +23,12 @@ class Frequency(Shares):
 
     The labels are public: `labels` lists them, or in a simulation `labels_from_data` reads them from the table. A missing value, or one that is not listed, is
     refused before the run, counted as a label of its own ("category"), or, if missing, left out: then the shares are among those present ("exclude").
-    Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the better of two oracles (limits 2).
-    `tolerance` sets the default number of clients: all labels within it with probability 95 %. Cost: log2 k bits or 1 bit a client, one round.
+    Privacy: every report is epsilon-locally private. Utility: variance v / n a label, v of the best oracle (limits 2).
+    `tolerance` sets the default number of clients: all labels within it with probability 95 %. Cost: at most about log2 k bits a client, one round.
     """
 
     name: ClassVar[str] = "frequency"
-    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard)"
+    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); Feldman et al. 2022 (PGR)"
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
@@ -36,7 +36,7 @@ class Frequency(Shares):
     missing: str = parameter("refuse", "a missing value: refuse, category (a label of its own), or exclude (shares among those present)")
     other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own)")
     k: int = parameter(8, "without a table: how many symbols there are")
-    randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the better of two")
+    randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the one of least variance")
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all labels together, with probability 95 %", unit="share")
 
     def __post_init__(self) -> None:

@@ -23,19 +23,19 @@ class Histogram(Shares):
     """Estimates the share of each of `bins` equal intervals of the public [low, high], and of what lies below and above; without a table, of a bell curve.
 
     Nothing is clipped: what is beyond the bounds has two shares of its own. Intervals hold their lower end, the last one both. Privacy: every report is
-    epsilon-locally private. Utility: variance v / n an interval, v of the better of two oracles (limits 2). `tolerance` sets the default number of
-    clients: all shares within it with probability 95 %. Cost: log2 k bits or 1 bit a client, one round.
+    epsilon-locally private. Utility: variance v / n an interval, v of the best oracle (limits 2). `tolerance` sets the default number of
+    clients: all shares within it with probability 95 %. Cost: at most about log2 k bits a client, one round.
     """
 
     name: ClassVar[str] = "histogram"
-    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Bassily, Smith 2015 (one-bit Hadamard)"
+    source: ClassVar[str] = "Kairouz et al. 2014 (GRR); Ye, Barg 2018 (subset selection); Wang et al. 2017 (OLH); Feldman et al. 2022 (PGR)"
     example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --bins 6"
     column: str = parameter("value", "the column of numbers", of_table=True)
     low: float | None = parameter(None, "the lower end of the first interval, public; needed with a table", unit="of the column")
     high: float | None = parameter(None, "the upper end of the last interval, public; needed with a table", unit="of the column")
     bins: int = parameter(10, "how many equal intervals")
     missing: str = parameter("refuse", "a missing value: refuse, category (a share of its own), or exclude (shares among those present)")
-    randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the better of two")
+    randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the one of least variance")
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all shares together, with probability 95 %", unit="share")
 
     def __post_init__(self) -> None:

@@ -143,7 +143,7 @@ class Mean(Protocol[Estimate]):
 
 
 def rounded_randomizer(epsilon: float, query: Grouped) -> Rounded:
-    """The better of the two for so many groups: the rule of `frequency_randomizer` for 2 groups + 1 symbols."""
+    """The better of the two for so many groups: k-ary response or one-bit Hadamard for 2 groups + 1 symbols."""
     kind = RoundedGRR if prefers_grr(epsilon, 2 * query.groups + 1) else RoundedHadamard
     return kind(epsilon, steps=query.steps, groups=query.groups)
 

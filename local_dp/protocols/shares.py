@@ -1,4 +1,4 @@
-"""Shares of the cells of a table: one symbol a client by the better frequency oracle, shares of all or of those who have a place."""
+"""Shares of the cells of a table: one symbol a client by the best frequency oracle, shares of all or of those who have a place."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class Shares(Protocol[Estimate]):
         return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon, "k": k})
 
     def clients(self, epsilon: float) -> int:
-        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA)
+        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=bool(self.excluded))
 
     def aim(self) -> Aim | None:
         return None if self.excluded else Aim.shares(self.query.domain.size)

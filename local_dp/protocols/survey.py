@@ -94,7 +94,7 @@ class Survey(Protocol[Estimate]):
             randomizer = RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon})
             query = LocalQuery(self.query, randomizer, Cohort(0, clients))
             return Nonadaptive((query,), lambda answers: _share(randomizer.estimate(answers[0])))
-        oracle = frequency_randomizer(epsilon, self.query.domain.size)
+        oracle = frequency_randomizer(epsilon, self.query.domain.size, joint=True)
         query = LocalQuery(self.query, oracle, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: self._shown(conditional.estimate(oracle, answers[0])))
 

@@ -167,5 +167,6 @@ def test_the_command_compares(tmp_path: Path) -> None:
     assert "closed form" in done.stdout
     assert "comparison.png" in done.stdout
     rows = json.loads(local_dp(*arguments, "--json").stdout)["rows"]
-    assert [row["randomizer"] for row in rows] == ["binary-rr", *ORACLES]
+    assert rows[0]["randomizer"] == "binary-rr"
+    assert {row["randomizer"] for row in rows[1:]} == set(ORACLES)
     assert compare.MOST_RUNS > 50
