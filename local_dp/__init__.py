@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from experiments.door import attack, curate
     from experiments.door.audit import audit
+    from experiments.door.best import best_for
     from experiments.door.budget import budget
     from experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
     from experiments.door.plan import Plan, plan
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "experiments.door.audit": ("audit",),
+    "experiments.door.best": ("best_for",),
     "experiments.door.budget": ("budget",),
     "experiments.door.functions": (
         "crosstab",
@@ -49,6 +51,7 @@ __all__ = [  # the names of the door, and the version
     "__version__",
     "attack",
     "audit",
+    "best_for",
     "budget",
     "crosstab",
     "curate",

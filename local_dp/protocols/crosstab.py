@@ -46,9 +46,7 @@ class Crosstab(Protocol[CrossTable]):
     """
 
     name: ClassVar[str] = "crosstab"
-    source: ClassVar[str] = (
-        "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers 2018 (tests under local privacy)"
-    )
+    source: ClassVar[str] = "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers 2018 (tests under local privacy)"
     example: ClassVar[str] = "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
     columns: tuple[str, ...] = parameter(("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
