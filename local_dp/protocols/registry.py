@@ -20,6 +20,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "quantiles": "local_dp.protocols.quantiles:Quantiles",
         "sq": "local_dp.protocols.statistical_queries:StatisticalQueries",
         "prefix-sums": "local_dp.protocols.prefix_sums:PrefixSums",
+        "workload": "local_dp.protocols.workload:Workload",
         "heavy-hitters": "local_dp.protocols.heavy_hitters:HeavyHitters",
         "masked-parity": "local_dp.masked.two_rounds:MaskedParityLearner",
         "masked-parity-list": "local_dp.masked.listed:MaskedParityList",

@@ -29,6 +29,7 @@ RANDOMIZERS = Registry(
         "nearest-direction": "local_dp.randomizers.vectors.nearest_direction:NearestDirection",
         "privunit": "local_dp.randomizers.vectors.privunit:PrivUnit",
         "prefix-signs": "local_dp.randomizers.signs.prefix_signs:PrefixSigns",
+        "sign-rows": "local_dp.randomizers.signs.sign_rows:SignRows",
         "characters": "local_dp.randomizers.signs.characters:Characters",
         "sue": "local_dp.randomizers.frequencies.unary:SUE",
         "oue": "local_dp.randomizers.frequencies.unary:OUE",

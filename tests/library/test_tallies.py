@@ -28,6 +28,7 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
@@ -55,6 +56,7 @@ KINDS: dict[str, Randomizer] = {
     "nearest-direction": NearestDirection(1.0),
     "privunit": PrivUnit(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),
+    "sign-rows": SignRows(1.0, k=8),
     "characters": Characters(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),
     "rounded-hadamard": RoundedHadamard(1.0),

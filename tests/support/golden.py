@@ -28,6 +28,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "hadamard": {"k": 5},
     "signed-hadamard": {"k": 5},
     "prefix-signs": {"k": 13},
+    "sign-rows": {"k": 6, "signs": ("2a", "15", "33", "07")},
     "characters": {"d": 3, "masks": "a5"},
     "sue": {"k": 5},
     "oue": {"k": 5},

@@ -31,6 +31,7 @@ from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
@@ -87,8 +88,9 @@ def approximate(epsilon: float) -> list[FiniteChannel]:
 
 
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
-    """Those whose estimates are neither averages nor shares: parities and prefix sums, exact in tests of their own."""
-    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
+    """Those whose estimates are neither averages nor shares: parities, prefix sums and sign rows, exact in tests of their own."""
+    signs = [SignRows(epsilon, k=5), SignRows(epsilon, k=6, signs=("2a", "15", "33", "07"))]
+    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13), *signs]
 
 
 def of_vectors(epsilon: float) -> list[Randomizer]:
