@@ -17,10 +17,11 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.populations.table import Rows
+from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.protocols.mean import rounded_randomizer, upper_ends
 from local_dp.protocols.policies import Launch, check_policy
-from local_dp.protocols.ranges import EDGES, Range, ascending
+from local_dp.protocols.ranges import EDGES, Range
 from local_dp.protocols.shares import frequency_randomizer
 from local_dp.queries.cells import Cell, Grouped
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns

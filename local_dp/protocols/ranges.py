@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_dp.arrays import Floats
 from local_dp.bounds.prefixes import prefix_clients, prefix_gamma
 from local_dp.errors import InputError
 from local_dp.interaction import Play
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.postprocessing.shapes import ascending
 from local_dp.queries.cells import Cell
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.tallies import Tally
@@ -96,15 +96,3 @@ def _narrowed(query: LocalQuery, tally: Tally, cut: float) -> Range:
     last = max(int((share >= 1 - cut).argmax()), first, 1)
     low, high = cell.ends(first)[0], cell.ends(last)[1]
     return Range(max(low, cell.edges[0]), min(high, cell.edges[-1]))
-
-
-def ascending(values: Floats) -> Floats:
-    """The nearest ascending sequence in square distance: pool adjacent violators."""
-    pools: list[tuple[float, int]] = []
-    for value in values.tolist():
-        pool = (value, 1)
-        while pools and pools[-1][0] / pools[-1][1] >= pool[0] / pool[1]:
-            before = pools.pop()
-            pool = (before[0] + pool[0], before[1] + pool[1])
-        pools.append(pool)
-    return np.concatenate([np.full(count, total / count) for total, count in pools])
