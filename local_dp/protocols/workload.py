@@ -31,8 +31,10 @@ from local_dp.tallies import Estimate, Tally
 
 @dataclass(frozen=True)
 class Variances:
-    """n times the worst variance of any query: of sign rows, of shares first (by k-ary response or one-bit Hadamard, then the queries), of one random query a client, and what is
-    proven of every epsilon-local protocol with one report a client and unbiased answers."""
+    """n times the worst variance of any query, strategy by strategy; and what is proven of every epsilon-local protocol of one report with unbiased answers.
+
+    Of sign rows; of shares first, by k-ary response or one-bit Hadamard, then the queries; of one random query a client.
+    """
 
     sign_rows: float
     shares_first: float
@@ -41,7 +43,13 @@ class Variances:
 
     @property
     def best(self) -> float:
-        return min(self.sign_rows, self.shares_first)
+        """That of the strategy taken."""
+        return self.shares_first if self.by_shares else self.sign_rows
+
+    @property
+    def by_shares(self) -> bool:
+        """Whether k-ary response is the better one, more than by rounding: one-bit Hadamard's rows are among the sign rows tried."""
+        return self.shares_first < 0.999 * self.sign_rows
 
 
 @dataclass(frozen=True)
@@ -147,7 +155,7 @@ class Workload(Protocol[Answers]):
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Answers]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         variances, everybody = self.variances(epsilon), Cohort(0, clients)
-        if variances.shares_first < variances.sign_rows:  # then by k-ary response: Hadamard's rows are among the sign rows tried
+        if variances.by_shares:
             shares = GRR(epsilon, k=self.matrix.shape[1])
             return Nonadaptive((LocalQuery(self.query, shares, everybody),), lambda told: Answers(_from_shares(shares, told[0], self.matrix), variances))
         rows = self.design.rows.astype(np.float64)
@@ -170,7 +178,7 @@ class Workload(Protocol[Answers]):
         return replace(self, labels=tuple(told))
 
     def describe(self, result: Answers) -> Result:
-        strategy = "shares first" if result.variances.shares_first < result.variances.sign_rows else "sign rows"
+        strategy = "shares first" if result.variances.by_shares else "sign rows"
         return {"labels": self.listed[0], "strategy": strategy, "variances": asdict(result.variances), **describe_estimate(result.estimate)}
 
     def truth(self, population: Population) -> Floats:
