@@ -29,6 +29,7 @@ NAMES = (
     "pairs",
     "many-answers",
     "shuffled",
+    "coins",
 )
 ALL = "all"
 

@@ -21,6 +21,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "sq": "local_dp.protocols.statistical_queries:StatisticalQueries",
         "prefix-sums": "local_dp.protocols.prefix_sums:PrefixSums",
         "workload": "local_dp.protocols.workload:Workload",
+        "identity": "local_dp.protocols.identity:Identity",
         "heavy-hitters": "local_dp.protocols.heavy_hitters:HeavyHitters",
         "masked-parity": "local_dp.masked.two_rounds:MaskedParityLearner",
         "masked-parity-list": "local_dp.masked.listed:MaskedParityList",
