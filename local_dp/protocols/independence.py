@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
+from local_dp.postprocessing.shapes import onto_simplex
 from local_dp.protocols.shares import Conditional
 from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.frequencies.base import FiniteOracle
@@ -34,7 +35,7 @@ def independence(oracle: FiniteOracle, tally: Tally, shape: tuple[int, int] | tu
     n = tally.answered
     shares = _shares(oracle, tally.counts, conditional)
     seen = float(_chi_square(shares.reshape(shape), n))
-    table = nearest_distribution(shares).reshape(shape)
+    table = onto_simplex(shares).reshape(shape)
     law = np.zeros(conditional.parts.shape[1])
     law[: table.size] = np.outer(table.sum(axis=1), table.sum(axis=0)).ravel()
     if len(law) > table.size:  # the symbols left out keep their share
@@ -64,11 +65,3 @@ def _chi_square(table: Floats, n: int) -> Floats:
     expected = np.maximum(rows, _LEAST / table.shape[-2]) * np.maximum(columns, _LEAST / table.shape[-1])
     statistic: Floats = n * ((table - rows * columns) ** 2 / expected).sum(axis=(-2, -1))
     return statistic
-
-
-def nearest_distribution(values: Floats) -> Floats:
-    """The probability vector nearest to `values` in the Euclidean norm. Source: Duchi, Shalev-Shwartz, Singer, Chandra 2008."""
-    ordered = np.sort(values)[::-1]
-    excess = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
-    nearest: Floats = np.maximum(values - excess[np.flatnonzero(ordered > excess)[-1]], 0.0)
-    return nearest
