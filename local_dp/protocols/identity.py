@@ -122,7 +122,7 @@ class Identity(Protocol[IdentityTest]):
 
     def describe(self, result: IdentityTest) -> Result:
         told = {"statistic": result.statistic, "degrees_of_freedom": result.degrees, "p_value": result.p_value}
-        return {"hypothesis": {**told, "rejected": result.rejected}}
+        return {"hypothesis": {**told, "decision": "rejected" if result.rejected else "not rejected"}}
 
     def explain(self, result: IdentityTest) -> str:
         return f"The named law is {'rejected' if result.rejected else 'not rejected'} at 5 %: p = {result.p_value:.3g}."
