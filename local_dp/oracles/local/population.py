@@ -9,7 +9,7 @@ from threading import Event
 from typing import TypeAlias
 
 from local_dp.noise import Draw, Noise
-from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, respond, round_digest
+from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, randomize, round_digest
 from local_dp.oracles.local.base import LocalOracle
 from local_dp.populations.base import Population
 from local_dp.records import chunks
@@ -54,10 +54,10 @@ class PopulationOracle(LocalOracle):
                 if over.is_set():
                     break
                 start, stop = work[place]
-                reports = respond(query, self.population.batch(start, stop), start, self.noise, which, coins)
+                reports = randomize(query, self.population.values(query.query, start, stop), start, self.noise, which, coins)
                 part = query.randomizer.tally(reports, cells_of(query.randomizer, coins, start, stop))
                 tally += part
-                digests[place] = chunk_digest(reports)
+                digests[place] = chunk_digest(query.randomizer, reports)
                 self.on_chunk(which.ask, part)
             return tally
 
