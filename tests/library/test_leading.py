@@ -1,6 +1,7 @@
 """Words drawn as far as they are needed: what is told from them is exactly what whole words would say, whoever is drawn with whom."""
 
 from collections.abc import Collection
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,8 +49,8 @@ def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(m
     assert drawn.places.tolist() == np.flatnonzero(np.isin(drawn.bytes, (77, 200))).tolist()
     ends = np.searchsorted(drawn.places, np.arange(4) << 12)
     assert (np.diff(ends) > 0).all()
-    for block, (low, high) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
-        second = philox_words(KEYS[1], block << 12, (block << 12) + int(high - low))
+    for block, (low, high) in enumerate(pairwise(ends.tolist())):
+        second = philox_words(KEYS[1], block << 12, (block << 12) + high - low)
         assert (drawn.whole[low:high] << np.uint64(8)).tolist() == (second >> np.uint64(8) << np.uint64(8)).tolist()
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from threading import Event
@@ -16,6 +17,27 @@ from local_dp.records import chunks
 from local_dp.tallies import Tally
 
 OnChunk: TypeAlias = Callable[[int, Tally], object]
+
+
+@dataclass(frozen=True)
+class AskedOf:
+    """One ask of simulated clients: who they are, where their noise comes from, what they are asked, which words are theirs, the key of the public coins."""
+
+    population: Population
+    noise: Noise
+    query: LocalQuery
+    which: Draw
+    coins: bytes
+
+    def chunks(self) -> list[tuple[int, int]]:
+        """The cohort, cut where digests are."""
+        return list(chunks(self.query.cohort.start, self.query.cohort.stop, CHUNK))
+
+    def answers(self, start: int, stop: int) -> tuple[Tally, bytes]:
+        """The tally and the digest of one chunk of clients: the same, whoever computes it."""
+        query, randomizer = self.query, self.query.randomizer
+        reports = randomize(query, self.population.values(query.query, start, stop), start, self.noise, self.which, self.coins)
+        return randomizer.tally(reports, cells_of(randomizer, self.coins, start, stop)), chunk_digest(randomizer, reports)
 
 
 class PopulationOracle(LocalOracle):
@@ -43,22 +65,22 @@ class PopulationOracle(LocalOracle):
         return tuple(tallies)
 
     def _ask(self, query: LocalQuery, which: Draw) -> tuple[Tally, list[bytes]]:
-        coins = coin_key(self.coin_seed, which)
-        work = list(chunks(query.cohort.start, query.cohort.stop, CHUNK))
+        return self.gather(AskedOf(self.population, self.noise, query, which, coin_key(self.coin_seed, which)))
+
+    def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
+        """The tally of all chunks, and the digest of each, in their order."""
+        work = asked.chunks()
         digests = [b""] * len(work)
         over = Event()
 
         def ask(worker: int) -> Tally:
-            tally = query.randomizer.empty()
+            tally = asked.query.randomizer.empty()
             for place in range(worker, len(work), workers):
                 if over.is_set():
                     break
-                start, stop = work[place]
-                reports = randomize(query, self.population.values(query.query, start, stop), start, self.noise, which, coins)
-                part = query.randomizer.tally(reports, cells_of(query.randomizer, coins, start, stop))
+                part, digests[place] = asked.answers(*work[place])
                 tally += part
-                digests[place] = chunk_digest(query.randomizer, reports)
-                self.on_chunk(which.ask, part)
+                self.on_chunk(asked.which.ask, part)
             return tally
 
         workers = min(os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
