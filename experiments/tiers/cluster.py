@@ -2,20 +2,18 @@
 
 from functools import reduce
 from operator import add
-from typing import Any, TypeAlias
+from typing import Any
 
 from experiments.tiers.version import installed_version
 from local_dp.errors import BusError, InputError
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle
+from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle, keep_memory
 from local_dp.populations.base import Population
 from local_dp.tallies import Tally
 
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
 _MOST = 64  # chunks in one task: of one-bit reports, some hundredths of a second
 _SHARES = 8  # tasks for each thread at least, where there are chunks enough: so that nobody waits long for the last
-
-Span: TypeAlias = list[tuple[int, int]]
 
 
 class Cluster:
@@ -59,7 +57,7 @@ class ClusterOracle(PopulationOracle):
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
         from distributed import KilledWorker, as_completed
 
-        spans = self._spans(asked.chunks())
+        spans = self._spans(asked.pieces)
         held = self.client.submit(_same, asked, pure=False)  # a task, so that it is made again if who holds it dies, as scattered data is not
         futures = self.client.map(_answers, spans, asked=held, version=installed_version(), pure=False)
         tally, digests = asked.query.randomizer.empty(), {}
@@ -73,7 +71,7 @@ class ClusterOracle(PopulationOracle):
             self.client.cancel([held, *futures])  # an interrupted run leaves nothing to do
         return tally, [digest for future in futures for digest in digests[future.key]]
 
-    def _spans(self, work: Span) -> list[Span]:
+    def _spans(self, work: range) -> list[range]:
         threads = max(1, sum(self.client.nthreads().values()))
         each = max(1, min(_MOST, len(work) // (_SHARES * threads)))
         return [work[first : first + each] for first in range(0, len(work), each)]
@@ -83,9 +81,10 @@ def _same(asked: AskedOf) -> AskedOf:
     return asked
 
 
-def _answers(span: Span, asked: AskedOf, version: str) -> tuple[Tally, list[bytes]]:
+def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, list[bytes]]:
     """On a worker: the tally of some chunks, and the digest of each."""
     if installed_version() != version:
         raise InputError(f"a worker has version {installed_version()} of local-dp, and the run is of {version}; install the same")
-    tallies, digests = zip(*(asked.answers(start, stop) for start, stop in span), strict=True)
+    keep_memory()
+    tallies, digests = zip(*map(asked.answers, span), strict=True)
     return reduce(add, tallies), list(digests)

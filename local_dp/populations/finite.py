@@ -1,7 +1,8 @@
 """Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 
@@ -34,13 +35,11 @@ class Finite(Population):
 
     def _held(self, start: int, stop: int) -> Ints:
         """Which kind each of the clients start..stop is of, shape (n,)."""
-        if len(self._ends) > FEW:
+        if not 0 < len(self._ends) <= FEW:
             return np.searchsorted(self._ends, philox_words(self._keys[0], start, stop), side="right")
         ends = self._ends.tolist()
         drawn = leading_words(self._keys, start, stop, ends)
-        held = np.zeros(stop - start, dtype=np.uint8)
-        for end in ends:
-            held += (drawn.bytes > np.uint8(end >> 56)).view(np.uint8)
+        held = reduce(add, ((drawn.bytes > np.uint8(end >> 56)).view(np.uint8) for end in ends))
         held[drawn.places] = np.searchsorted(self._ends, drawn.whole, side="right")
         return held
 

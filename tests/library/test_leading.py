@@ -87,7 +87,7 @@ def test_who_answers_in_its_own_way_is_asked_itself() -> None:
     assert not randomize(query, np.ones(n, dtype=np.int8), 0, KeyedNoise(1), Draw(1), b"").any()
 
 
-@pytest.mark.parametrize("shares", [(3.0, 7.0), (1.0, 0.0, 2.0, 1e-9, 5.0), tuple([1.0] * 40)])
+@pytest.mark.parametrize("shares", [(1.0,), (3.0, 7.0), (1.0, 0.0, 2.0, 1e-9, 5.0), tuple([1.0] * 40)])
 def test_who_holds_what_follows_the_shares(shares: tuple[float, ...]) -> None:
     """Of 2^20 clients each kind has its share; each bound fails with probability below 1e-9 (Hoeffding). Values are those of the records, whoever is asked."""
     n, query = 1 << 20, Question("kind >= 1")
