@@ -1,5 +1,6 @@
 """The population tier on the workers of a Dask scheduler: the same chunks, hence the same bits, elsewhere."""
 
+import ctypes
 from functools import reduce
 from operator import add
 from typing import Any
@@ -7,11 +8,12 @@ from typing import Any
 from experiments.tiers.version import installed_version
 from local_dp.errors import BusError, InputError
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle, keep_memory
+from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle
 from local_dp.populations.base import Population
 from local_dp.tallies import Tally
 
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
+_TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
 _MOST = 64  # chunks in one task: of one-bit reports, some hundredths of a second
 _SHARES = 8  # tasks for each thread at least, where there are chunks enough: so that nobody waits long for the last
 
@@ -85,6 +87,14 @@ def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, list[byt
     """On a worker: the tally of some chunks, and the digest of each."""
     if installed_version() != version:
         raise InputError(f"a worker has version {installed_version()} of local-dp, and the run is of {version}; install the same")
-    keep_memory()
+    _keep_more()
     tallies, digests = zip(*map(asked.answers, span), strict=True)
     return reduce(add, tallies), list(digests)
+
+
+def _keep_more() -> None:
+    """As `keep_memory`, aloud: Dask starts its workers with a glibc that is told to give back all beyond 64 KiB, and then learns nothing. Twice as fast."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "mallopt"):  # not on macOS
+        libc.mallopt(_TRIM, 64 << 20)
+        libc.mallopt(_MMAP, 32 << 20)
