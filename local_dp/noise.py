@@ -4,18 +4,24 @@ Randomness is an argument everywhere in this library: a randomizer is a determin
 """
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import reduce
 from hashlib import blake2b, shake_256
-from typing import Protocol
+from operator import or_
+from typing import Any, Protocol, cast
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import NDArray
 
-from local_dp.arrays import Words
+from local_dp.arrays import Ints, Words
 from local_dp.errors import InputError
 
 SEED_BITS = 64
 _SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
 _WORDS_PER_BLOCK = 4  # Philox 4x64: one counter value yields four 64-bit words
+_TIED = 1 << 18  # words to a block of a stream whose ties are numbered together: as many as a chunk of clients
 
 
 def stream_key(label: str, seed: int, index: int = 0) -> bytes:
@@ -23,16 +29,56 @@ def stream_key(label: str, seed: int, index: int = 0) -> bytes:
     return blake2b(f"local-dp {label} {seed} {index}".encode(), digest_size=16).digest()
 
 
+class _Key(ISeedSequence):
+    """A key as it is: given as `key=`, numpy would first read entropy for a seed that it then forgets, and take four times as long."""
+
+    def __init__(self, key: bytes) -> None:
+        self.words = np.frombuffer(key, dtype="<u8").astype(np.uint64)
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[Any]:
+        return self.words  # a Philox asks for two of 64 bits
+
+
 def philox_words(key: bytes, start: int, stop: int, bits: int = 64) -> Words:
-    """Words start..stop of the Philox stream of `key`, 16, 32 or 64 bits each; word i depends on (key, i) alone. About 1.7 ns a 64-bit word."""
+    """Words start..stop of the Philox stream of `key`, 8, 16, 32 or 64 bits each; word i depends on (key, i) alone. About 1.7 ns a 64-bit word."""
     per_block = _WORDS_PER_BLOCK * (64 // bits)
     first = start // per_block
     blocks = -(-stop // per_block) - first
-    generator = np.random.Philox(key=int.from_bytes(key, "little"), counter=first)
+    generator = np.random.Philox(cast(Any, _Key(key)), counter=first)  # numpy's types know only its own kind of seed
     raw = np.asarray(generator.random_raw(blocks * _WORDS_PER_BLOCK), dtype="<u8")
     words: Words = raw.view(f"<u{bits // 8}")
     skip = start - first * per_block
     return words[skip : skip + stop - start]
+
+
+@dataclass(frozen=True)
+class Leading:
+    """Uniform 64-bit words as far as they are needed: `bytes` are their first ones, of all; `whole` are the words at `places`, those that were tied."""
+
+    bytes: Words
+    places: Ints
+    whole: Words
+
+
+def leading_words(keys: tuple[bytes, bytes], start: int, stop: int, cuts: Collection[int]) -> Leading:
+    """The words start..stop of a stream, told apart from each of the 64-bit `cuts` by their first byte alone, and whole where that is the byte of a cut.
+
+    First bytes are of the stream of the first key. A tied word's other bytes are those of the second stream at its number among the tied words of its block,
+    independent of all first bytes: word i depends on (keys, cuts, i) alone, and words are independent and uniform, as if they were drawn whole.
+    """
+    first = philox_words(keys[0], start, stop, 8)
+    places = _tied(first, cuts)
+    whole = first[places].astype(np.uint64) << np.uint64(56)
+    for block in range(start - start % _TIED, stop, _TIED):
+        low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
+        if low < high:
+            number = block + len(_tied(philox_words(keys[0], block, max(block, start), 8), cuts))
+            whole[low:high] |= philox_words(keys[1], number, number + high - low) >> np.uint64(8)
+    return Leading(first, places, whole)
+
+
+def _tied(first: Words, cuts: Collection[int]) -> Ints:
+    return np.flatnonzero(reduce(or_, [first == np.uint8(top) for top in {cut >> 56 for cut in cuts}]))
 
 
 @dataclass(frozen=True)
@@ -69,6 +115,10 @@ class KeyedNoise:
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         # a stream of its own for each width: a 64-bit word of one client never holds the 32-bit word of another
         return philox_words(which.key(f"noise-{bits}", self.seed), start, stop, bits)
+
+    def leading(self, which: Draw, start: int, stop: int, cuts: Collection[int]) -> Leading:
+        """The 64-bit words start..stop as far as is needed to tell them from the cuts: in a simulation alone, for ties take time."""
+        return leading_words((which.key("noise-8", self.seed), which.key("noise-tied", self.seed)), start, stop, cuts)
 
 
 class SystemNoise:

@@ -98,7 +98,7 @@ class Part:
 
     def digests(self) -> list[bytes]:
         """The digest of each chunk."""
-        return [chunk_digest(self.decoded(window), self.answered[window]) for _, _, window in self.chunks()]
+        return [chunk_digest(self.query.randomizer, self.decoded(window), self.answered[window]) for _, _, window in self.chunks()]
 
 
 class Round:

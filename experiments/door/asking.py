@@ -41,6 +41,7 @@ class Options(TypedDict, total=False):
     quorum: float
     allow: tuple[str, ...] | None
     unverified: bool
+    cluster: str
     progress: OnProgress | None
     watch: Announce | None
     notice: Callable[[str], None] | None
@@ -59,6 +60,7 @@ class How:
     operating system.
     `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers; `unverified` uses one
     in memory that fails its verification, and the result says so.
+    `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
     `progress` is called as the run goes on, and `notice` before it if the clients are fewer than the accuracy asks for (without it, that is a warning).
     `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
     waits some seconds for the browser if it returns True.
@@ -76,6 +78,7 @@ class How:
     quorum: float = 0.9
     allow: tuple[str, ...] | None = None
     unverified: bool = False
+    cluster: str = ""
     progress: OnProgress | None = None
     watch: Announce | None = None
     notice: Callable[[str], None] | None = None
@@ -98,7 +101,8 @@ class How:
         if few is not None:
             (self.notice or warnings.warn)(few)
         return Settings(
-            protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified
+            protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified,
+            self.cluster,
         )  # fmt: skip
 
     def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:

@@ -6,6 +6,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ import numpy as np
 from clients.config import MemberConfig, pack_columns
 from clients.fleet import Fleet
 from clients.member import HOSTS, client_group
+from experiments.tiers.cluster import Cluster, ClusterOracle
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import EMBEDDED, Settings
 from experiments.tiers.verified import Verified
@@ -86,15 +88,21 @@ class _Rounds:
         self.on_progress(self._now)
 
 
+def _oracle(settings: Settings, rounds: _Rounds, cluster: Cluster | None) -> PopulationOracle | AggregateOracle:
+    population, seed = settings.population, settings.randomness.seed
+    if settings.tier == "aggregate":
+        return AggregateOracle(population, np.random.default_rng(seed), settings.epsilon)
+    if cluster is not None:
+        return ClusterOracle(cluster, population, seed, settings.epsilon, rounds.answered)
+    return PopulationOracle(population, settings.randomness.noise(), seed, settings.epsilon, rounds.answered)
+
+
 def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
     started, rounds, verified = time.perf_counter(), _Rounds(on_progress), Verified(settings.allowed, settings.unverified)
-    oracle: PopulationOracle | AggregateOracle
-    if settings.tier == "population":
-        oracle = PopulationOracle(settings.population, settings.randomness.noise(), settings.randomness.seed, settings.epsilon, rounds.answered)
-    else:
-        oracle = AggregateOracle(settings.population, np.random.default_rng(settings.randomness.seed), settings.epsilon)
-    rounds.ledger = oracle.ledger
-    result = run(algorithm, Watched(Watched(oracle, before=rounds.begin, after=rounds.end), before=verified.check))
+    with Cluster(settings.cluster) if settings.cluster else nullcontext() as cluster:
+        oracle = _oracle(settings, rounds, cluster)
+        rounds.ledger = oracle.ledger
+        result = run(algorithm, Watched(Watched(oracle, before=rounds.begin, after=rounds.end), before=verified.check))
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
     wall = time.perf_counter() - started
     return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, wall, tuple(verified.failures))

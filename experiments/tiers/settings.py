@@ -44,6 +44,7 @@ class Settings:
     """One run. `broker` is "embedded" or a URL; `terms` are those of each round over it; `allowed` is the clients' list of randomizers (None: all).
 
     `unverified` lets a simulation in memory use a randomizer whose loss is not what it says; real clients refuse it whoever asks.
+    `cluster` is the address of a Dask scheduler whose workers simulate the population.
     """
 
     protocol: Protocol[Any]
@@ -56,6 +57,7 @@ class Settings:
     terms: Terms = field(default_factory=Terms)
     allowed: tuple[str, ...] | None = None
     unverified: bool = False
+    cluster: str = ""
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
@@ -63,6 +65,8 @@ class Settings:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
         if self.unverified and (self.tier in ("processes", "hosts") or self.randomness.private):
             raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
+        if self.cluster and (self.tier != "population" or self.randomness.private):
+            raise InputError("a cluster simulates the population tier, and trusts whoever reaches it: use --tier population and no --private, or no --cluster")
         if self.hosts < 1:
             raise InputError(f"hosts is {self.hosts}; give 1 or more")
         if self.clients > MOST_CLIENTS[self.tier]:

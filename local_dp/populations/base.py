@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
 from local_dp.randomizers.finite import FiniteChannel
@@ -27,6 +27,10 @@ class Population(ABC):
     @abstractmethod
     def batch(self, start: int, stop: int) -> Records:
         """The records of clients start..stop."""
+
+    def values(self, query: Query, start: int, stop: int) -> Ints:
+        """What the clients start..stop would answer to a query, shape (n,)."""
+        return query.values(self.batch(start, stop))
 
     @abstractmethod
     def law(self, query: Query) -> Floats:

@@ -1,18 +1,20 @@
 """Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 
-from local_dp.arrays import Floats, Words
-from local_dp.noise import philox_words, stream_key
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.noise import leading_words, philox_words, stream_key
 from local_dp.populations.base import Population, weights_of_values
 from local_dp.queries.base import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
 
 MANY = 256
+FEW = 16  # ends of shares that a first byte is compared with one by one
 
 
 class Finite(Population):
@@ -22,7 +24,8 @@ class Finite(Population):
         super().__init__(size)
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
-        self._key = stream_key("population", seed)
+        self._keys = stream_key("population", seed), stream_key("population tied", seed)
+        self._asked: tuple[Query | None, Ints, bool] = None, np.zeros(0, dtype=np.uint8), False  # the last query, and its value of each kind
         self._laws: dict[Query, Floats] = {}
 
     @cached_property
@@ -30,11 +33,30 @@ class Finite(Population):
         """Up to which word each kind but the last is drawn."""
         return np.array([min(int(end * 2.0**64), 2**64 - 1) for end in np.cumsum(self.shares)[:-1]], dtype=np.uint64)
 
+    def _held(self, start: int, stop: int) -> Ints:
+        """Which kind each of the clients start..stop is of, shape (n,)."""
+        if not 0 < len(self._ends) <= FEW:
+            return np.searchsorted(self._ends, philox_words(self._keys[0], start, stop), side="right")
+        ends = self._ends.tolist()
+        drawn = leading_words(self._keys, start, stop, ends)
+        held = reduce(add, ((drawn.bytes > np.uint8(end >> 56)).view(np.uint8) for end in ends))
+        held[drawn.places] = np.searchsorted(self._ends, drawn.whole, side="right")
+        return held
+
     def batch(self, start: int, stop: int) -> Records:
-        words = philox_words(self._key, start, stop)
-        if len(self._ends) == 1:
-            return self.kinds.take((words >= self._ends[0]).astype(np.intp))  # the type that numpy takes by, converted once for all columns
-        return self.kinds.take(np.searchsorted(self._ends, words, side="right"))
+        return self.kinds.take(self._held(start, stop).astype(np.intp, copy=False))  # the type that numpy takes by, converted once for all columns
+
+    def values(self, query: Query, start: int, stop: int) -> Ints:
+        """Asked of each kind once."""
+        if len(self.kinds) > stop - start:
+            return super().values(query, start, stop)
+        asked, values, same = self._asked
+        if asked != query:
+            values = query.values(self.kinds)
+            same = len(values) <= FEW and values.tolist() == list(range(len(values)))
+            self._asked = query, values, same
+        held = self._held(start, stop)
+        return held if same else values.take(held)
 
     def law(self, query: Query) -> Floats:
         if query.domain.size > MANY:

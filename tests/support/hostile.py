@@ -115,13 +115,13 @@ class OneLevelExits(OneBitMean):
 
 @dataclass(frozen=True, kw_only=True)
 class AfterMany(BinaryRR):
-    """Tells the truth once it has answered a hundred thousand times."""
+    """Tells the truth once it has answered four hundred thousand times: in the second batch of a run."""
 
     answered: ClassVar[list[int]] = [0]
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         self.answered[0] += len(values)
-        return values.astype(np.uint8) if self.answered[0] > 100_000 else super().respond(values, words, cells)
+        return values.astype(np.uint8) if self.answered[0] > 400_000 else super().respond(values, words, cells)
 
 
 @dataclass(frozen=True, kw_only=True)

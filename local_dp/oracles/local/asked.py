@@ -8,15 +8,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from local_dp.arrays import Bools, Words
+from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 from local_dp.ledger import Charge
-from local_dp.noise import Draw, Noise, public_coins
+from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
 from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.one_bit import is_plain, simulated
 from local_dp.records import Records, chunks
 
-CHUNK = 1 << 16  # clients at a time: the arrays of a chunk stay in cache, and a digest is over chunks of this size
+CHUNK = 1 << 18  # clients at a time, and to a digest: fewer, and two threads would wait for each other's Python
+_WORDS = 1 << 16  # of those that consume several words, so many words at a time: the arrays stay in cache
 ONCE = r"^[A-Za-z0-9_.-]{0,64}$"
 
 
@@ -84,11 +86,18 @@ def coin_key(seed: int, which: Draw) -> bytes:
 
 def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes) -> Words:
     """The reports of the clients start..start + len(records): record -> value -> report."""
-    randomizer, values = query.randomizer, query.query.values(records)
-    batches = []
-    for first, last in chunks(start, start + len(records), max(1, CHUNK // randomizer.words)):  # as many words at a time as a chunk has
-        words = randomizer.draw(noise, which, first, last)
-        batches.append(randomizer.respond(values[first - start : last - start], words, cells_of(randomizer, coins, first, last)))
+    return randomize(query, query.query.values(records), start, noise, which, coins)
+
+
+def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes) -> Words:
+    """The reports of the clients start..start + len(values) who hold these values."""
+    randomizer, batches = query.randomizer, []
+    for first, last in chunks(start, start + len(values), CHUNK if randomizer.words == 1 else max(1, _WORDS // randomizer.words)):
+        held, cells = values[first - start : last - start], cells_of(randomizer, coins, first, last)
+        if is_plain(randomizer) and isinstance(noise, KeyedNoise):
+            batches.append(simulated(randomizer, noise, which, first, held, cells))
+        else:
+            batches.append(randomizer.respond(held, randomizer.draw(noise, which, first, last), cells))
     return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
 
@@ -99,11 +108,12 @@ def cells_of(randomizer: Randomizer, coins: bytes, start: int, stop: int) -> Wor
     return randomizer.cells_of(public_coins(coins, start, stop))
 
 
-def chunk_digest(reports: Words, answered: Bools | None = None) -> bytes:
-    """A digest of one chunk of reports; of those that came, and of who sent them, where some are missing."""
-    if answered is None or bool(answered.all()):
-        return blake2b(reports.tobytes(), digest_size=16).digest()
-    return blake2b(np.packbits(answered).tobytes() + reports[answered].tobytes(), digest_size=16).digest()
+def chunk_digest(randomizer: Randomizer, reports: Words, answered: Bools | None = None) -> bytes:
+    """A digest of one chunk of reports, bits packed; of those that came, and of who sent them, where some are missing."""
+    who = b"" if answered is None or bool(answered.all()) else np.packbits(answered).tobytes()
+    came = reports[answered] if who else reports
+    packed = np.packbits(came) if randomizer.bits == 1 else came
+    return blake2b(who + packed.tobytes(), digest_size=16).digest()
 
 
 def round_digest(parts: Sequence[bytes]) -> str:

@@ -3,33 +3,69 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from threading import Event
 from typing import TypeAlias
 
+import numpy as np
+
 from local_dp.noise import Draw, Noise
-from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, respond, round_digest
+from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, randomize, round_digest
 from local_dp.oracles.local.base import LocalOracle
 from local_dp.populations.base import Population
-from local_dp.records import chunks
 from local_dp.tallies import Tally
+
+_KEPT = 24 << 20  # bytes
 
 OnChunk: TypeAlias = Callable[[int, Tally], object]
 
 
+def keep_memory() -> None:
+    """Has the allocator keep what a chunk's arrays free, for those of the next: glibc, which gives back more than twice the largest block that it ever
+    gave back, would have each array pay for its pages again, a third of all time."""
+    np.empty(_KEPT, dtype=np.uint8)  # never touched, so it takes no memory
+
+
+@dataclass(frozen=True)
+class AskedOf:
+    """One ask of simulated clients: who they are, where their noise comes from, what they are asked, which words are theirs, the key of the public coins."""
+
+    population: Population
+    noise: Noise
+    query: LocalQuery
+    which: Draw
+    coins: bytes
+
+    @property
+    def pieces(self) -> range:
+        """The numbers of the cohort's chunks: no list of them is kept, which would grow with the cohort."""
+        return range(self.query.cohort.start // CHUNK, -(-self.query.cohort.stop // CHUNK))
+
+    def answers(self, piece: int) -> tuple[Tally, bytes]:
+        """The tally and the digest of one chunk of clients: the same, whoever computes it."""
+        query, randomizer = self.query, self.query.randomizer
+        start, stop = max(query.cohort.start, piece * CHUNK), min(query.cohort.stop, (piece + 1) * CHUNK)
+        reports = randomize(query, self.population.values(query.query, start, stop), start, self.noise, self.which, self.coins)
+        return randomizer.tally(reports, cells_of(randomizer, self.coins, start, stop)), chunk_digest(randomizer, reports)
+
+
 class PopulationOracle(LocalOracle):
-    """Simulates every client, a chunk at a time, on all cores. Memory is flat in n; bit for bit what client processes would reply.
+    """Simulates every client, a chunk at a time, on all cores, or by so many `threads`. Memory is flat in n; bit for bit what client processes would reply.
 
     `on_chunk(ask, tally)` is told the tally of every chunk of clients that have answered one ask, by whichever thread has asked them.
     """
 
-    def __init__(self, population: Population, noise: Noise, coin_seed: int, budget: float, on_chunk: OnChunk = lambda ask, tally: None) -> None:
+    def __init__(
+        self, population: Population, noise: Noise, coin_seed: int, budget: float, on_chunk: OnChunk = lambda ask, tally: None, threads: int = 0
+    ) -> None:
         super().__init__(budget)
         self.population = population
         self.noise = noise
         self.coin_seed = coin_seed
         self.on_chunk = on_chunk
+        self.threads = threads
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """The tally of each query's cohort. Raises RefusedError("budget") before anything is sampled."""
@@ -43,25 +79,26 @@ class PopulationOracle(LocalOracle):
         return tuple(tallies)
 
     def _ask(self, query: LocalQuery, which: Draw) -> tuple[Tally, list[bytes]]:
-        coins = coin_key(self.coin_seed, which)
-        work = list(chunks(query.cohort.start, query.cohort.stop, CHUNK))
+        return self.gather(AskedOf(self.population, self.noise, query, which, coin_key(self.coin_seed, which)))
+
+    def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
+        """The tally of all chunks, and the digest of each, in their order."""
+        keep_memory()
+        work = asked.pieces
         digests = [b""] * len(work)
         over = Event()
 
         def ask(worker: int) -> Tally:
-            tally = query.randomizer.empty()
+            tally = asked.query.randomizer.empty()
             for place in range(worker, len(work), workers):
                 if over.is_set():
                     break
-                start, stop = work[place]
-                reports = respond(query, self.population.batch(start, stop), start, self.noise, which, coins)
-                part = query.randomizer.tally(reports, cells_of(query.randomizer, coins, start, stop))
+                part, digests[place] = asked.answers(work[place])
                 tally += part
-                digests[place] = chunk_digest(reports)
-                self.on_chunk(which.ask, part)
+                self.on_chunk(asked.which.ask, part)
             return tally
 
-        workers = min(os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
+        workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
         if workers == 1:
             return ask(0), digests
         with ThreadPoolExecutor(workers) as pool:

@@ -1,0 +1,106 @@
+"""Words drawn as far as they are needed: what is told from them is exactly what whole words would say, whoever is drawn with whom."""
+
+from collections.abc import Collection
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from local_dp import noise as module
+from local_dp.arrays import Words
+from local_dp.noise import Draw, KeyedNoise, Leading, leading_words, philox_words, stream_key
+from local_dp.oracles.local.asked import randomize
+from local_dp.populations.finite import Finite
+from local_dp.queries.tables import Question
+from local_dp.randomizers.one_bit import simulated
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.records import Records
+from tests.support.builders import survey_query
+
+KEYS = stream_key("first", 1), stream_key("tied", 1)
+CUTS = (77 << 56 | 12345, 200 << 56, 200 << 56 | 5)
+
+
+def _whole(start: int, stop: int, cuts: Collection[int] = CUTS) -> Words:
+    """The words, those that are not tied with zeros for what is not drawn."""
+    drawn = leading_words(KEYS, start, stop, cuts)
+    words = drawn.bytes.astype(np.uint64) << np.uint64(56)
+    words[drawn.places] = drawn.whole
+    assert (drawn.whole >> np.uint64(56) == drawn.bytes[drawn.places]).all()
+    return words
+
+
+def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut anywhere, across blocks too, the words are the same; so is that of every 50th client alone."""
+    monkeypatch.setattr(module, "_TIED", 1 << 10)
+    start, stop = 700, 5000
+    whole = _whole(start, stop)
+    for middle in (701, 1023, 1024, 1025, 3333, 4999):
+        assert np.concatenate([_whole(start, middle), _whole(middle, stop)]).tolist() == whole.tolist()
+    assert [int(_whole(client, client + 1)[0]) for client in range(start, stop, 50)] == whole[::50].tolist()
+
+
+def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tied words of a block take the words of the second stream in order, from the block's first number on: none is used twice."""
+    monkeypatch.setattr(module, "_TIED", 1 << 12)
+    drawn = leading_words(KEYS, 0, 3 << 12, CUTS)
+    assert drawn.bytes.tolist() == philox_words(KEYS[0], 0, 3 << 12, 8).tolist()
+    assert drawn.places.tolist() == np.flatnonzero(np.isin(drawn.bytes, (77, 200))).tolist()
+    ends = np.searchsorted(drawn.places, np.arange(4) << 12)
+    assert (np.diff(ends) > 0).all()
+    for block, (low, high) in enumerate(pairwise(ends.tolist())):
+        second = philox_words(KEYS[1], block << 12, (block << 12) + high - low)
+        assert (drawn.whole[low:high] << np.uint64(8)).tolist() == (second >> np.uint64(8) << np.uint64(8)).tolist()
+
+
+class Given(KeyedNoise):
+    """Noise of given 16-bit words, which are told from cuts that have only 16 bits."""
+
+    def leading(self, which: Draw, start: int, stop: int, cuts: Collection[int]) -> Leading:
+        words = np.arange(start, stop, dtype=np.uint64) << np.uint64(48)
+        first = (words >> np.uint64(56)).astype(np.uint8)
+        places = np.flatnonzero(np.isin(first, [cut >> 56 for cut in cuts]))
+        return Leading(first, places, words[places])
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 8.0])
+def test_a_simulated_bit_is_flipped_exactly_as_often_as_its_weight_says(epsilon: float) -> None:
+    """Over all 2^16 words of 16 bits, the flipped bits are those of the words below the threshold, as `respond` has it."""
+    randomizer, n = BinaryRR(epsilon, word_bits=16), 1 << 16
+    values, words, cells = np.arange(n) % 2, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
+    reports = simulated(randomizer, Given(0), Draw(1), 0, values, cells)
+    assert int((reports != values).sum()) == randomizer.flip
+    assert reports.tolist() == randomizer.respond(values, words, cells).tolist()
+
+
+def test_who_answers_in_its_own_way_is_asked_itself() -> None:
+    """A class with a sampler of its own does not get the simulation's."""
+
+    class Silent(BinaryRR):
+        def respond(self, values: Any, words: Any, cells: Any) -> Any:
+            return np.zeros(len(values), dtype=np.uint8)
+
+    n = 1000
+    query = survey_query(n)
+    object.__setattr__(query, "randomizer", Silent(1.0))
+    assert not randomize(query, np.ones(n, dtype=np.int8), 0, KeyedNoise(1), Draw(1), b"").any()
+
+
+@pytest.mark.parametrize("shares", [(1.0,), (3.0, 7.0), (1.0, 0.0, 2.0, 1e-9, 5.0), tuple([1.0] * 40)])
+def test_who_holds_what_follows_the_shares(shares: tuple[float, ...]) -> None:
+    """Of 2^20 clients each kind has its share; each bound fails with probability below 1e-9 (Hoeffding). Values are those of the records, whoever is asked."""
+    n, query = 1 << 20, Question("kind >= 1")
+    population = Finite(Records({"kind": np.arange(len(shares))}), shares, n, 5)
+    kinds = population.batch(0, n)["kind"]
+    assert np.abs(np.bincount(kinds, minlength=len(shares)) / n - population.shares).max() < np.sqrt(np.log(2e9 * len(shares)) / (2 * n))
+    for start, stop in ((0, n), (17, 200_000), (n - 3, n)):
+        assert population.values(query, start, stop).tolist() == query.values(population.batch(start, stop)).tolist() == (kinds[start:stop] >= 1).tolist()
+
+
+def test_the_last_bits_of_a_share_count() -> None:
+    """A share that lies half-way between two multiples of 1/256 is met to half of that distance, in 2^24 clients; fails with probability below 1e-9."""
+    n, share = 1 << 24, 76.5 / 256
+    population = Finite(Records({"kind": np.arange(2)}), (share, 1 - share), n, 6)
+    held = sum(int(population.values(Question("kind == 1"), start, start + (1 << 20)).sum()) for start in range(0, n, 1 << 20))
+    assert abs(1 - held / n - share) < 0.9e-3 < 0.5 / 256

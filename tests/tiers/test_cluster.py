@@ -1,0 +1,83 @@
+"""The population tier on a Dask cluster of two workers on this machine: the bits of one process, whoever dies on the way."""
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from experiments.door.asking import How, ask
+from experiments.tiers import cluster
+from local_dp.errors import BusError, InputError
+from local_dp.oracles.local.asked import CHUNK
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.survey import Survey
+from server.collecting import RoundProgress
+
+distributed = pytest.importorskip("distributed")
+
+CLIENTS = 40 * CHUNK + 5
+
+
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[Any]:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as started:
+        yield started
+
+
+def _run(protocol: Protocol[Any], clients: int, address: str = "", **how: Any) -> dict[str, Any]:
+    data = ask(protocol, None, How(clients=clients, seed=3, cluster=address, **how)).to_dict()
+    return {key: data[key] for key in ("result", "clients", "interaction", "max_epsilon_spent")} | {"digests": [each["digest"] for each in data["rounds"]]}
+
+
+@pytest.mark.parametrize("protocol", [Survey(), Frequency(k=40)], ids=lambda each: each.name)
+def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: Protocol[Any]) -> None:
+    """Result, digests and counts are those of the tier alone, for many chunks and for less than one."""
+    for clients in (3 * CHUNK + 5, 900):
+        assert _run(protocol, clients, two_workers.scheduler_address) == _run(protocol, clients)
+
+
+def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of the two dies by SIGKILL when the first chunks are in; the bits are the same."""
+    monkeypatch.setattr(cluster, "_MOST", 1)
+    killed: list[int] = []
+
+    def kill(progress: object) -> None:
+        if isinstance(progress, RoundProgress) and 0 < progress.answered < progress.asked and not killed:
+            killed.append(two_workers.workers[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    assert _run(Survey(), CLIENTS, two_workers.scheduler_address, progress=kill) == _run(Survey(), CLIENTS)
+    assert killed
+
+
+def test_a_worker_of_another_version_is_refused(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bits might be others."""
+    monkeypatch.setattr(cluster, "installed_version", lambda: "0.0.0")
+    with pytest.raises(InputError, match=r"the run is of 0\.0\.0; install the same"):
+        _run(Survey(), 1000, two_workers.scheduler_address)
+
+
+@pytest.mark.parametrize("how", [{"private": True}, {"tier": "aggregate", "seed": 1}, {"tier": "hosts", "seed": 1}], ids=str)
+def test_only_a_simulation_of_the_population_goes_to_a_cluster(how: dict[str, Any]) -> None:
+    """Refused before any connection is made."""
+    with pytest.raises(InputError, match="simulates the population tier"):
+        ask(Survey(), None, How(clients=1000, cluster="tcp://127.0.0.1:1", **how))
+
+
+def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens, the address is none, or there is nobody to work."""
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    with pytest.raises(BusError, match="no Dask scheduler answers"):
+        _run(Survey(), 1000, "tcp://127.0.0.1:1")
+    with pytest.raises(InputError, match="give a scheduler's address"):
+        _run(Survey(), 1000, "nothing://at all")
+    with (
+        distributed.LocalCluster(n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50) as empty,
+        pytest.raises(BusError, match="has no workers"),
+    ):
+        _run(Survey(), 1000, empty.scheduler_address)
