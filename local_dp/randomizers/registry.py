@@ -41,5 +41,7 @@ RANDOMIZERS = Registry(
         "pgr": "local_dp.randomizers.frequencies.projective:PGR",
         "hadamard-response": "local_dp.randomizers.frequencies.hadamard_response:HadamardResponse",
         "recursive-hadamard": "local_dp.randomizers.frequencies.hadamard_response:RecursiveHadamard",
+        "seeded-rejection": "local_dp.randomizers.compressed.seeded_rejection:SeededRejection",
+        "genprot": "local_dp.randomizers.compressed.genprot:GenProt",
     },
 )

@@ -7,6 +7,8 @@ from scipy import stats
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.compressed.genprot import GenProt
+from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
 from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
@@ -63,6 +65,8 @@ KINDS: dict[str, Randomizer] = {
     "the": THE(1.0, k=8),
     "count-mean-sketch": CountMeanSketch(1.0, k=8, m=4),
     "subset-selection": SubsetSelection(1.0, k=8),
+    "seeded-rejection": SeededRejection(1.0),
+    "genprot": GenProt(1.0),
     **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }
 

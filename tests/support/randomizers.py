@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.compressed.genprot import GenProt
+from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
@@ -111,6 +113,11 @@ def of_sets(epsilon: float) -> list[Randomizer]:
 def of_designs(epsilon: float) -> list[FiniteOracle]:
     """The finite frequency oracles by hashes, designs and blocks, at every size."""
     return [kind(epsilon, k=k) for kind in DESIGNS for k in SIZES]
+
+
+def of_compressed(epsilon: float) -> list[FiniteChannel]:
+    """Those that name one of a few public samples of another channel."""
+    return [SeededRejection(epsilon), GenProt(epsilon), GenProt(epsilon, inner="hadamard-response", setting=("k=3",), samples=3)]
 
 
 def of_more_private(epsilon: float) -> list[Randomizer]:
