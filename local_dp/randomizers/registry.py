@@ -43,5 +43,6 @@ RANDOMIZERS = Registry(
         "recursive-hadamard": "local_dp.randomizers.frequencies.hadamard_response:RecursiveHadamard",
         "seeded-rejection": "local_dp.randomizers.compressed.seeded_rejection:SeededRejection",
         "genprot": "local_dp.randomizers.compressed.genprot:GenProt",
+        "memoised-grr": "local_dp.randomizers.repeated.memoised_grr:MemoisedGRR",
     },
 )

@@ -30,6 +30,7 @@ from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
+from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -118,6 +119,11 @@ def of_designs(epsilon: float) -> list[FiniteOracle]:
 def of_compressed(epsilon: float) -> list[FiniteChannel]:
     """Those that name one of a few public samples of another channel."""
     return [SeededRejection(epsilon), GenProt(epsilon), GenProt(epsilon, inner="hadamard-response", setting=("k=3",), samples=3)]
+
+
+def of_repeated(epsilon: float) -> list[FiniteChannel]:
+    """Those whose one report keeps less than their epsilon, which is for life, in words of two parts, at sizes that 16-bit words are enough for."""
+    return [MemoisedGRR(epsilon, k=k) for k in SIZES[:3] if epsilon >= 0.5 or (k == 2 and epsilon >= 0.1)]
 
 
 def of_more_private(epsilon: float) -> list[Randomizer]:
