@@ -28,6 +28,8 @@ from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
+from local_dp.randomizers.sets.padding_sampling import PaddingSampling
+from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -68,6 +70,8 @@ KINDS: dict[str, Randomizer] = {
     "subset-selection": SubsetSelection(1.0, k=8),
     "seeded-rejection": SeededRejection(1.0),
     "genprot": GenProt(1.0),
+    "padding-sampling": PaddingSampling(1.0),
+    "pckv": PCKV(1.0),
     "memoised-grr": MemoisedGRR(1.0, k=4),
     **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }

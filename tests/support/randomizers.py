@@ -31,6 +31,8 @@ from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
+from local_dp.randomizers.sets.padding_sampling import PaddingSampling
+from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -91,7 +93,12 @@ def approximate(epsilon: float) -> list[FiniteChannel]:
 
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     """Those whose estimates are neither averages nor shares: parities and prefix sums, exact in tests of their own."""
-    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
+    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13), *of_items(epsilon)]
+
+
+def of_items(epsilon: float) -> list[FiniteChannel]:
+    """Those of a set of items, alone or with numbers."""
+    return [PaddingSampling(epsilon), PaddingSampling(epsilon, k=4, limit=1), PCKV(epsilon), PCKV(epsilon, k=3, limit=2, steps=3)]
 
 
 def of_vectors(epsilon: float) -> list[Randomizer]:
