@@ -42,5 +42,10 @@ RANDOMIZERS = Registry(
         "pgr": "local_dp.randomizers.frequencies.projective:PGR",
         "hadamard-response": "local_dp.randomizers.frequencies.hadamard_response:HadamardResponse",
         "recursive-hadamard": "local_dp.randomizers.frequencies.hadamard_response:RecursiveHadamard",
+        "seeded-rejection": "local_dp.randomizers.compressed.seeded_rejection:SeededRejection",
+        "genprot": "local_dp.randomizers.compressed.genprot:GenProt",
+        "memoised-grr": "local_dp.randomizers.repeated.memoised_grr:MemoisedGRR",
+        "padding-sampling": "local_dp.randomizers.sets.padding_sampling:PaddingSampling",
+        "pckv": "local_dp.randomizers.sets.pckv:PCKV",
     },
 )

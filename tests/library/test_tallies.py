@@ -7,6 +7,8 @@ from scipy import stats
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.compressed.genprot import GenProt
+from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
 from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
@@ -25,6 +27,9 @@ from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
+from local_dp.randomizers.sets.padding_sampling import PaddingSampling
+from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -65,6 +70,11 @@ KINDS: dict[str, Randomizer] = {
     "the": THE(1.0, k=8),
     "count-mean-sketch": CountMeanSketch(1.0, k=8, m=4),
     "subset-selection": SubsetSelection(1.0, k=8),
+    "seeded-rejection": SeededRejection(1.0),
+    "genprot": GenProt(1.0),
+    "padding-sampling": PaddingSampling(1.0),
+    "pckv": PCKV(1.0),
+    "memoised-grr": MemoisedGRR(1.0, k=4),
     **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }
 

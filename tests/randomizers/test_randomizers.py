@@ -30,10 +30,12 @@ from local_dp.testing.common import check_parameters, values_of
 from tests.support.randomizers import (
     approximate,
     built_in,
+    of_compressed,
     of_densities,
     of_designs,
     of_more_private,
     of_other_estimates,
+    of_repeated,
     of_sets,
     of_vectors,
 )
@@ -50,6 +52,10 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(randomizer, exhaustive=not needs_wide_words)
     for randomizer in of_other_estimates(epsilon):
         conform(randomizer, symbols=False)
+    for compressed in of_compressed(epsilon):
+        conform(compressed)
+    for repeated in of_repeated(epsilon):
+        conform(repeated, slack=epsilon, runs=False)
     for sets in of_sets(epsilon):
         conform(sets)
     for private in of_more_private(epsilon):
@@ -60,7 +66,7 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
 
 def test_every_built_in_name_is_covered() -> None:
     """The suite leaves no built-in randomizer out."""
-    kinds = (built_in, of_other_estimates, of_sets, of_designs, of_more_private, of_vectors, approximate, of_densities)
+    kinds = (built_in, of_other_estimates, of_sets, of_designs, of_more_private, of_vectors, approximate, of_densities, of_compressed, of_repeated)
     assert {randomizer.name for kind in kinds for randomizer in kind(1.0)} == set(RANDOMIZERS.built_in)
 
 

@@ -26,6 +26,7 @@ from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_thresh
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Refusal, Reply
 from tests.support.builders import request, yes_records
@@ -60,7 +61,10 @@ def enumerable(randomizer: Randomizer) -> bool:
 
 
 def stated_loss(randomizer: Randomizer) -> float:
-    """Epsilon; of thresholded histogram encoding, whose bits keep less than its noise would tell, the closed form that its docstring states."""
+    """Epsilon; of a memoised answer that of one report, and of thresholded histogram encoding, whose bits keep less than its noise would tell, of its bits,
+    by the closed forms that their docstrings state."""
+    if isinstance(randomizer, MemoisedGRR):
+        return randomizer.loss_after(1)
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS

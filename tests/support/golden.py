@@ -41,6 +41,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "pgr": {"k": 64},
     "hadamard-response": {"k": 64},
     "recursive-hadamard": {"k": 64, "b": 3},
+    "memoised-grr": {"k": 5},
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),

@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.compressed.genprot import GenProt
+from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
@@ -28,6 +30,9 @@ from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
+from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
+from local_dp.randomizers.sets.padding_sampling import PaddingSampling
+from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -90,7 +95,13 @@ def approximate(epsilon: float) -> list[FiniteChannel]:
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     """Those whose estimates are neither averages nor shares: parities, prefix sums and sign rows, exact in tests of their own."""
     signs = [SignRows(epsilon, k=5), SignRows(epsilon, k=6, signs=("2a", "15", "33", "07"))]
-    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13), *signs]
+    prefixes = [PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
+    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), *prefixes, *signs, *of_items(epsilon)]
+
+
+def of_items(epsilon: float) -> list[FiniteChannel]:
+    """Those of a set of items, alone or with numbers."""
+    return [PaddingSampling(epsilon), PaddingSampling(epsilon, k=4, limit=1), PCKV(epsilon), PCKV(epsilon, k=3, limit=2, steps=3)]
 
 
 def of_vectors(epsilon: float) -> list[Randomizer]:
@@ -113,6 +124,16 @@ def of_sets(epsilon: float) -> list[Randomizer]:
 def of_designs(epsilon: float) -> list[FiniteOracle]:
     """The finite frequency oracles by hashes, designs and blocks, at every size."""
     return [kind(epsilon, k=k) for kind in DESIGNS for k in SIZES]
+
+
+def of_compressed(epsilon: float) -> list[FiniteChannel]:
+    """Those that name one of a few public samples of another channel."""
+    return [SeededRejection(epsilon), GenProt(epsilon), GenProt(epsilon, inner="hadamard-response", setting=("k=3",), samples=3)]
+
+
+def of_repeated(epsilon: float) -> list[FiniteChannel]:
+    """Those whose one report keeps less than their epsilon, which is for life, in words of two parts, at sizes that 16-bit words are enough for."""
+    return [MemoisedGRR(epsilon, k=k) for k in SIZES[:3] if epsilon >= 0.5 or (k == 2 and epsilon >= 0.1)]
 
 
 def of_more_private(epsilon: float) -> list[Randomizer]:

@@ -43,6 +43,7 @@ class LocalQuery:
 
     A round may ask one client several things that were fixed beforehand (KLNRS Definition 4.4): each has its own randomness, and their losses add up.
     With a label in `once`, the answer is memoised: whoever is asked the same under that label in a later round repeats the report and pays nothing more.
+    A randomizer of two steps (`memoised-grr`) repeats the first and makes the second anew, which tells no more than the first.
     """
 
     query: Query
