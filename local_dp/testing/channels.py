@@ -11,6 +11,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError
 from local_dp.randomizers.evidence import keeps_loss
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.per_coin import PerCoin
 from local_dp.tallies import Tally
 from local_dp.testing.common import SLACK, check_loss, check_parameters, truth, values_of
 
@@ -32,12 +33,18 @@ def conform_channel(randomizer: FiniteChannel, slack: float = SLACK, exhaustive:
     if runs:
         check_boundaries(randomizer)
     if exhaustive:
-        check_every_word(narrow(randomizer))
+        check_every_word(narrow(sampler_of(randomizer)))
     check_elementwise(randomizer)
     check_tally(randomizer)
     if symbols:
         check_estimate(randomizer)
     check_parameters(randomizer)
+
+
+def sampler_of(randomizer: FiniteChannel) -> FiniteChannel:
+    """What turns a code into a report: the randomizer, or, behind a public coin that only codes, the channel of the codes."""
+    inner = randomizer.inner if isinstance(randomizer, PerCoin) else randomizer
+    return inner if isinstance(inner, FiniteChannel) else randomizer
 
 
 def pairs_of(randomizer: FiniteChannel) -> tuple[Ints, Words]:
