@@ -60,7 +60,7 @@ BROKEN = (
     Case(hostile.Understated(1.0, k=3), "sampler, enumerated"),
     Case(hostile.BareEntry(1.0, k=8), "sampler, enumerated"),
     Case(hostile.OddBit(1.0, k=2048), "sampler, enumerated"),
-    Case(hostile.RareCoin(1.0, k=16), "sampler, compared"),
+    Case(hostile.RareCoin(1.0, length=4), "sampler, compared"),
     Case(hostile.Shifted(1.0, k=3), "estimate"),
     Case(hostile.Forgets(1.0, k=3), "tally"),
     Case(hostile.Swaps(1.0, k=3), "tally"),
@@ -79,6 +79,6 @@ CORRECT = (
     hostile.Tabled(2.0, k=7),
     hostile.OwnBits(1.0, k=6),
     hostile.Lazy(1.0),
-    hostile.OwnCoins(1.0, k=16),
+    hostile.OwnCoins(1.0, length=4),
     hostile.HalfTally(1.0, steps=7),
 )

@@ -17,8 +17,8 @@ from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE
+from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
@@ -255,7 +255,7 @@ class OddBit(OUE):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RareCoin(SubsetSelection):
+class RareCoin(WideHashing):
     """Under one public coin in ten thousand the symbol is told."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
@@ -353,7 +353,7 @@ class Lazy(BinaryRR):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnCoins(SubsetSelection):
+class OwnCoins(WideHashing):
     """Uses the coin's other half."""
 
     def cells_of(self, coins: Words) -> Words:
