@@ -32,7 +32,7 @@ def test_the_largest_epsilon_of_a_report() -> None:
 
 def test_what_is_refused() -> None:
     """Unknown names, one client, and what is no finite channel: one line each, exit code 2."""
-    for arguments, said in ((["nobody"], "no randomizer named"), (["grr", "--clients", "1"], "clients is 1"), (["subset-selection"], "no finite channel")):
+    for arguments, said in ((["nobody"], "no randomizer named"), (["grr", "--clients", "1"], "clients is 1"), (["wide-hashing"], "no finite channel")):
         done = local_dp("shuffle", *arguments)
         assert (done.returncode, len(done.stderr.strip().splitlines())) == (2, 1)
         assert said in done.stderr

@@ -86,7 +86,7 @@ def test_the_exact_loss_is_the_declared_one(name: str) -> None:
 def rows(randomizer: Randomizer, value: int) -> list[dict[int, Fraction]]:
     """Under each coin, the reports that `value` sends over all words, each word as likely."""
     if isinstance(randomizer, PerCoin):
-        coins = np.arange(2 * randomizer.inner.k if hasattr(randomizer.inner, "k") else 64, dtype=np.uint64)
+        coins = randomizer.cells_of(np.arange(2 * randomizer.inner.k if hasattr(randomizer.inner, "k") else 64, dtype=np.uint64))
     else:
         coins = np.arange(randomizer.cells, dtype=np.uint64) if isinstance(randomizer, FiniteChannel) else np.zeros(1, dtype=np.uint64)
     words = np.arange(1 << randomizer.word_bits, dtype=np.uint32)
@@ -100,7 +100,7 @@ def rows(randomizer: Randomizer, value: int) -> list[dict[int, Fraction]]:
 def declared(randomizer: Randomizer, value: int) -> list[dict[int, Fraction]]:
     """The same by the declared weights."""
     if isinstance(randomizer, PerCoin):
-        coins = np.arange(2 * randomizer.inner.k if hasattr(randomizer.inner, "k") else 64, dtype=np.uint64)
+        coins = randomizer.cells_of(np.arange(2 * randomizer.inner.k if hasattr(randomizer.inner, "k") else 64, dtype=np.uint64))
         return [declared(randomizer.inner, int(randomizer.encode(np.array([value]), coins[at : at + 1])[0]))[0] for at in range(len(coins))]
     assert isinstance(randomizer, FiniteChannel)
     told = []

@@ -11,8 +11,8 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE
+from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import Amplified, accounted, amplified, closed_form, holds, largest_local
@@ -158,5 +158,5 @@ def test_bad_numbers_are_refused(clients: int, delta: float) -> None:
 
 def test_what_is_no_finite_channel_is_refused() -> None:
     """With the names of some that are."""
-    with pytest.raises(InputError, match="subset-selection is no finite channel"):
-        amplified(SubsetSelection(1.0, k=8), 100, DELTA)
+    with pytest.raises(InputError, match="wide-hashing is no finite channel"):
+        amplified(WideHashing(1.0, length=3), 100, DELTA)
