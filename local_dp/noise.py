@@ -15,12 +15,14 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 
 SEED_BITS = 64
 _SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
+_WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
 _WORDS_PER_BLOCK = 4  # Philox 4x64: one counter value yields four 64-bit words
+_LAST = 1 << 56  # what is a multiple of it has one byte
 _TIED = 1 << 18  # words to a block of a stream whose ties are numbered together: as many as a chunk of clients
 
 
@@ -33,7 +35,7 @@ class _Key(ISeedSequence):
     """A key as it is: given as `key=`, numpy would first read entropy for a seed that it then forgets, and take four times as long."""
 
     def __init__(self, key: bytes) -> None:
-        self.words = np.frombuffer(key, dtype="<u8").astype(np.uint64)
+        self.words = np.frombuffer(key, dtype=_WIDTHS[64]).astype(np.uint64)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint64) -> NDArray[Any]:
         return self.words  # a Philox asks for two of 64 bits
@@ -45,8 +47,8 @@ def philox_words(key: bytes, start: int, stop: int, bits: int = 64) -> Words:
     first = start // per_block
     blocks = -(-stop // per_block) - first
     generator = np.random.Philox(cast(Any, _Key(key)), counter=first)  # numpy's types know only its own kind of seed
-    raw = np.asarray(generator.random_raw(blocks * _WORDS_PER_BLOCK), dtype="<u8")
-    words: Words = raw.view(f"<u{bits // 8}")
+    raw = np.asarray(generator.random_raw(blocks * _WORDS_PER_BLOCK), dtype=_WIDTHS[64])
+    words: Words = raw.view(_WIDTHS[bits])
     skip = start - first * per_block
     return words[skip : skip + stop - start]
 
@@ -59,9 +61,25 @@ class Leading:
     places: Ints
     whole: Words
 
+    def below(self, cut: int) -> Bools:
+        """Which of all the words are below this one of the cuts."""
+        below: Bools = self.bytes < np.uint8(cut >> 56)
+        below[self.places] = self.whole < np.uint64(cut)
+        return below
+
+    def below_at(self, cut: int, places: Ints) -> Bools:
+        """Which of the words at these places are."""
+        below: Bools = self.bytes[places] < np.uint8(cut >> 56)
+        if cut % _LAST and len(self.places):
+            numbers = np.searchsorted(self.places, places)
+            whole = np.take(self.whole, numbers, mode="clip")
+            below = np.where(np.take(self.places, numbers, mode="clip") == places, whole < np.uint64(cut), below)
+        return below
+
 
 def leading_words(keys: tuple[bytes, bytes], start: int, stop: int, cuts: Collection[int]) -> Leading:
-    """The words start..stop of a stream, told apart from each of the 64-bit `cuts` by their first byte alone, and whole where that is the byte of a cut.
+    """The words start..stop of a stream, told apart from each of the 64-bit `cuts` by their first byte alone, and whole where that is the byte of a cut
+    that has more than this byte.
 
     First bytes are of the stream of the first key. A tied word's other bytes are those of the second stream at its number among the tied words of its block,
     independent of all first bytes: word i depends on (keys, cuts, i) alone, and words are independent and uniform, as if they were drawn whole.
@@ -72,13 +90,14 @@ def leading_words(keys: tuple[bytes, bytes], start: int, stop: int, cuts: Collec
     for block in range(start - start % _TIED, stop, _TIED):
         low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
         if low < high:
-            number = block + len(_tied(philox_words(keys[0], block, max(block, start), 8), cuts))
+            number = block + (len(_tied(philox_words(keys[0], block, start, 8), cuts)) if block < start else 0)
             whole[low:high] |= philox_words(keys[1], number, number + high - low) >> np.uint64(8)
     return Leading(first, places, whole)
 
 
 def _tied(first: Words, cuts: Collection[int]) -> Ints:
-    return np.flatnonzero(reduce(or_, [first == np.uint8(top) for top in {cut >> 56 for cut in cuts}]))
+    tops = {cut >> 56 for cut in cuts if cut % _LAST}
+    return np.flatnonzero(reduce(or_, [first == np.uint8(top) for top in tops])) if tops else np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -129,13 +148,13 @@ class SystemNoise:
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         if not which.once:
-            return np.frombuffer(os.urandom((stop - start) * bits // 8), dtype=f"<u{bits // 8}")
+            return np.frombuffer(os.urandom((stop - start) * bits // 8), dtype=_WIDTHS[bits])
         secret = self._secrets.setdefault(which.once, os.urandom(32))
         first, last = start // _SHAKE_WORDS, -(-stop // _SHAKE_WORDS)
         size = _SHAKE_WORDS * bits // 8
         blocks = b"".join(shake_256(secret + f"{bits} {block}".encode()).digest(size) for block in range(first, last))
         skip = start - first * _SHAKE_WORDS
-        return np.frombuffer(blocks, dtype=f"<u{bits // 8}")[skip : skip + stop - start]
+        return np.frombuffer(blocks, dtype=_WIDTHS[bits])[skip : skip + stop - start]
 
 
 def public_coins(key: bytes, start: int, stop: int) -> Words:

@@ -2,16 +2,20 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.domains import Domain, Parameter
+from local_dp.domains import Domain, Parameter, Vectors
 from local_dp.errors import InputError
 from local_dp.loss import Loss, Pure, nano_epsilon
-from local_dp.noise import Draw, Noise
+from local_dp.noise import Draw, Noise, SystemNoise
 from local_dp.tallies import Estimate, Tally
+
+_PRIVATE, _ONE = SystemNoise(), Draw(0)
+_NO_COIN = np.zeros(1, dtype=np.uint8)
 
 Evidence: TypeAlias = Literal["enumerated", "product", "per coin", "density", "audited"]
 
@@ -91,10 +95,11 @@ class Randomizer(ABC):
 
         The one place where words are made narrow: a word longer than `word_bits` would never fall below its thresholds.
         """
-        words = noise.words(which, start * self.words, stop * self.words, self.width)
-        if self.word_bits < self.width:
-            words = words >> words.dtype.type(self.width - self.word_bits)
-        return words if self.words == 1 else words.reshape(stop - start, self.words)
+        each, width = self.words, self.width
+        words = noise.words(which, start * each, stop * each, width)
+        if self.word_bits < width:
+            words = words >> words.dtype.type(width - self.word_bits)
+        return words if each == 1 else words.reshape(stop - start, each)
 
     @property
     def uses_coins(self) -> bool:
@@ -108,6 +113,26 @@ class Randomizer(ABC):
     @abstractmethod
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """The reports of `values` under the private `words` and the public coin `cells` (of any shape where no coin is used); n of `report_dtype`."""
+
+    def private_report(self, value: object, coin: int = 0) -> Words:
+        """One report of `value` by the entropy of the operating system, where `coin` is the public coin of whoever reports: an array of this one report.
+
+        Raises InputError, which does not say the value, where it is no member of the domain.
+        """
+        values = np.array((value,))
+        low, high = self._ends
+        if not (low <= value <= high if type(value) is int else self._holds(values)):
+            raise InputError(f"{self.name}: the value is not in {self.domain}")
+        cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if self.uses_coins else _NO_COIN
+        return self.respond(values, self.draw(_PRIVATE, _ONE, 0, 1), cells)
+
+    @cached_property
+    def _ends(self) -> tuple[int, int]:
+        return self.domain.low, self.domain.high
+
+    def _holds(self, values: Words) -> bool:
+        shape = (1, self.domain.d) if isinstance(self.domain, Vectors) else (1,)
+        return values.dtype.kind in "iu" and values.shape == shape and np.array_equal(self.domain.clip(values), values)
 
     def possible(self, reports: Words) -> Bools:
         """Which of these could be reports of somebody, shape (n,): a server refuses the others."""

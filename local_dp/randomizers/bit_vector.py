@@ -9,11 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Words
-from local_dp.noise import Draw, Noise
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.tallies import Tally
 
-LEADING = 16  # bits of a word that are always drawn
 _BATCH = 1 << 20  # bytes counted at a time
 _FEW = 127  # rows that are unpacked and added in bytes, beside those that threes leave over
 
@@ -60,24 +58,6 @@ class BitVector(Randomizer):
     @property
     def bits(self) -> int:
         return self.places
-
-    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
-        """The words of the clients start..stop, shape (n, words), as far as a bit depends on them: the last bits of a word are drawn, from a stream of its own,
-        only where its leading 16 are those of a threshold, and are 0 elsewhere. Every bit is what it would be with all of them drawn."""
-        rest = self.word_bits - LEADING
-        if rest <= 0:
-            return super().draw(noise, which, start, stop)
-        first = start * self.words
-        leading = noise.words(which, first, stop * self.words, LEADING)
-        words = leading.astype(f"<u{self.width // 8}")
-        words <<= words.dtype.type(rest)
-        tied = np.zeros(len(leading), dtype=np.bool_)
-        for top in {ones >> rest for ones in self.ones if ones % (1 << rest)}:
-            tied |= leading == top
-        for place in np.flatnonzero(tied).tolist():  # one in 2^16 for each threshold
-            word = int(noise.words(which, first + place, first + place + 1, self.width)[0])
-            words[place] |= word % (1 << rest)
-        return words.reshape(stop - start, self.words)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         thresholds = np.array(self.ones, dtype=words.dtype)[self.code[values.astype(np.int64) - self.domain.low]]

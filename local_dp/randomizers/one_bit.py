@@ -4,14 +4,11 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeGuard
 
 import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.loss import NANO, exp_epsilon, nano_epsilon
-from local_dp.noise import Draw, KeyedNoise
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import SLACK, FiniteChannel, ceil_fraction, too_narrow
 from local_dp.tallies import Tally
 
@@ -73,21 +70,3 @@ class OneBit(FiniteChannel):
         kept = np.uint64(self.total - self.flip)
         weights: Words = np.where(reports == self.encode(values, cells), kept, np.uint64(self.flip))
         return weights
-
-
-def simulated(randomizer: OneBit, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
-    """The reports of the clients from `start` on who hold `values`, with words drawn as far as a bit depends on them: a byte each, and the rest of a few.
-
-    In a simulation alone, for whose words are drawn to their end takes time. Exactly the law of `draw` and `respond`.
-    """
-    cut = randomizer.flip << (64 - randomizer.word_bits)
-    drawn = noise.leading(which, start, start + len(values), (cut,))
-    flips = drawn.bytes < np.uint8(cut >> 56)
-    flips[drawn.places] = drawn.whole < np.uint64(cut)
-    return randomizer.encode(values, cells) ^ flips.view(np.uint8)
-
-
-def is_plain(randomizer: Randomizer) -> TypeGuard[OneBit]:
-    """Whether it draws and answers as every one-bit randomizer does: a class with words or a sampler of its own is asked itself."""
-    kind = type(randomizer)
-    return isinstance(randomizer, OneBit) and kind.respond is OneBit.respond and kind.draw is Randomizer.draw and kind.words is Randomizer.words

@@ -1,7 +1,6 @@
 """Whether `respond` is the function that it has to be: of value, word and coin alone, for every value, of one length."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import numpy as np
 
@@ -10,7 +9,6 @@ from local_dp.domains import Vectors
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.testing.drawing import words_for
 from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.watch import watched
@@ -44,8 +42,7 @@ def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
 def _words(randomizer: Randomizer) -> Finding:
     """It uses the words that it is given, and all of them: a constant seed of its own would draw others."""
     noise, which = KeyedNoise(3), Draw(1)
-    honest = partial(BitVector.draw, randomizer) if isinstance(randomizer, BitVector) else partial(Randomizer.draw, randomizer)
-    given, own = (draw(noise, which, 0, REPEATED) for draw in (honest, randomizer.draw))
+    given, own = Randomizer.draw(randomizer, noise, which, 0, REPEATED), randomizer.draw(noise, which, 0, REPEATED)
     if not np.array_equal(given, own):
         said = "its words are not those that it is given: it has a randomness of its own that nobody can check"
         return Finding("words", False, True, said, _with_own_words(randomizer))

@@ -13,8 +13,9 @@ from local_dp.noise import Draw, KeyedNoise, Leading, leading_words, philox_word
 from local_dp.oracles.local.asked import randomize
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Question
-from local_dp.randomizers.one_bit import simulated
+from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.simulated import answers
 from local_dp.records import Records
 from tests.support.builders import survey_query
 
@@ -41,6 +42,19 @@ def test_leading_words_do_not_depend_on_who_is_drawn_with_whom(monkeypatch: pyte
     assert [int(_whole(client, client + 1)[0]) for client in range(start, stop, 50)] == whole[::50].tolist()
 
 
+def test_a_cut_of_one_byte_ties_nobody() -> None:
+    """What is below a multiple of 2^56 is told by the first byte: no other byte is drawn for it, in any order of the cuts."""
+    drawn = leading_words(KEYS, 0, 1 << 12, (200 << 56,))
+    assert drawn.places.tolist() == []
+    assert drawn.below(200 << 56).tolist() == (drawn.bytes < 200).tolist()
+    drawn = leading_words(KEYS, 0, 1 << 12, CUTS)
+    for cut in CUTS:
+        places = np.arange(3, 1 << 12, 7)
+        below = _whole(0, 1 << 12) < np.uint64(cut)
+        assert drawn.below(cut).tolist() == below.tolist()
+        assert drawn.below_at(cut, places).tolist() == below[places].tolist()
+
+
 def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tied words of a block take the words of the second stream in order, from the block's first number on: none is used twice."""
     monkeypatch.setattr(module, "_TIED", 1 << 12)
@@ -60,7 +74,7 @@ class Given(KeyedNoise):
     def leading(self, which: Draw, start: int, stop: int, cuts: Collection[int]) -> Leading:
         words = np.arange(start, stop, dtype=np.uint64) << np.uint64(48)
         first = (words >> np.uint64(56)).astype(np.uint8)
-        places = np.flatnonzero(np.isin(first, [cut >> 56 for cut in cuts]))
+        places = np.flatnonzero(np.isin(first, [cut >> 56 for cut in cuts if cut % (1 << 56)]))
         return Leading(first, places, words[places])
 
 
@@ -69,9 +83,22 @@ def test_a_simulated_bit_is_flipped_exactly_as_often_as_its_weight_says(epsilon:
     """Over all 2^16 words of 16 bits, the flipped bits are those of the words below the threshold, as `respond` has it."""
     randomizer, n = BinaryRR(epsilon, word_bits=16), 1 << 16
     values, words, cells = np.arange(n) % 2, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
-    reports = simulated(randomizer, Given(0), Draw(1), 0, values, cells)
+    reports = answers(randomizer, Given(0), Draw(1), 0, values, cells)
     assert int((reports != values).sum()) == randomizer.flip
     assert reports.tolist() == randomizer.respond(values, words, cells).tolist()
+
+
+@pytest.mark.parametrize("k", [8, 13])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("kind", [SUE, OUE])
+def test_simulated_bits_are_those_of_respond(kind: type[UnaryEncoding], epsilon: float, k: int) -> None:
+    """Over all 2^16 words of 16 bits at each place, the own one and others, the packed bits are those that `respond` gives for the same words."""
+    randomizer, n = kind(epsilon, word_bits=16, k=k), 1 << 16
+    words = (np.arange(n * k, dtype=np.uint64) % n).astype(np.uint32).reshape(n, k)
+    for turn in range(k if k % 2 == 0 else 1):  # an odd number of places meets all words at each place by itself
+        values, cells = (np.arange(n) + turn) % k, np.zeros(1, dtype=np.uint8)
+        reports = answers(randomizer, Given(0), Draw(1), 0, values, cells)
+        assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 
 def test_who_answers_in_its_own_way_is_asked_itself() -> None:

@@ -25,6 +25,7 @@ from local_dp.randomizers.bit_vector import ones_at
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
+from local_dp.randomizers.simulated import answers
 from local_dp.records import Records
 from local_dp.tallies import Tally
 
@@ -69,37 +70,13 @@ def test_every_word_enumerated_gives_the_declared_channel(kind: type[UnaryEncodi
     assert worst == exact_ratio(randomizer) <= exp_epsilon(randomizer.nano)
 
 
-@dataclass(frozen=True)
-class Given:
-    """Noise whose leading bits are those given, with the same last bits for every word that is asked for again."""
-
-    leading: Words
-    last: int
-
-    def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        return self.leading[start:stop] if bits == 16 else np.full(stop - start, self.last, dtype=f"<u{bits // 8}")
-
-
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_a_word_whose_leading_bits_tie_is_drawn_to_its_end(kind: type[UnaryEncoding], epsilon: float) -> None:
-    """Over all leading and all last bits of 20-bit words, the bits at other places and at the own one are 1 exactly as often as their weights say."""
-    randomizer, every = kind(epsilon, k=2, word_bits=20), np.repeat(np.arange(1 << 16, dtype=np.uint16), 2)
-    counts = np.zeros(2, dtype=np.int64)
-    for last in range(16):
-        words = randomizer.draw(Given(every, 0xABCDE0 + last), Draw(1), 0, 1 << 16)
-        reports = randomizer.respond(np.ones(1 << 16, dtype=np.int64), words, words[:1])
-        counts += np.unpackbits(reports, axis=1, count=2, bitorder="little").sum(axis=0, dtype=np.int64)
-    assert tuple(counts.tolist()) == randomizer.ones
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_words_do_not_depend_on_who_is_asked_with_whom(kind: type[UnaryEncoding]) -> None:
-    """The words of 200,000 clients, some of them tied, are those of the same clients asked in parts."""
-    randomizer, noise = kind(1.0, k=5), KeyedNoise(2)
-    whole = randomizer.draw(noise, Draw(3), 0, 200_000)
-    assert (whole % (1 << 16) != 0).any()
-    parts = [randomizer.draw(noise, Draw(3), first, last) for first, last in ((0, 7), (7, 20_001), (20_001, 200_000))]
+def test_reports_do_not_depend_on_who_is_asked_with_whom(kind: type[UnaryEncoding]) -> None:
+    """The simulated reports of 200,000 clients, many of them with tied words, are those of the same clients asked in parts."""
+    randomizer, noise, cells = kind(1.0, k=5), KeyedNoise(2), np.zeros(1, dtype=np.uint8)
+    values = np.arange(200_000) % 5
+    whole = answers(randomizer, noise, Draw(3), 0, values, cells)
+    parts = [answers(randomizer, noise, Draw(3), first, values[first:last], cells) for first, last in ((0, 7), (7, 120_001), (120_001, 200_000))]
     assert (np.concatenate(parts) == whole).all()
 
 

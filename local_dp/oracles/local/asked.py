@@ -11,14 +11,14 @@ import numpy as np
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 from local_dp.ledger import Charge
-from local_dp.noise import Draw, KeyedNoise, Noise, public_coins
+from local_dp.noise import Draw, Noise, public_coins
 from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
-from local_dp.randomizers.one_bit import is_plain, simulated
+from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
 
 CHUNK = 1 << 18  # clients at a time, and to a digest: fewer, and two threads would wait for each other's Python
-_WORDS = 1 << 16  # of those that consume several words, so many words at a time: the arrays stay in cache
+_WORDS = 1 << 18  # of those that consume several words, so many words at a time: the arrays stay in cache
 ONCE = r"^[A-Za-z0-9_.-]{0,64}$"
 
 
@@ -95,10 +95,7 @@ def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: 
     randomizer, batches = query.randomizer, []
     for first, last in chunks(start, start + len(values), CHUNK if randomizer.words == 1 else max(1, _WORDS // randomizer.words)):
         held, cells = values[first - start : last - start], cells_of(randomizer, coins, first, last)
-        if is_plain(randomizer) and isinstance(noise, KeyedNoise):
-            batches.append(simulated(randomizer, noise, which, first, held, cells))
-        else:
-            batches.append(randomizer.respond(held, randomizer.draw(noise, which, first, last), cells))
+        batches.append(answers(randomizer, noise, which, first, held, cells))
     return batches[0] if len(batches) == 1 else np.concatenate(batches)
 
 

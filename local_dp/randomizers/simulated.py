@@ -1,0 +1,51 @@
+"""How a client answers; and how simulated ones do it faster, with random words drawn only as far as a report depends on them."""
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.noise import Draw, KeyedNoise, Noise
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.frequencies.unary import UnaryEncoding
+from local_dp.randomizers.one_bit import OneBit
+
+
+def answers(randomizer: Randomizer, noise: Noise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+    """The reports of the clients from `start` on who hold `values`.
+
+    In a simulation alone a byte of a word is drawn where this is enough, and the rest of a few others, which takes time that tells of them. The law is
+    exactly that of `draw` and `respond`; a class that has a sampler or words of its own is asked itself.
+    """
+    if isinstance(noise, KeyedNoise):
+        if isinstance(randomizer, OneBit) and _answers_as(randomizer, OneBit):
+            return _flipped(randomizer, noise, which, start, values, cells)
+        if isinstance(randomizer, UnaryEncoding) and _answers_as(randomizer, UnaryEncoding):
+            return _unary(randomizer, noise, which, start, values)
+    return randomizer.respond(values, randomizer.draw(noise, which, start, start + len(values)), cells)
+
+
+def _answers_as(randomizer: Randomizer, base: type[OneBit] | type[UnaryEncoding]) -> bool:
+    kind = type(randomizer)
+    return kind.respond is base.respond and kind.draw is base.draw is Randomizer.draw and kind.words is base.words
+
+
+def _cut(randomizer: OneBit | BitVector, weight: int) -> int:
+    """The weight as one of 2^64."""
+    return weight << (64 - randomizer.word_bits)
+
+
+def _flipped(randomizer: OneBit, noise: KeyedNoise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
+    cut = _cut(randomizer, randomizer.flip)
+    flips = noise.leading(which, start, start + len(values), (cut,)).below(cut)
+    return randomizer.encode(values, cells) ^ flips.view(np.uint8)
+
+
+def _unary(randomizer: UnaryEncoding, noise: KeyedNoise, which: Draw, start: int, values: Ints) -> Words:
+    n, k = len(values), randomizer.places
+    other, own = (_cut(randomizer, weight) for weight in randomizer.ones)
+    drawn = noise.leading(which, start * k, (start + n) * k, (other, own))
+    bits, held = drawn.below(other), np.arange(n) * k + values
+    bits[held] = drawn.below_at(own, held)
+    if k % 8:
+        return np.packbits(bits.reshape(n, k), axis=1, bitorder="little")
+    return np.packbits(bits, bitorder="little").reshape(n, k // 8)  # the same, twice as fast
