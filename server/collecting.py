@@ -1,14 +1,12 @@
 """One round while it is open, sans I/O: who is asked when, who is asked again, and when it is over."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from local_dp.loss import NANO
-from local_dp.oracles.local.asked import LocalQuery
 from local_dp.steps import Steps
-from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, End, Refusal, Reply, Request, Roll
 from server.members import Member, Members
+from server.progress import Interim, RoundProgress
 from server.round import Round, joined
 from server.waves import Wave, Waves
 
@@ -22,33 +20,6 @@ class Send:
 
     group: str
     message: Request | Roll | End
-
-
-@dataclass(frozen=True)
-class Interim:
-    """A round that is not over: its queries, and the tallies of the reports so far, which are added up each time they are asked for."""
-
-    queries: tuple[LocalQuery, ...]
-    tallies: Callable[[], tuple[Tally, ...]]
-
-
-@dataclass(frozen=True)
-class RoundProgress:
-    """How far a round is: the reports that came of those asked for, the most epsilon that any one client pays, and the seconds that are left, if it ends.
-
-    `refused` and `lost` count reports too: those that will not come, and those that members owe whose connection has broken. `spent` is the most epsilon
-    that any one client has paid in all rounds.
-    """
-
-    round: int
-    answered: int
-    asked: int
-    epsilon: float
-    seconds_left: float
-    refused: int = 0
-    lost: int = 0
-    spent: float = 0.0
-    interim: Interim | None = field(default=None, compare=False, repr=False)
 
 
 class Collecting:

@@ -1,19 +1,17 @@
 """The coordinator of a run, sans I/O: events and the time in, messages to publish and the next wake-up out. It touches no bus and no clock."""
 
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.base import LocalOracle
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Refusal, Reply, Roll
-from server.collecting import ASK_AGAIN, Collecting, RoundProgress, Send, count
-from server.members import Attendance, Member, Members
-from server.round import Round, Turnout
+from server.collecting import ASK_AGAIN, Collecting, Send, count
+from server.members import Member, Members
+from server.progress import Progress, Turnout
+from server.round import Round
 from server.terms import Terms
-
-Progress: TypeAlias = RoundProgress | Attendance
 
 
 @dataclass

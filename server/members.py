@@ -6,16 +6,8 @@ from dataclasses import dataclass
 
 from local_dp.errors import WireError
 from local_dp.steps import Steps
-from local_dp.wire import Hello, Span
-
-
-@dataclass(frozen=True)
-class Attendance:
-    """How many of the clients are present, and the spans of those that are missing."""
-
-    present: int
-    clients: int
-    missing: tuple[Span, ...]
+from local_dp.wire import Hello
+from server.progress import Attendance
 
 
 @dataclass

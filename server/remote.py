@@ -11,7 +11,8 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, End, decode, encode, topic
 from server.collecting import Send
-from server.coordinator import Coordinator, Progress
+from server.coordinator import Coordinator
+from server.progress import Progress
 
 SHOWN = 0.25  # seconds between two looks at how far a round is
 

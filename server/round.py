@@ -11,25 +11,7 @@ from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_dige
 from local_dp.records import chunks
 from local_dp.tallies import Tally
 from local_dp.wire import Ask, Refusal, Reply, Request, Span
-
-
-@dataclass
-class Turnout:
-    """How the reports of a run or of a round fared; a client that is asked three things owes three.
-
-    A late report is one that came after its round had closed; it is not counted in the estimate.
-    """
-
-    asked: int = 0
-    answered: int = 0
-    refused: int = 0
-    late: int = 0
-    duplicate: int = 0
-    conflicting: int = 0
-    missing: int = 0
-
-    def __add__(self, other: "Turnout") -> "Turnout":
-        return Turnout(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+from server.progress import Turnout
 
 
 @dataclass

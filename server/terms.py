@@ -1,9 +1,12 @@
 """On what terms a round ends, and whether it may be used when it has."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from local_dp.errors import InputError, QuorumError, RefusedError
-from server.round import Part, Round
+
+if TYPE_CHECKING:  # what is on the wire is not needed where nothing is
+    from server.round import Part, Round
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,7 @@ class Terms:
         if not 0 < self.deadline <= 86_400:
             raise InputError(f"the deadline is {self.deadline} seconds; give a number above 0 and at most 86400")
 
-    def judge(self, round: Round) -> None:
+    def judge(self, round: "Round") -> None:
         """Raises RefusedError or QuorumError unless every cohort of a closed round has its quorum, and says which has not."""
         parts = round.parts
         short = [ask for ask, part in enumerate(parts) if _answered(part) < self.quorum * len(part.query.cohort)]
@@ -40,15 +43,15 @@ class Terms:
         )
 
 
-def _answered(part: Part) -> int:
+def _answered(part: "Part") -> int:
     return int(part.answered.sum())
 
 
-def _refused(part: Part) -> int:
+def _refused(part: "Part") -> int:
     return int((part.refused & ~part.answered).sum())
 
 
-def _which(ask: int, round: Round) -> str:
+def _which(ask: int, round: "Round") -> str:
     """Which cohort is meant, where there are several."""
     if len(round.parts) == 1:
         return ""

@@ -37,8 +37,7 @@ from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
-from server.collecting import RoundProgress
-from server.coordinator import Progress
+from server.progress import Progress, RoundProgress
 from server.terms import Terms
 
 REPORTS = 1 << 24

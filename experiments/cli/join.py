@@ -15,8 +15,9 @@ from experiments.cli.protocols import RoleOfProtocols
 from experiments.cli.screen import SCREEN
 from experiments.door.asking import play
 from experiments.text.numbers import number
-from experiments.tiers.execute import OnProgress, serve_run
 from experiments.tiers.outcome import Outcome
+from experiments.tiers.over_bus import serve_run
+from experiments.tiers.settings import OnProgress
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.errors import InputError
 from local_dp.populations.base import Population

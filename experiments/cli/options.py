@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from experiments.cli.fields import option
 from experiments.cli.screen import SCREEN
 from experiments.door.asking import How
-from experiments.tiers.execute import OnProgress
-from experiments.tiers.settings import Randomness
+from experiments.tiers.settings import OnProgress, Randomness
 from local_dp.errors import InputError
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.policies import Launch

@@ -9,9 +9,7 @@ from experiments.cli.screen import SCREEN
 from experiments.door.show import summary
 from experiments.text.layout import screen_width
 from experiments.text.numbers import number
-from server.collecting import RoundProgress
-from server.coordinator import Progress
-from server.members import Attendance
+from server.progress import Attendance, Progress, RoundProgress
 
 NAMED = 3  # spans of clients that are missing
 NOTED = 5  # rounds that leave a line

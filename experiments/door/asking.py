@@ -10,9 +10,9 @@ from typing import Any, TypeAlias, TypedDict
 
 from experiments.door.result import Result
 from experiments.door.tables import Table, records_of, sample_rows
-from experiments.tiers.execute import OnProgress, execute
+from experiments.tiers.execute import execute
 from experiments.tiers.outcome import Outcome, as_data
-from experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
+from experiments.tiers.settings import EMBEDDED, OnProgress, Randomness, Settings, Tier
 from local_dp.errors import InputError, unknown
 from local_dp.loss import nano_epsilon
 from local_dp.populations.base import Population
@@ -20,7 +20,7 @@ from local_dp.populations.table import Resampled
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records
-from server.coordinator import Progress
+from server.progress import Progress
 from server.terms import Terms
 
 Announce: TypeAlias = Callable[[str], object]

@@ -14,7 +14,7 @@ from local_dp.populations.table import Resampled, Rows
 from local_dp.protocols.base import Protocol, plain
 from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
-from server.round import Turnout
+from server.progress import Turnout
 
 STAMP = "simulation: not private"
 

@@ -1,16 +1,23 @@
 """What a run is: the protocol, its clients, where chance comes from, and on which tier."""
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from local_dp.errors import InputError
+from local_dp.interaction import Algorithm
 from local_dp.loss import nano_epsilon
 from local_dp.noise import SEED_BITS, KeyedNoise, Noise, SystemNoise
+from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
+from local_dp.tallies import Tally
+from server.progress import Progress
 from server.terms import Terms
 
+OnProgress: TypeAlias = Callable[[Progress], None]
+LocalAlgorithm: TypeAlias = Algorithm[LocalQuery, Tally, Any]
 Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 EMBEDDED = "embedded"

@@ -18,9 +18,7 @@ from local_dp.masked.base import MaskedParityProtocol
 from local_dp.protocols.base import describe_estimate
 from local_dp.queries.base import Query
 from local_dp.tallies import Z95
-from server.collecting import Interim, RoundProgress
-from server.coordinator import Progress
-from server.members import Attendance
+from server.progress import Attendance, Interim, Progress, RoundProgress
 
 ROWS = 32  # estimates shown
 ROUNDS = 30  # rounds shown, the last ones

@@ -121,7 +121,7 @@ class Randomizer(ABC):
         """
         values = np.array((value,))
         low, high = self._ends
-        if not (low <= value <= high if type(value) is int else self._holds(values)):
+        if not (low <= value <= high if type(value) is int else self._contains(values)):
             raise InputError(f"{self.name}: the value is not in {self.domain}")
         cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if self.uses_coins else _NO_COIN
         return self.respond(values, self.draw(_PRIVATE, _ONE, 0, 1), cells)
@@ -130,7 +130,7 @@ class Randomizer(ABC):
     def _ends(self) -> tuple[int, int]:
         return self.domain.low, self.domain.high
 
-    def _holds(self, values: Words) -> bool:
+    def _contains(self, values: Words) -> bool:
         shape = (1, self.domain.d) if isinstance(self.domain, Vectors) else (1,)
         return values.dtype.kind in "iu" and values.shape == shape and np.array_equal(self.domain.clip(values), values)
 

@@ -17,8 +17,9 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Gone, encode, topic
-from server.collecting import ASK_AGAIN, RoundProgress
-from server.coordinator import Coordinator, Progress
+from server.collecting import ASK_AGAIN
+from server.coordinator import Coordinator
+from server.progress import Progress, RoundProgress
 from server.remote import RemoteOracle, filters
 from server.terms import Terms
 from server.waves import Wave, Waves

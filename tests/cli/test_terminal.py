@@ -12,7 +12,7 @@ import pytest
 from experiments.cli.output import RunProgress
 from experiments.cli.screen import SCREEN, Screen
 from local_dp.oracles.local.asked import CHUNK
-from server.members import Attendance
+from server.progress import Attendance
 from tests.support.command import local_dp
 from tests.support.terminal import Terminal
 

@@ -10,9 +10,10 @@ from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.populations.table import Rows
 from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
 from server import waves
-from server.collecting import ASK_AGAIN, Collecting, RoundProgress
+from server.collecting import ASK_AGAIN, Collecting
 from server.coordinator import Coordinator
 from server.members import Member, Members
+from server.progress import RoundProgress
 from server.round import Round
 from server.terms import Terms
 from server.waves import Waves

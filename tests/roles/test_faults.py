@@ -14,8 +14,7 @@ from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.protocols.survey import Survey
-from server.collecting import RoundProgress
-from server.coordinator import Progress
+from server.progress import Progress, RoundProgress
 from server.remote import filters
 from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from local_dp.oracles.local.asked import Cohort
 from local_dp.wire import AnyMessage, Gone, Hello, Refusal, Reply, Request
-from server.round import Turnout
+from server.progress import Turnout
 
 Asked = tuple[int, int]  # (cohort, client)
 

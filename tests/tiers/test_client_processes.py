@@ -18,8 +18,7 @@ from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.children import environment, python
 from local_dp.errors import BusError
 from local_dp.protocols.survey import Survey
-from server.collecting import RoundProgress
-from server.coordinator import Progress
+from server.progress import Progress, RoundProgress
 from tests.support.brokers import embedded
 from tests.support.builders import SEED
 from tests.support.tiers import run_tier

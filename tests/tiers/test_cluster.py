@@ -14,7 +14,7 @@ from local_dp.oracles.local.asked import CHUNK
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.survey import Survey
-from server.collecting import RoundProgress
+from server.progress import RoundProgress
 
 distributed = pytest.importorskip("distributed")
 

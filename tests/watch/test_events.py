@@ -28,9 +28,7 @@ from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.sgd import LocalSGD
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from server.collecting import Interim, RoundProgress
-from server.coordinator import Progress
-from server.members import Attendance
+from server.progress import Attendance, Interim, Progress, RoundProgress
 from tests.support.builders import small, survey_query, with_law
 
 

@@ -24,9 +24,7 @@ from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.survey import Survey
 from local_dp.tallies import Tally
-from server.collecting import Interim, RoundProgress
-from server.coordinator import Progress
-from server.members import Attendance
+from server.progress import Attendance, Interim, Progress, RoundProgress
 from tests.support.browser import browser, check_page, needs_chromium
 from tests.support.builders import survey_query
 from tests.support.command import local_dp

@@ -1,0 +1,66 @@
+"""How a run fares, for whoever watches it: who is there, how far a round is, what became of the reports."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.tallies import Tally
+
+
+@dataclass(frozen=True)
+class Attendance:
+    """How many of the clients are present, and the spans of those that are missing."""
+
+    present: int
+    clients: int
+    missing: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Interim:
+    """A round that is not over: its queries, and the tallies of the reports so far, which are added up each time they are asked for."""
+
+    queries: tuple[LocalQuery, ...]
+    tallies: Callable[[], tuple[Tally, ...]]
+
+
+@dataclass(frozen=True)
+class RoundProgress:
+    """How far a round is: the reports that came of those asked for, the most epsilon that any one client pays, and the seconds that are left, if it ends.
+
+    `refused` and `lost` count reports too: those that will not come, and those that members owe whose connection has broken. `spent` is the most epsilon
+    that any one client has paid in all rounds.
+    """
+
+    round: int
+    answered: int
+    asked: int
+    epsilon: float
+    seconds_left: float
+    refused: int = 0
+    lost: int = 0
+    spent: float = 0.0
+    interim: Interim | None = field(default=None, compare=False, repr=False)
+
+
+Progress: TypeAlias = Attendance | RoundProgress
+
+
+@dataclass
+class Turnout:
+    """How the reports of a run or of a round fared; a client that is asked three things owes three.
+
+    A late report is one that came after its round had closed; it is not counted in the estimate.
+    """
+
+    asked: int = 0
+    answered: int = 0
+    refused: int = 0
+    late: int = 0
+    duplicate: int = 0
+    conflicting: int = 0
+    missing: int = 0
+
+    def __add__(self, other: "Turnout") -> "Turnout":
+        return Turnout(**{name: value + getattr(other, name) for name, value in vars(self).items()})
