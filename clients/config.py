@@ -1,5 +1,6 @@
 """What a member process is told when it starts: as MessagePack, from whoever started it, over a private socket."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgpack
@@ -43,10 +44,11 @@ class MemberConfig(BaseModel):
         return cls.model_validate(msgpack.unpackb(data, use_list=False, raw=False, max_bin_len=1 << 31))
 
 
-def pack_columns(records: Records) -> dict[str, tuple[str, bytes]]:
-    """Columns as fixed little-endian types and raw bytes."""
-    packed = {}
-    for name, values in records.columns.items():
-        fixed = values.astype(values.dtype.newbyteorder("<"), copy=False)
-        packed[name] = (fixed.dtype.str, np.ascontiguousarray(fixed).tobytes())
-    return packed
+def pack_columns(batches: Iterable[Records]) -> dict[str, tuple[str, bytes]]:
+    """Columns as fixed little-endian types and raw bytes, those of all batches one after another."""
+    parts: dict[tuple[str, str], list[bytes]] = {}
+    for records in batches:
+        for name, values in records.columns.items():
+            fixed = values.astype(values.dtype.newbyteorder("<"), copy=False)
+            parts.setdefault((name, fixed.dtype.str), []).append(np.ascontiguousarray(fixed).tobytes())
+    return {name: (kind, b"".join(made)) for (name, kind), made in parts.items()}

@@ -77,7 +77,7 @@ def _suback(subscribe: bytes) -> bytes:
 
 
 def _config(broker: str) -> MemberConfig:
-    columns = pack_columns(Records({"yes": np.zeros(1, dtype=np.uint8)}))
+    columns = pack_columns([Records({"yes": np.zeros(1, dtype=np.uint8)})])
     return MemberConfig(run=_RUN, member="nobody", group=_GROUP, broker=broker, start=0, columns=columns, seed=0, budget=1.0, allowed=None)
 
 

@@ -116,15 +116,15 @@ class Round:
         window = part.window(start, stop)
         assert window is not None
         known = part.answered[window]
-        again = int(known.sum())
+        again = int(np.count_nonzero(known))
         if again:
             self.counts.duplicate += again
             self.counts.conflicting += int((part.reports[window][known] != reports[known]).any(axis=1).sum())
         if self.closed:
             self.counts.late += len(reports) - again
             return
-        self.outstanding -= int(part.waiting(window).sum())
-        part.reports[window] = np.where(known[:, None], part.reports[window], reports)
+        self.outstanding -= int(np.count_nonzero(part.waiting(window))) if again or part.refusals else len(reports)
+        part.reports[window] = np.where(known[:, None], part.reports[window], reports) if again else reports
         self.counts.answered += len(reports) - again
         part.answered[window] = True
 
@@ -154,7 +154,7 @@ class Round:
     def close(self) -> None:
         """No report counts any more."""
         self.closed = True
-        self.counts.refused = sum(int((part.refused & ~part.answered).sum()) for part in self.parts)
+        self.counts.refused = sum(int(np.count_nonzero(part.refused & ~part.answered)) for part in self.parts if part.refusals)
         self.counts.missing = self.counts.asked - self.counts.answered - self.counts.refused
 
     def tallies(self) -> tuple[Tally, ...]:

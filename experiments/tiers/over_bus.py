@@ -14,6 +14,8 @@ from experiments.tiers.settings import EMBEDDED, LocalAlgorithm, OnProgress, Set
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import Address, MqttBus
 from local_dp.interaction import Game, run_async
+from local_dp.oracles.local.asked import CHUNK
+from local_dp.records import chunks
 from server.coordinator import Coordinator
 from server.remote import RemoteOracle, filters
 
@@ -35,7 +37,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             group=HOSTS if settings.tier == "hosts" else client_group(index),
             broker=broker.url if broker is not None else settings.broker,
             start=start,
-            columns=pack_columns(settings.population.batch(start, stop)),
+            columns=pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK)),
             seed=None if settings.randomness.private else settings.randomness.seed,
             budget=settings.epsilon,
             allowed=settings.allowed,

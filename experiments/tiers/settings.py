@@ -22,7 +22,7 @@ Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 EMBEDDED = "embedded"
 SHOWN_BITS = 53  # of a seed that is drawn to be shown: many readers of JSON keep no more
-MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**7, "population": 10**10, "aggregate": 10**15}
+MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**8, "population": 10**10, "aggregate": 10**15}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ BYTES = 32
 def member(index: int, seed: int | None = None) -> MemberConfig:
     """One client's configuration, as the launcher sends it."""
     return MemberConfig(
-        run="r", member=f"client-{index}", group="g0", broker="", start=index, columns=pack_columns(yes_records(1)), seed=seed, budget=1.0, allowed=None
+        run="r", member=f"client-{index}", group="g0", broker="", start=index, columns=pack_columns([yes_records(1)]), seed=seed, budget=1.0, allowed=None
     )
 
 
