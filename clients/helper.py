@@ -3,7 +3,6 @@
 Each child asks the launcher's socket for its own configuration, and ends when the run does, or when the launcher is gone.
 """
 
-import asyncio
 import gc
 import os
 import resource
@@ -40,7 +39,7 @@ def _child(index: int, launcher: str) -> None:
         line.connect(launcher)
         config = introduce(line, index)
         answer()
-        code = 0 if config is None else asyncio.new_event_loop().run_until_complete(live(line, config))  # and no tidying up: the process ends with the loop
+        code = 0 if config is None else live(line, config)
     except OSError:
         code = 0  # the launcher went away first
     finally:

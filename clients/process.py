@@ -1,14 +1,13 @@
 """One member's process, from its first word to the launcher to the end of the run."""
 
-import asyncio
 import os
 import socket
 import struct
-from typing import Any
 
 from clients.config import MemberConfig
 from clients.member import filters, serve, will
-from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.bus.address import Address
+from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.errors import BusError
 
 READY = b"+"
@@ -32,32 +31,23 @@ def _read(line: socket.socket, size: int) -> bytes:
     return data
 
 
-async def live(line: socket.socket, config: MemberConfig) -> int:
+def live(line: socket.socket, config: MemberConfig) -> int:
     """Joins the broker, tells the launcher so, answers until the run ends or the launcher is gone; the exit code."""
-    loop = asyncio.get_running_loop()
-    loop.set_exception_handler(_report)
-    loop.add_reader(line.fileno(), os._exit, 0)  # at once: a connection that is just being made may swallow a cancellation, and there is nothing to save
-    bus = MqttBus(
+    bus = BlockingBus(
         Address.parse(config.broker),
         f"{config.run}-{config.member}",
         filters(config.run, config.group),
         will(config.run, config.group, config.member),
+        line,
+        lambda: os._exit(0),  # the launcher is gone: there is nothing to save
     )
 
     async def connected() -> None:
         line.sendall(READY)
 
     try:
-        await serve(config.role(), bus, config.run, config.group, connected)
+        finish(serve(config.role(), bus, config.run, config.group, connected))
     except BusError as error:
         line.sendall(FAILED + str(error).encode())
         return _BROKER_LOST
-    finally:
-        loop.remove_reader(line.fileno())
     return 0
-
-
-def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What a callback raised, as always; but not that a connection was given up while it was being made."""
-    if not isinstance(context.get("exception"), asyncio.CancelledError):
-        loop.default_exception_handler(context)

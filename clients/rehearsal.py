@@ -1,9 +1,9 @@
 """A member's whole life, played before the first fork: what it imports, caches and specialises is then shared by every child, and not made by each."""
 
-import asyncio
 import encodings.idna
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 
 import numpy as np
@@ -31,7 +31,7 @@ def rehearse(children: int) -> None:
     encodings.idna.ToASCII("localhost")  # looking up a host name imports this
     for _ in range(min(children, _ENOUGH)):
         answer()
-        asyncio.run(_life())
+        _life()
 
 
 def answer() -> None:
@@ -42,24 +42,26 @@ def answer() -> None:
         encode(reply)
 
 
-async def _life() -> None:
-    broker = await asyncio.start_server(_broker, "127.0.0.1", 0)
-    config = _config(f"mqtt://127.0.0.1:{broker.sockets[0].getsockname()[1]}").to_bytes()
-    member, launcher = socket.socketpair()
-    with member, launcher:
-        launcher.sendall(struct.pack("<I", len(config)) + config)
-        told = introduce(member, 0)
-        assert told is not None
-        await live(member, told)
-    broker.close()
+def _life() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as broker:
+        playing = threading.Thread(target=_broker, args=(broker,))
+        playing.start()
+        config = _config(f"mqtt://127.0.0.1:{broker.getsockname()[1]}").to_bytes()
+        member, launcher = socket.socketpair()
+        with member, launcher:
+            launcher.sendall(struct.pack("<I", len(config)) + config)
+            told = introduce(member, 0)
+            assert told is not None
+            live(member, told)
+        playing.join()
 
 
-async def _broker(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def _broker(listener: socket.socket) -> None:
     """Just enough of MQTT 3.1.1 for one member that waits for each answer: its hello is answered by a request, its reply by the end of the run."""
-    answers = _answers()
-    while packet := await reader.read(1 << 12):
-        writer.write(_suback(packet) if packet[0] >> 4 == 8 else next(answers, b""))
-    writer.close()
+    answers, (line, _) = _answers(), listener.accept()
+    with line:
+        while packet := line.recv(1 << 12):
+            line.sendall(_suback(packet) if packet[0] >> 4 == 8 else next(answers, b""))
 
 
 def _answers() -> Iterator[bytes]:

@@ -21,7 +21,6 @@ from local_dp.testing.gate import verify
 from local_dp.wire import MAX_BYTES, Ask, Refusal, Reply, Request, Span, encode
 
 
-
 @dataclass(frozen=True)
 class Policy:
     """What a client will run: the randomizers on its list (None: every installed one), and the evidence of their loss that it accepts."""

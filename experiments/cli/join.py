@@ -18,7 +18,8 @@ from experiments.text.numbers import number
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.over_bus import serve_run
 from experiments.tiers.settings import OnProgress
-from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.bus.address import Address
+from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.errors import InputError
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
@@ -85,14 +86,14 @@ class Answering(Role):
         names = allowed_names(self.allow)
         policy = Policy(None if names is None else frozenset(names))
         role = ClientRole(member, start, population.batch(0, population.size), self.randomness().noise(), MemoryStore(self.epsilon), policy)
-        bus = MqttBus(Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member))
+        bus = BlockingBus(Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member))
 
         async def connected() -> None:
             SCREEN.note(f"{member}: joined run {self.run} with the clients {role.start}..{role.stop - 1}")
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
-        asyncio.run(serve(role, bus, self.run, group, connected))
+        finish(serve(role, bus, self.run, group, connected))
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(role.store.ledger.max_spent)}")
 
 

@@ -11,8 +11,9 @@ from clients.fleet import Fleet
 from clients.member import HOSTS, client_group
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import EMBEDDED, LocalAlgorithm, OnProgress, Settings
+from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
-from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.bus.mqtt import MqttBus
 from local_dp.interaction import Game, run_async
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.records import chunks

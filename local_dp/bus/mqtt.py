@@ -4,55 +4,17 @@ import asyncio
 import logging
 import random
 import socket
-import ssl
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import aiomqtt
 
+from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_who, unreachable
 from local_dp.bus.base import CONNECTED, Connected, Delivery
-from local_dp.errors import BusError, InputError
 
-_PORTS = {"mqtt": 1883, "mqtts": 8883}
 _AUTHORISATION = (4, 5, 134, 135)  # MQTT 3.1.1 and 5 codes: bad user name or password, not authorised
-_SLOWEST_RETRY = 2.0  # seconds
 _QUIET = logging.getLogger("local_dp.bus.mqtt")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE for a private authority."""
-
-    host: str
-    port: int
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    tls: bool = False
-    ca: str | None = None
-
-    @classmethod
-    def parse(cls, url: str) -> "Address":
-        """The address in `url`. Raises InputError."""
-        try:
-            parts = urlsplit(url)
-            port = parts.port or _PORTS[parts.scheme]
-        except (ValueError, KeyError):
-            raise InputError(f"cannot use the broker {url!r}; write mqtt://host:port or mqtts://user:password@host:port") from None
-        if not parts.hostname:
-            raise InputError(f"the broker {url!r} names no host; write mqtt://host:port")
-        ca = parts.query.removeprefix("ca=") if parts.query.startswith("ca=") else None
-        if ca is not None and not Path(ca).is_file():
-            raise InputError(f"the certificate file {ca!r} of the broker does not exist; correct ?ca=FILE")
-        user = unquote(parts.username) if parts.username else None
-        password = unquote(parts.password) if parts.password else None
-        return cls(parts.hostname, port, user, password, parts.scheme == "mqtts", ca)
-
-    def __str__(self) -> str:
-        return f"{'mqtts' if self.tls else 'mqtt'}://{self.host}:{self.port}"
 
 
 class MqttBus:
@@ -67,10 +29,6 @@ class MqttBus:
 
     def _new_client(self) -> aiomqtt.Client:
         address = self.address
-        try:
-            context = ssl.create_default_context(cafile=address.ca) if address.tls else None
-        except ssl.SSLError as error:
-            raise InputError(f"the certificate file {address.ca!r} cannot be read as PEM: {error.reason}") from None
         return aiomqtt.Client(
             address.host,
             address.port,
@@ -79,9 +37,9 @@ class MqttBus:
             identifier=self.identifier,
             protocol=aiomqtt.ProtocolVersion.V311,
             clean_session=True,
-            keepalive=30,
-            timeout=10,
-            tls_context=context,
+            keepalive=KEEPALIVE,
+            timeout=TIMEOUT,
+            tls_context=address.context() if address.tls else None,
             will=aiomqtt.Will(*self.will) if self.will else None,
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
             logger=_QUIET,
@@ -118,12 +76,11 @@ class MqttBus:
                 self._client = None
                 self._raise_if_final(error, give_up)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, _SLOWEST_RETRY)
+            pause = min(2 * pause, SLOWEST_RETRY)
 
     def _raise_if_final(self, error: aiomqtt.MqttError, give_up: float | None) -> None:
         code = getattr(getattr(error, "rc", None), "value", getattr(error, "rc", None))
         if code in _AUTHORISATION:
-            who = f"user {self.address.user!r}" if self.address.user else "a client without a user name"
-            raise BusError(f"the broker {self.address} refused {who}; correct the user and password in mqtt://user:password@host:port") from error
+            raise refused_who(self.address) from error
         if give_up is not None and asyncio.get_running_loop().time() >= give_up:
-            raise BusError(f"cannot reach the broker {self.address} ({error}); start it, or correct --broker") from error
+            raise unreachable(self.address, error) from error

@@ -12,7 +12,8 @@ import pytest
 from experiments.tiers.execute import execute
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import Randomness, Settings
-from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.bus.address import Address
+from local_dp.bus.mqtt import MqttBus
 from local_dp.protocols.survey import Survey
 from server.progress import Progress, RoundProgress
 from server.remote import filters

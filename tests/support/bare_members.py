@@ -3,16 +3,16 @@
 `python -m tests.support.bare_members COUNT URL` prints the process id of each once it has joined, and ends with them when its standard input closes.
 """
 
-import asyncio
 import os
 import signal
 import sys
 
-from local_dp.bus.mqtt import Address, MqttBus
+from local_dp.bus.address import Address
+from local_dp.bus.blocking import BlockingBus, finish
 
 
 async def _join(url: str) -> None:
-    async for _ in MqttBus(Address.parse(url), f"bare-{os.getpid()}", ["bare/one", "bare/two"]).messages(10.0):
+    async for _ in BlockingBus(Address.parse(url), f"bare-{os.getpid()}", ["bare/one", "bare/two"]).messages(10.0):
         os.write(1, b"%d\n" % os.getpid())  # at once, so that lines do not mix
 
 
@@ -21,7 +21,7 @@ def main() -> None:
     for _ in range(int(sys.argv[1])):
         child = os.fork()
         if child == 0:
-            asyncio.run(_join(sys.argv[2]))
+            finish(_join(sys.argv[2]))
         children.append(child)
     sys.stdin.read()
     for child in children:

@@ -1,0 +1,63 @@
+"""Where a broker is, how patient its clients are, and what is said when it is not there."""
+
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from local_dp.errors import BusError, InputError
+
+SLOWEST_RETRY = 2.0  # seconds
+KEEPALIVE = 30
+TIMEOUT = 10.0  # to connect, and to be answered then
+_PORTS = {"mqtt": 1883, "mqtts": 8883}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE for a private authority."""
+
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: bool = False
+    ca: str | None = None
+
+    @classmethod
+    def parse(cls, url: str) -> "Address":
+        """The address in `url`. Raises InputError."""
+        try:
+            parts = urlsplit(url)
+            port = parts.port or _PORTS[parts.scheme]
+        except (ValueError, KeyError):
+            raise InputError(f"cannot use the broker {url!r}; write mqtt://host:port or mqtts://user:password@host:port") from None
+        if not parts.hostname:
+            raise InputError(f"the broker {url!r} names no host; write mqtt://host:port")
+        ca = parts.query.removeprefix("ca=") if parts.query.startswith("ca=") else None
+        if ca is not None and not Path(ca).is_file():
+            raise InputError(f"the certificate file {ca!r} of the broker does not exist; correct ?ca=FILE")
+        user = unquote(parts.username) if parts.username else None
+        password = unquote(parts.password) if parts.password else None
+        return cls(parts.hostname, port, user, password, parts.scheme == "mqtts", ca)
+
+    def __str__(self) -> str:
+        return f"{'mqtts' if self.tls else 'mqtt'}://{self.host}:{self.port}"
+
+    def context(self) -> ssl.SSLContext:
+        """What TLS trusts. Raises InputError."""
+        try:
+            return ssl.create_default_context(cafile=self.ca)
+        except ssl.SSLError as error:
+            raise InputError(f"the certificate file {self.ca!r} cannot be read as PEM: {error.reason}") from None
+
+
+def refused_who(address: Address) -> BusError:
+    """The error of a broker that does not know us, or not our password."""
+    who = f"user {address.user!r}" if address.user else "a client without a user name"
+    return BusError(f"the broker {address} refused {who}; correct the user and password in mqtt://user:password@host:port")
+
+
+def unreachable(address: Address, error: Exception) -> BusError:
+    """The error of a broker that is not there."""
+    return BusError(f"cannot reach the broker {address} ({error}); start it, or correct --broker")

@@ -1,0 +1,179 @@
+"""A client's bus over MQTT 3.1.1: without an event loop, for a client does one thing at a time. The only importer of paho."""
+
+import random
+import select
+import socket
+import ssl
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+import paho.mqtt.client as paho
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.reasoncodes import ReasonCode
+
+from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_who, unreachable
+from local_dp.bus.base import CONNECTED, Connected, Delivery
+from local_dp.errors import BusError
+
+_UNAUTHORISED = tuple(ReasonCode(PacketTypes.CONNACK, name) for name in ("Bad user name or password", "Not authorized"))
+_GLANCE = 10.0  # seconds between two looks at whether the broker should hear that we live
+
+Result = TypeVar("Result")
+
+
+class _LostError(Exception):
+    """The connection is no more."""
+
+
+def finish(work: Coroutine[Any, Any, Result]) -> Result:
+    """Runs a coroutine that never waits for an event loop, as all do that use a `BlockingBus` alone: what it gives."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    raise AssertionError("this coroutine waits for an event loop")
+
+
+class BlockingBus:
+    """One connection to a broker that is made again for as long as `messages` is read: as `MqttBus`, but every call waits until it is done.
+
+    `line` is a socket that is watched beside the connection: `hung_up` is called when there is something to read from it, or nothing ever will be.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        identifier: str,
+        filters: Sequence[str],
+        will: tuple[str, bytes] | None = None,
+        line: socket.socket | None = None,
+        hung_up: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.address = address
+        self.identifier = identifier
+        self.filters = filters
+        self.will = will
+        self.line = line
+        self.hung_up = hung_up
+        self._client: paho.Client | None = None
+        self._inbox: deque[Delivery] = deque()
+        self._joined = False
+
+    async def publish(self, topic: str, payload: bytes) -> None:
+        """Hands a message to the broker, all of it; without a connection it is dropped, as the network might have done."""
+        client = self._client
+        if client is None:
+            return
+        try:
+            _check(client.publish(topic, payload).rc)
+            while client.want_write():
+                self._turn(client, _GLANCE)
+        except (OSError, _LostError):
+            self._client = None
+
+    async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
+        """Every delivery, and CONNECTED after every (re)connection once the subscriptions stand.
+
+        The first connection is tried for `patience` seconds. Raises BusError if it fails, or when the broker refuses who we are or what we read.
+        """
+        give_up, pause = time.monotonic() + patience, 0.1
+        while True:
+            try:
+                client = self._connect()
+                give_up, pause = float("inf"), 0.1
+                yield CONNECTED
+                while self._client is client:
+                    while self._inbox:
+                        yield self._inbox.popleft()
+                    self._turn(client, _GLANCE)
+            except (OSError, _LostError) as error:
+                if time.monotonic() >= give_up:
+                    raise unreachable(self.address, error) from error
+            finally:
+                self._close()
+            self._rest(pause * random.uniform(0.5, 1.0))
+            pause = min(2 * pause, SLOWEST_RETRY)
+
+    def _connect(self) -> paho.Client:
+        """A client whose subscriptions stand."""
+        client, address = paho.Client(CallbackAPIVersion.VERSION2, self.identifier, clean_session=True, protocol=paho.MQTTv311), self.address
+        if address.user is not None:
+            client.username_pw_set(address.user, address.password)
+        if address.tls:
+            client.tls_set_context(address.context())
+        if self.will is not None:
+            client.will_set(*self.will)
+        client.on_connect, client.on_subscribe, client.on_message = self._on_connect, self._on_subscribe, self._on_message
+        client.on_socket_open = _undelayed
+        client.connect_timeout = TIMEOUT
+        self._joined = False
+        client.connect(address.host, address.port, KEEPALIVE)
+        end = time.monotonic() + TIMEOUT
+        while not self._joined:
+            if time.monotonic() >= end:
+                raise _LostError("no answer")
+            self._turn(client, max(0.0, end - time.monotonic()))
+        self._client = client
+        return client
+
+    def _turn(self, client: paho.Client, timeout: float) -> None:
+        """Waits for something to read, or to write if there is something, and does so. Raises _LostError."""
+        here = client.socket()
+        if here is None:
+            raise _LostError("closed")
+        poll = select.poll()
+        poll.register(here, select.POLLIN | (select.POLLOUT if client.want_write() else 0))
+        if self.line is not None:
+            poll.register(self.line, select.POLLIN)
+        held = isinstance(here, ssl.SSLSocket) and here.pending() > 0  # what TLS has read already
+        ready = dict(poll.poll(0 if held else 1000 * timeout))
+        if self.line is not None and self.line.fileno() in ready:
+            self.hung_up()
+        said = ready.get(here.fileno(), 0)
+        if held or said & ~select.POLLOUT:
+            _check(client.loop_read())
+        if said & select.POLLOUT:
+            _check(client.loop_write())
+        _check(client.loop_misc())
+
+    def _rest(self, seconds: float) -> None:
+        if self.line is None:
+            time.sleep(seconds)
+        elif select.select([self.line], [], [], seconds)[0]:
+            self.hung_up()
+
+    def _close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None and client.socket() is not None:
+            client.disconnect()  # says so, and is gone when the broker has heard it; a connection that breaks has the broker say our will
+
+    def _on_connect(self, client: paho.Client, data: object, flags: object, reason: ReasonCode, properties: object) -> None:
+        if reason in _UNAUTHORISED:
+            raise refused_who(self.address)
+        if reason.is_failure:
+            raise _LostError(str(reason))
+        if self.filters:
+            client.subscribe([(topic, 0) for topic in self.filters])
+        else:
+            self._joined = True
+
+    def _on_subscribe(self, client: paho.Client, data: object, number: int, reasons: list[ReasonCode], properties: object) -> None:
+        if any(reason.is_failure for reason in reasons):
+            raise BusError(f"the broker {self.address} lets {self.identifier} not read {' and '.join(self.filters)}; correct its access rules")
+        self._joined = True
+
+    def _on_message(self, client: paho.Client, data: object, message: paho.MQTTMessage) -> None:
+        self._inbox.append(Delivery(message.topic, bytes(message.payload)))
+
+
+def _check(code: MQTTErrorCode) -> None:
+    if code != MQTTErrorCode.MQTT_ERR_SUCCESS:
+        raise _LostError(paho.error_string(code))
+
+
+def _undelayed(client: paho.Client, data: object, made: Any) -> None:
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
