@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.cli.bench_frequencies import end_work
+from experiments.cli.bench_randomizers import end_work
 from experiments.cli.screen import SCREEN
 from experiments.lab.claim import Curve, Figure
 from experiments.peers.accuracy import Variance, variances

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from clients.fleet import LEAN, Fleet
-from experiments.cli import bench
+from experiments.cli import bench_runs
 from experiments.tiers.execute import execute
-from experiments.tiers.settings import Randomness, Settings
+from experiments.tiers.settings import EMBEDDED, Randomness, Settings
 from local_dp.bus.children import environment, python
 from local_dp.errors import BusError
 from local_dp.protocols.survey import Survey
@@ -79,9 +79,9 @@ def test_the_benchmark_times_neither_its_own_looks_nor_the_end(monkeypatch: pyte
         time.sleep(1.0)
         return [1.0]
 
-    monkeypatch.setattr(bench, "_member_sizes", slowly)
+    monkeypatch.setattr(bench_runs, "_member_sizes", slowly)
     started = time.perf_counter()
-    ready, one_round, memory = bench._processes(2)
+    ready, one_round, memory = bench_runs._processes(2, EMBEDDED)
     assert ready.value + one_round.value <= time.perf_counter() - started - 1.0
     assert memory.value == 1.0
 

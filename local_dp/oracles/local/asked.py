@@ -17,8 +17,7 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
 
-CHUNK = 1 << 18  # clients at a time, and to a digest: fewer, and two threads would wait for each other's Python
-_WORDS = 1 << 18  # of those that consume several words, so many words at a time: the arrays stay in cache
+CHUNK = 1 << 18  # clients at a time, or words of clients who use several, and clients to a digest: fewer, and two threads would wait for each other
 ONCE = r"^[A-Za-z0-9_.-]{0,64}$"
 
 
@@ -93,10 +92,15 @@ def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which
 def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes) -> Words:
     """The reports of the clients start..start + len(values) who hold these values."""
     randomizer, batches = query.randomizer, []
-    for first, last in chunks(start, start + len(values), CHUNK if randomizer.words == 1 else max(1, _WORDS // randomizer.words)):
+    for first, last in chunks(start, start + len(values), fitting(randomizer)):
         held, cells = values[first - start : last - start], cells_of(randomizer, coins, first, last)
         batches.append(answers(randomizer, noise, which, first, held, cells))
     return batches[0] if len(batches) == 1 else np.concatenate(batches)
+
+
+def fitting(randomizer: Randomizer) -> int:
+    """How many clients answer at a time."""
+    return max(1, CHUNK // randomizer.words)
 
 
 def cells_of(randomizer: Randomizer, coins: bytes, start: int, stop: int) -> Words:

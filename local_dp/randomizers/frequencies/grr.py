@@ -1,5 +1,6 @@
 """Generalised (k-ary) randomized response."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -80,6 +81,13 @@ class GRR(FiniteOracle):
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         weights: Words = np.where(reports == values, np.uint64(self.truth), np.uint64(self.other))
         return weights
+
+    def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
+        """As `FiniteChannel.draw_tally`: a report is a uniform symbol with probability k s / 2^m, else the truth. O(k)."""
+        held = np.zeros(self.k, dtype=np.int64)
+        held[np.fromiter(value_counts, dtype=np.int64)] = list(value_counts.values())
+        blind = generator.binomial(held, self.k * self.other / self.total)
+        return Tally((held - blind + generator.multinomial(int(blind.sum()), np.full(self.k, 1 / self.k)))[None, :])
 
     def estimate(self, tally: Tally) -> Estimate:
         """The k frequencies, unbiased, shape (k,)."""

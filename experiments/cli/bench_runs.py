@@ -1,0 +1,151 @@
+"""Whole runs of `local-dp bench`, each in a fresh interpreter, and client processes: how soon they are ready, their memory, and one round."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.cli.screen import SCREEN
+from experiments.cli.speeds import REPEATS, Speed
+from experiments.tiers.execute import execute
+from experiments.tiers.settings import EMBEDDED, Randomness, Settings
+from local_dp.errors import BusError
+from local_dp.protocols.survey import Survey
+from server.progress import Progress, RoundProgress
+from server.terms import Terms
+
+MEMORY = 64.0  # MiB
+RUN = ("-m", "experiments.cli", "run", "--json")
+SMALL_FLEET = 200
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What is asked of so many client processes over a broker: seconds until they are ready, seconds for a round, MiB of each."""
+
+    ready: float
+    round: float
+    memory: float = 5.0
+
+
+def _asked(count: int, broker: str) -> Fleet:
+    """Of a thousand, and in proportion of fewer; of three thousand what was reached with the embedded broker."""
+    if count > 1000:
+        return Fleet(18.0 * count / 3000, 3.0 * count / 3000)
+    ready, round = (7.0, 0.8) if broker == EMBEDDED else (5.0, 0.6)
+    return Fleet(max(2.0, ready * count / 1000), max(0.3, round * count / 1000))
+
+
+def run_speeds() -> list[Speed]:
+    """Each as a person would start it; the reference is an interpreter that only imports numpy, or the same run of one client."""
+    bare = _least(["-c", "import numpy"])
+    start_up = {tier: _least([*RUN, "survey", "--clients", "2", "--tier", tier]) for tier in ("population", "hosts")}
+    SCREEN.working("measuring --help")
+    help_seconds = _least(["-m", "experiments.cli", "--help"])
+    cases: list[tuple[str, list[str], float, str]] = [
+        ("survey, 10^6 clients, population", ["survey", "--clients", "1000000", "--tier", "population"], 1.0, ""),
+        ("masked parity, default run", ["masked-parity"], 4.0, ""),
+        ("survey, 10^8 clients, population", ["survey", "--clients", "100000000", "--tier", "population"], 0.15, "population"),
+        ("survey, 10^10 clients, population", ["survey", "--clients", "10000000000", "--tier", "population"], 15.0, "population"),
+        ("survey, 10^7 clients, 2 hosts", ["survey", "--clients", "10000000", "--tier", "hosts"], 0.8, "hosts"),
+        ("survey, 10^8 clients, 2 hosts", ["survey", "--clients", "100000000", "--tier", "hosts"], 2.5, "hosts"),
+    ]
+    speeds = [Speed("--help", help_seconds, "s", bare, 0.15, help_seconds <= 0.15)]
+    for what, arguments, asked, beyond in cases:
+        SCREEN.working(f"measuring {what}")
+        seconds, mebibytes = min(_command([*RUN, *arguments]) for _ in range(1 if "10^10" in what else REPEATS))
+        reference = start_up[beyond] if beyond else bare
+        value = seconds - reference if beyond else seconds
+        speeds.append(Speed(f"{what}: {'beyond start-up' if beyond else 'Enter to result'}", value, "s", reference, asked, value <= asked))
+        if beyond == "population":
+            speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", None, MEMORY, mebibytes <= MEMORY))
+    return speeds
+
+
+def _least(arguments: list[str]) -> float:
+    return min(_command(arguments)[0] for _ in range(REPEATS))
+
+
+def _command(arguments: list[str]) -> tuple[float, float]:
+    """Seconds from Enter to the end, and the peak resident memory in MiB."""
+    started = time.perf_counter()
+    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise BusError(f"{' '.join(arguments)} ended with exit code {child.returncode}; run it alone to see why")
+    return time.perf_counter() - started, usage.ru_maxrss / 1024
+
+
+def process_speeds(most: int) -> list[Speed]:
+    """A survey over 200 and over `most` real client processes, by the embedded broker and by Mosquitto where it is installed."""
+    speeds = []
+    for count in sorted({min(SMALL_FLEET, most), most} - {0}):
+        speeds += _processes(count, EMBEDDED)
+        if shutil.which("mosquitto"):
+            with _mosquitto() as url:
+                speeds += _processes(count, url)
+    return speeds
+
+
+@contextmanager
+def _mosquitto() -> Iterator[str]:
+    """A Mosquitto of this machine on a free port of the loopback interface."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as settings:
+        settings.write(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
+        settings.flush()
+        with subprocess.Popen(["mosquitto", "-c", settings.name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as broker:
+            try:
+                yield f"mqtt://127.0.0.1:{port}"
+            finally:
+                broker.terminate()
+
+
+def _processes(count: int, broker: str) -> list[Speed]:
+    """A survey over real client processes: how soon they are ready, their memory, and one round."""
+    protocol = Survey()
+    settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", broker=broker, terms=Terms(deadline=120.0))
+    sizes: list[float] = []
+    looks: list[float] = []
+    SCREEN.working(f"measuring {count} client processes")
+
+    def look(progress: Progress) -> None:
+        if not isinstance(progress, RoundProgress):
+            return
+        looks.append(time.perf_counter())
+        if not sizes and progress.answered == progress.asked:
+            sizes.extend(_member_sizes())
+
+    started = time.perf_counter()
+    seconds = execute(settings, look).seconds[0]
+    ready = looks[0] - started  # the round has just begun then
+    asked, name, size = _asked(count, broker), f"{count} client processes, {'embedded broker' if broker == EMBEDDED else 'Mosquitto'}", max(sizes)
+    return [
+        Speed(f"{name}: ready", ready, "s", None, asked.ready, ready <= asked.ready),
+        Speed(f"{name}: one round", seconds, "s", None, asked.round, seconds <= asked.round),
+        Speed(f"{name}: memory of one (PSS)", size, "MiB", None, asked.memory, size <= asked.memory),
+    ]
+
+
+def _member_sizes() -> list[float]:
+    """The proportional set size of each client process, in MiB: our children's children."""
+    sizes = []
+    for helper in _children(os.getpid()):
+        for member in _children(helper):
+            for line in Path(f"/proc/{member}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    sizes.append(int(line.split()[1]) / 1024)
+    return sizes
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
