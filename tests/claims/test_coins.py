@@ -1,6 +1,5 @@
 """`coins` is shown as it stands; tests with wrong coins in their place are not."""
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -8,35 +7,17 @@ import pytest
 
 from experiments.claims import coins_runs as runs
 from experiments.claims.coins import EXPERIMENT
-from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.bounds.identity import chi_square_quantile
+from tests.support.quick import Quick, lost
 
-POINTS = EXPERIMENT.points("quick")
-
-
-@cache
-def right(place: int) -> Measurement:
-    """What a point measures, once for all tests here."""
-    return EXPERIMENT.measure(POINTS[place], 100 + place)
-
-
-def found(*wrong: str) -> Finding:
-    """The finding of a quick run in which the points with these coins are measured again, and all others as they are right."""
-    measured: list[tuple[Point, Measurement]] = []
-    for place, point in enumerate(POINTS):
-        measured.append((point, EXPERIMENT.measure(point, 100 + place) if point["coins"] in wrong else right(place)))
-    return EXPERIMENT.conclude(measured, "quick")
-
-
-def lost(finding: Finding) -> str:
-    """The checks that fell."""
-    return "; ".join(check.statement for check in finding.checks if not check.shown)
+QUICK = Quick(EXPERIMENT)
+found = QUICK.where
 
 
 def test_shown() -> None:
     """At the quick scale; and a point measured twice with one seed is identical."""
     assert found().verdict == "shown", lost(found())
-    assert EXPERIMENT.measure(POINTS[0], 100) == right(0)
+    assert QUICK.measure(0) == QUICK.right(0)
 
 
 def test_public_rows_known_beforehand_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,43 +1,25 @@
 """`intervals` is shown as it stands; wrong noise, trees and factorizations in its place are not."""
 
 from fractions import Fraction
-from functools import cache
 
 import pytest
 
 from experiments.claims import intervals
 from experiments.claims.intervals import CONSISTENT, EXPERIMENT, FLAT, LOCAL, ROOT
-from experiments.lab.claim import Finding, Measurement, Point
+from experiments.lab.claim import Measurement, Point
 from local_dp.curator.intervals import factorization
 from local_dp.curator.intervals.level import Level
 from local_dp.curator.rounded_normal import rounded_normals
+from tests.support.quick import Quick, lost
 
-POINTS = EXPERIMENT.points("quick")
-
-
-@cache
-def right(place: int) -> Measurement:
-    """What a point measures, once for all tests here."""
-    return EXPERIMENT.measure(POINTS[place], 100 + place)
-
-
-def found(*wrong: str) -> Finding:
-    """The finding of a quick run in which points of these kinds are measured again, and all others as they are right."""
-    measured: list[tuple[Point, Measurement]] = []
-    for place, point in enumerate(POINTS):
-        measured.append((point, EXPERIMENT.measure(point, 100 + place) if point["kind"] in wrong else right(place)))
-    return EXPERIMENT.conclude(measured, "quick")
-
-
-def lost(finding: Finding) -> str:
-    """The checks that fell."""
-    return "; ".join(check.statement for check in finding.checks if not check.shown)
+QUICK = Quick(EXPERIMENT)
+found = QUICK.where
 
 
 def test_shown() -> None:
     """At the quick scale; and a point measured twice with one seed is identical."""
     assert found().verdict == "shown", lost(found())
-    assert EXPERIMENT.measure(POINTS[0], 100) == right(0)
+    assert QUICK.measure(0) == QUICK.right(0)
 
 
 def test_noise_for_one_count_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

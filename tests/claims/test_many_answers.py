@@ -1,13 +1,11 @@
 """`many-answers` is shown as it stands; wrong noise, wrong moves and wrong claims in its place are not."""
 
-from functools import cache
-
 import pytest
 
 from experiments.claims import many_answers_runs
 from experiments.claims.many_answers import EXPERIMENT
 from experiments.claims.many_answers_runs import BUDGET, CONCENTRATED, FOURIER, NEAREST, PRODUCT, RECORDS
-from experiments.lab.claim import Finding, Measurement, Point
+from experiments.lab.claim import Finding
 from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.intervals.level import Level
 from local_dp.curator.many import baselines, pmw
@@ -16,35 +14,21 @@ from local_dp.curator.many.mwem import ConcentratedRounds
 from local_dp.curator.many.pmw import Answered, Stream, Terms, moved
 from local_dp.curator.many.small_databases import SmallDatabase
 from local_dp.curator.many.weights import Weights
+from tests.support.quick import Quick, lost
 
-POINTS = EXPERIMENT.points("quick")
-
-
-@cache
-def right(place: int) -> Measurement:
-    """What a point measures, once for all tests here."""
-    return EXPERIMENT.measure(POINTS[place], 100 + place)
+QUICK = Quick(EXPERIMENT)
 
 
 def found(**wrong: str | int) -> Finding:
-    """The finding of a quick run in which the points of such a kind, of such a size, are measured again, and all others as they are right."""
-    measured: list[tuple[Point, Measurement]] = []
-    for place, point in enumerate(POINTS):
-        again = bool(wrong) and wrong.items() <= {key: value for key, value in point.items() if key in wrong}.items()
-        measured.append((point, EXPERIMENT.measure(point, 100 + place) if again else right(place)))
-    return EXPERIMENT.conclude(measured, "quick")
-
-
-def lost(finding: Finding) -> str:
-    """The checks that fell."""
-    return "; ".join(check.statement for check in finding.checks if not check.shown)
+    """The finding of a quick run in which the points of such a kind, of such a size, are measured again."""
+    return QUICK.found(lambda point: bool(wrong) and wrong.items() <= point.items())
 
 
 def test_shown() -> None:
     """At the quick scale; and a point measured twice with one seed is identical."""
     assert found().verdict == "shown", lost(found())
-    place = next(place for place, point in enumerate(POINTS) if point.get("k") == 100)
-    assert EXPERIMENT.measure(POINTS[place], 100 + place) == right(place)
+    place = next(place for place, point in enumerate(QUICK.points) if point.get("k") == 100)
+    assert QUICK.measure(place) == QUICK.right(place)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +88,7 @@ def test_terms_that_are_too_bold_are_not_shown(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("twin", [FOURIER, CONCENTRATED, PRODUCT])
 def test_a_table_that_is_not_the_nearest_is_not_shown(twin: str) -> None:
     """The characters as they are, what MWEM makes, independent columns: none of them in its place."""
-    measured = [(point, right(place)) for place, point in enumerate(POINTS)]
+    measured = [(point, QUICK.right(place)) for place, point in enumerate(QUICK.points)]
     swapped = [
         (point, {**told, "means": {**told["means"], NEAREST: told["means"][twin]}} if point["kind"] == "marginals" else told) for point, told in measured
     ]

@@ -18,6 +18,7 @@ from local_dp.curator.heuristics.perturbed import Beside
 from local_dp.curator.heuristics.robust import RobustRelease, Terms
 from local_dp.curator.heuristics.separated import Conjunctions, Weighted
 from tests.support.fair_columns import fair_table
+from tests.support.quick import lost
 
 POINTS = EXPERIMENT.points("quick")
 
@@ -41,11 +42,6 @@ def found(wrong: str = "", changed: Callable[[Measurement], None] | None = None)
 
 def _copied(measurement: Measurement) -> Measurement:
     return {key: dict(value) if isinstance(value, dict) else value for key, value in measurement.items()}
-
-
-def lost(finding: Finding) -> str:
-    """The checks that fell."""
-    return "; ".join(check.statement for check in finding.checks if not check.shown)
 
 
 def test_shown() -> None:

@@ -11,6 +11,7 @@ from local_dp.curator.marginals import pairs as pairs_module
 from local_dp.curator.marginals.pairs import PairGaussian
 from local_dp.curator.marginals.projection import onto_elliptope
 from local_dp.curator.rounded_normal import rounded_normals
+from tests.support.quick import lost
 
 POINTS = [point | ({"runs": 4} if "runs" in point and not point["hull"] else {}) for point in EXPERIMENT.points("quick")]
 SMALLEST = [place for place, point in enumerate(POINTS) if point["d"] <= 50]
@@ -28,11 +29,6 @@ def found(again: tuple[int, ...] = ()) -> Finding:
         (point, EXPERIMENT.measure(point, 100 + place) if place in again else right(place)) for place, point in enumerate(POINTS)
     ]
     return EXPERIMENT.conclude(measured, "quick")
-
-
-def lost(finding: Finding) -> str:
-    """The checks that fell."""
-    return "; ".join(check.statement for check in finding.checks if not check.shown)
 
 
 def test_what_does_not_depend_on_the_number_of_runs_is_shown() -> None:

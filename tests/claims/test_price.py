@@ -2,14 +2,12 @@
 
 import math
 from fractions import Fraction
-from functools import cache
 
 import pytest
 
 from experiments.claims import price_runs as runs
 from experiments.claims.price import EXPERIMENT
 from experiments.claims.price_runs import COMPOSED, GAUSSIAN, K_NORM, LAPLACE, NOTHING
-from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.accounting.rules import RULES, delta
 from local_dp.curator.counts import k_norm
 from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
@@ -19,35 +17,17 @@ from local_dp.curator.counts.k_norm import KNormCounts
 from local_dp.curator.counts.laplace import LaplaceCounts
 from local_dp.curator.counts.nothing import NoCounts
 from local_dp.curator.rounded_normal import least_variance
+from tests.support.quick import Quick, lost
 
-POINTS = EXPERIMENT.points("quick")
-
-
-@cache
-def right(place: int) -> Measurement:
-    """What a point measures, once for all tests here."""
-    return EXPERIMENT.measure(POINTS[place], 100 + place)
-
-
-def found(*wrong: str) -> Finding:
-    """The finding of a quick run in which points of these kinds or names are measured again, and all others as they are right."""
-    measured: list[tuple[Point, Measurement]] = []
-    for place, point in enumerate(POINTS):
-        again = {point["kind"], point.get("name")} & set(wrong)
-        measured.append((point, EXPERIMENT.measure(point, 100 + place) if again else right(place)))
-    return EXPERIMENT.conclude(measured, "quick")
-
-
-def lost(finding: Finding) -> str:
-    """The checks that fell."""
-    return "; ".join(check.statement for check in finding.checks if not check.shown)
+QUICK = Quick(EXPERIMENT)
+found = QUICK.where
 
 
 def test_shown() -> None:
     """At the quick scale; and a point measured twice with one seed is identical."""
     assert found().verdict == "shown", lost(found())
-    place = next(place for place, point in enumerate(POINTS) if point.get("name") == K_NORM and point["kind"] == "errors")
-    assert EXPERIMENT.measure(POINTS[place], 100 + place) == right(place)
+    place = next(place for place, point in enumerate(QUICK.points) if point.get("name") == K_NORM and point["kind"] == "errors")
+    assert QUICK.measure(place) == QUICK.right(place)
 
 
 def test_adding_up_for_the_exact_price_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

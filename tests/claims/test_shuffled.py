@@ -1,46 +1,26 @@
 """`shuffled` is shown as it stands; wrong accounts and wrong histograms in their place are not."""
 
-from functools import cache
 from typing import Any
 
 import pytest
 
 from experiments.claims import shuffled_runs as runs
 from experiments.claims.shuffled import EXPERIMENT
-from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.shuffle import accountant
 from local_dp.shuffle.histogram import BlanketHistogram
 from local_dp.shuffle.pair import Pair
+from tests.support.quick import Quick, lost
 
-POINTS = EXPERIMENT.points("quick")
-
-
-@cache
-def right(place: int) -> Measurement:
-    """What a point measures, once for all tests here."""
-    return EXPERIMENT.measure(POINTS[place], 100 + place)
-
-
-def found(*wrong: Any) -> Finding:
-    """The finding of a quick run in which points with these kinds or models are measured again, and all others as they are right."""
-    measured: list[tuple[Point, Measurement]] = []
-    for place, point in enumerate(POINTS):
-        again = {point["kind"], point.get("model")} & set(wrong)
-        measured.append((point, EXPERIMENT.measure(point, 100 + place) if again else right(place)))
-    return EXPERIMENT.conclude(measured, "quick")
-
-
-def lost(finding: Finding) -> str:
-    """The checks that fell."""
-    return "; ".join(check.statement for check in finding.checks if not check.shown)
+QUICK = Quick(EXPERIMENT)
+found = QUICK.where
 
 
 def test_shown() -> None:
     """At the quick scale; and a point measured twice with one seed is identical."""
     assert found().verdict == "shown", lost(found())
-    place = next(place for place, point in enumerate(POINTS) if point["kind"] == "errors")
-    assert EXPERIMENT.measure(POINTS[place], 100 + place) == right(place)
+    place = next(place for place, point in enumerate(QUICK.points) if point["kind"] == "errors")
+    assert QUICK.measure(place) == QUICK.right(place)
 
 
 def test_too_many_clones_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

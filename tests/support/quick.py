@@ -1,0 +1,46 @@
+"""A quick run of an experiment in which some points are measured again, by code that a test has broken, and all others once, as they are right."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from experiments.lab.claim import Experiment, Finding, Measurement, Point
+
+SEED = 100
+
+
+class Quick:
+    """The quick points of an experiment, of which point i has seed 100 + i."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self._right: dict[int, Measurement] = {}
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """What is measured."""
+        return self.experiment.points("quick")
+
+    def measure(self, place: int) -> Measurement:
+        """What a point measures now."""
+        return self.experiment.measure(self.points[place], SEED + place)
+
+    def right(self, place: int) -> Measurement:
+        """What a point measures when it is first asked for: once for all tests of a file, which ask for all before they break anything, or for none."""
+        if place not in self._right:
+            self._right[place] = self.measure(place)
+        return self._right[place]
+
+    def found(self, again: Callable[[Point], bool] = lambda point: False) -> Finding:
+        """The finding, where the points of which `again` is true are measured now."""
+        measured = [(point, self.measure(place) if again(point) else self.right(place)) for place, point in enumerate(self.points)]
+        return self.experiment.conclude(measured, "quick")
+
+    def where(self, *wrong: Any) -> Finding:
+        """The finding, where the points that have one of these values under any of their names are measured now."""
+        return self.found(lambda point: any(value in wrong for value in point.values() if isinstance(value, str)))
+
+
+def lost(finding: Finding) -> str:
+    """The checks that fell."""
+    return "; ".join(check.statement for check in finding.checks if not check.shown)
