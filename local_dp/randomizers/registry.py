@@ -45,6 +45,8 @@ RANDOMIZERS = Registry(
         "seeded-rejection": "local_dp.randomizers.compressed.seeded_rejection:SeededRejection",
         "genprot": "local_dp.randomizers.compressed.genprot:GenProt",
         "memoised-grr": "local_dp.randomizers.repeated.memoised_grr:MemoisedGRR",
+        "memoised-rappor": "local_dp.randomizers.repeated.memoised_rappor:MemoisedRAPPOR",
+        "loloha": "local_dp.randomizers.repeated.loloha:LOLOHA",
         "padding-sampling": "local_dp.randomizers.sets.padding_sampling:PaddingSampling",
         "pckv": "local_dp.randomizers.sets.pckv:PCKV",
     },

@@ -42,6 +42,8 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "hadamard-response": {"k": 64},
     "recursive-hadamard": {"k": 64, "b": 3},
     "memoised-grr": {"k": 5},
+    "memoised-rappor": {"k": 5},
+    "loloha": {"k": 5, "g": 3},
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),

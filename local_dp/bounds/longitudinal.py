@@ -1,0 +1,71 @@
+"""Surveys that are repeated: the variances of memoised responses, and what they lose where values change."""
+
+import math
+
+from local_dp.checks import check_whole
+from local_dp.errors import InputError
+from local_dp.randomizers.repeated.two_steps import Odds
+
+MAX_ROUNDS = 64  # of which the loss is enumerated
+
+
+def rappor_variance(odds: tuple[Odds, Odds], share: float) -> float:
+    """n times the variance of a frequency in one round of memoised RAPPOR, of a symbol that `share` of the clients hold.
+
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = q2 + p1 (p2 - q2) and q = q2 + q1 (p2 - q2) of a 1 after both steps. At q1 = q2 = 0 and
+    p1 = p2 = 1 it is the variance f (1 - f) of sampling alone. Source: Arcolezi et al. 2021, equation 8, at its exact law.
+    """
+    (p1, q1), (p2, q2) = odds
+    p, q = q2 + p1 * (p2 - q2), q2 + q1 * (p2 - q2)
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
+
+
+def first_flip(epsilon: float, first: float) -> tuple[float, float]:
+    """The lasting flip f1 and the fresh one f2 of two symmetric steps on a bit, of which all reports lose `epsilon` and one `first` times epsilon.
+
+    1 - f = e^x / (1 + e^x) of one step of loss x, and both steps together are one of loss first epsilon: (1 - 2 f1) (1 - 2 f2) = tanh(first epsilon / 2).
+    """
+    kept = math.tanh(first * epsilon / 2) / math.tanh(epsilon / 2)
+    return 1 / (1 + math.exp(epsilon)), (1 - kept) / 2
+
+
+def loloha_codes(lasting: float, first: float) -> float:
+    """The number of codes g, as a real number, of least variance in one round for a rare symbol among many, where the report's odds are e^first: e^first + 1.
+
+    The exact second step makes one report plain randomized response of `first` nats on the codes, so `lasting` does not matter, and this is OLH's optimum.
+    Arcolezi et al. 2023 have a formula in both (`paper_codes`), as their second step is louder than it need be for g > 2.
+    """
+    if not 0 < first < lasting:
+        raise InputError(f"one report loses {first} and all of them {lasting}; give 0 < first < lasting")
+    return math.exp(first) + 1
+
+
+def paper_codes(lasting: float, first: float) -> int:
+    """g of Arcolezi, Pinzon, Palamidessi, Gambs 2023 (OLOLOHA), from a = e^lasting and b = e^first."""
+    loloha_codes(lasting, first)
+    a, b = math.exp(lasting), math.exp(first)
+    root = math.sqrt(a**4 - 14 * a**2 + 12 * a * b * (1 - a * b) + 12 * a**3 * b + 1)
+    return 1 + max(1, round((1 - a**2 + root) / (6 * (a - b))))
+
+
+def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
+    """What `rounds` reports of two codes lose at most, in nats, between any two sequences of codes: exact, over all sequences and all reports.
+
+    Each code has a lasting answer, right with probability p1, and each report is that answer with probability p2. Of reports with a zeros and b ones, the
+    sequence that gives i of the zeros and j of the ones to code 0 has probability F(i, j) F'(a - i, b - j), F(i, j) = p1 p2^i q2^j + q1 q2^i p2^j and F' with
+    p1 and q1 exchanged; which of them does not matter. So the loss is the largest quotient of two such products. It is `first` epsilon for one report, and
+    grows without bound: when a value changes shows, however many answers last.
+    """
+    check_whole("rounds", rounds, 1, MAX_ROUNDS)
+    (p1, q1), (p2, q2) = odds
+
+    def told(right: float, wrong: float, zeros: int, ones: int) -> float:
+        return right * p2**zeros * q2**ones + wrong * q2**zeros * p2**ones
+
+    worst = 0.0
+    for zeros in range(rounds + 1):
+        ones = rounds - zeros
+        chances = [told(p1, q1, i, j) * told(q1, p1, zeros - i, ones - j) for i in range(zeros + 1) for j in range(ones + 1)]
+        worst = max(worst, math.log(max(chances) / min(chances)))
+    return worst
