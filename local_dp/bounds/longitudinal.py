@@ -1,9 +1,16 @@
 """Surveys that are repeated: the variances of memoised responses, and what they lose where values change."""
 
 import math
+from dataclasses import dataclass
 
+from local_dp.bounds.frequencies import frequency_variance
+from local_dp.bounds.normal import normal_quantile
+from local_dp.bounds.tracking import MAX_WAVES, best_tree
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
+from local_dp.loss import split_epsilon
+from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR, memoised_variance
+from local_dp.randomizers.repeated.memoised_rappor import PERMANENT, MemoisedRAPPOR
 from local_dp.randomizers.repeated.two_steps import Odds
 
 MAX_ROUNDS = 64  # of which the loss is enumerated
@@ -69,3 +76,56 @@ def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
         chances = [told(p1, q1, i, j) * told(q1, p1, zeros - i, ones - j) for i in range(zeros + 1) for j in range(ones + 1)]
         worst = max(worst, math.log(max(chances) / min(chances)))
     return worst
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to repeat a survey within a budget for life: n times the variance of one share, at equal shares, on average and in the worst wave."""
+
+    name: str
+    variance: float
+    worst: float
+
+
+def ways(epsilon: float, waves: int, k: int, changes: int | None = None, first: float = 1.0) -> tuple[Way, ...]:
+    """Every way to estimate the shares of k symbols in each of T waves within `epsilon` for life, the one of least variance first.
+
+    * fresh: a new report in every wave, of epsilon / T;
+    * split: each client answers in one wave alone, of epsilon, so each wave has n / T of them;
+    * memoised: one lasting answer, of which one report tells `first` times epsilon; only where values never change (`changes` 0);
+    * tracked: each client tells when one of its at most `changes` changes falls, in a level of the tree of intervals; only of yes and no (k = 2).
+
+    All but memoised lose at most epsilon whatever values do; memoised, because the client is asked of its first value.
+    """
+    check_whole("waves", waves, 2, MAX_WAVES)
+    found = [_alike("split", waves * _share_variance(epsilon, k)), _alike("fresh", _share_variance(split_epsilon(epsilon, waves), k))]
+    if changes == 0:
+        found.append(_alike("memoised", _share_variance(epsilon, k) if first == 1.0 else lasting_answer(epsilon, k, first)[0]))
+    elif changes is not None and k == 2:
+        variances = best_tree(epsilon, waves).variances(epsilon, min(changes, waves))
+        found.append(Way("tracked", float(variances.mean()), float(variances.max())))
+    return tuple(sorted(found, key=lambda way: way.variance))
+
+
+def _alike(name: str, variance: float) -> Way:
+    return Way(name, variance, variance)
+
+
+def _share_variance(epsilon: float, k: int) -> float:
+    return frequency_variance(epsilon, k, 1 / k)
+
+
+def lasting_answer(epsilon: float, k: int, first: float) -> tuple[float, MemoisedGRR | MemoisedRAPPOR]:
+    """The memoised response of two steps of least variance in one wave at equal shares, for k symbols, and n times that variance."""
+    direct = MemoisedGRR(epsilon, k=k, first=first)
+    found: list[tuple[float, MemoisedGRR | MemoisedRAPPOR]] = [(memoised_variance(direct.odds, 1 / k), direct)]
+    for permanent in PERMANENT:
+        unary = MemoisedRAPPOR(epsilon, k=k, first=first, permanent=permanent)
+        found.append((rappor_variance(unary.odds, 1 / k), unary))
+    return min(found, key=lambda each: each[0])
+
+
+def longitudinal_clients(variance: float, waves: int, k: int, tolerance: float, beta: float) -> int:
+    """Clients for which the shares of k symbols in each wave are within `tolerance`, all together, with probability 1 - beta, by the union bound."""
+    shown = waves * (1 if k == 2 else k)
+    return max(waves, math.ceil(variance * (normal_quantile(beta / (2 * shown)) / tolerance) ** 2))

@@ -28,7 +28,7 @@ def life(randomizer: MemoisedRAPPOR, value: int, rounds: int) -> dict[tuple[int,
     """The law of the bits of so many reports under one label, in fractions: every lasting bit is made once."""
     part = randomizer.part
     flip = Fraction(randomizer.flip, part)
-    law = {(): Fraction(1)}
+    law: dict[tuple[int, ...], Fraction] = {(): Fraction(1)}
     for place in range(randomizer.k):
         lasting = Fraction(randomizer.lasting.ones[place == value], part)
         told = {}

@@ -44,6 +44,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "memoised-grr": {"k": 5},
     "memoised-rappor": {"k": 5},
     "loloha": {"k": 5, "g": 3},
+    "change-tracking": {"intervals": 9},
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),

@@ -30,6 +30,7 @@ from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
+from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
@@ -115,6 +116,11 @@ def of_vectors(epsilon: float) -> list[Randomizer]:
 def of_densities(epsilon: float) -> list[Randomizer]:
     """Those whose loss is proved on paper only."""
     return [PrivUnit(epsilon, d=d) for d in (2, 5)]
+
+
+def of_changes(epsilon: float) -> list[Randomizer]:
+    """Those of the time of a change, of few intervals and of more."""
+    return [ChangeTracking(epsilon, intervals=intervals) for intervals in (1, 2, 7)]
 
 
 def of_sets(epsilon: float) -> list[Randomizer]:

@@ -15,7 +15,7 @@ from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.repeated.two_steps import Odds, first_growth, least_weight, two_step_words
 
-PERMANENT = {"oue": OUE, "sue": SUE}
+PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class MemoisedRAPPOR(UnaryEncoding):
         return weight
 
     @cached_property
-    def lasting(self) -> OUE | SUE:
+    def lasting(self) -> UnaryEncoding:
         """The first step alone: what all reports of a life together tell at most."""
         return PERMANENT[self.permanent](self.epsilon, word_bits=self.word_bits // 2, k=self.k)
 
