@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from local_dp.bounds.frequencies import frequency_variance
 from local_dp.bounds.normal import normal_quantile
-from local_dp.bounds.tracking import MAX_WAVES, best_tree
+from local_dp.bounds.tracking import MAX_WAVES, best_tree, event_odds
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.loss import split_epsilon
@@ -26,6 +26,17 @@ def rappor_variance(odds: tuple[Odds, Odds], share: float) -> float:
     p, q = q2 + p1 * (p2 - q2), q2 + q1 * (p2 - q2)
     seen = q + share * (p - q)
     return seen * (1 - seen) / (p - q) ** 2
+
+
+def bit_flip_variance(epsilon: float, k: int, d: int, share: float) -> float:
+    """n times the variance of the share of one of k buckets where each client tells of d: k / d l (1 - l) / (p - q)^2, l = q + f (p - q).
+
+    p = 1/2 (of a single bit 1 - q), q = 1 / (e^eps + 1). Ding, Kulkarni and Yekhanin's bits lose eps / 2 each, with p = 1 - q = 1 / (1 + e^(-eps / 2)). Up to
+    terms of order k^2 / (n d^2), for how many are asked of a bucket is chance.
+    """
+    p, q = event_odds(epsilon, d)
+    seen = q + share * (p - q)
+    return k / d * seen * (1 - seen) / (p - q) ** 2
 
 
 def first_flip(epsilon: float, first: float) -> tuple[float, float]:

@@ -46,6 +46,7 @@ RANDOMIZERS = Registry(
         "genprot": "local_dp.randomizers.compressed.genprot:GenProt",
         "memoised-grr": "local_dp.randomizers.repeated.memoised_grr:MemoisedGRR",
         "memoised-rappor": "local_dp.randomizers.repeated.memoised_rappor:MemoisedRAPPOR",
+        "d-bit-flip": "local_dp.randomizers.repeated.bit_flip:BitFlip",
         "change-tracking": "local_dp.randomizers.repeated.change_tracking:ChangeTracking",
         "loloha": "local_dp.randomizers.repeated.loloha:LOLOHA",
         "padding-sampling": "local_dp.randomizers.sets.padding_sampling:PaddingSampling",

@@ -27,6 +27,7 @@ from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.repeated.bit_flip import BitFlip
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
@@ -80,6 +81,7 @@ KINDS: dict[str, Randomizer] = {
     "memoised-grr": MemoisedGRR(1.0, k=4),
     "memoised-rappor": MemoisedRAPPOR(1.0, k=4),
     "loloha": LOLOHA(1.0, k=4),
+    "d-bit-flip": BitFlip(1.0, k=4, d=2),
     "change-tracking": ChangeTracking(1.0, intervals=4),
     **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }

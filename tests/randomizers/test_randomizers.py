@@ -58,7 +58,7 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
     for repeated in of_repeated(epsilon):
         conform(repeated, slack=epsilon, runs=False)
     for changes in of_changes(epsilon):
-        conform(changes, symbols=False)
+        conform(changes)
     for sets in of_sets(epsilon):
         conform(sets)
     for private in of_more_private(epsilon):

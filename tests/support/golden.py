@@ -45,6 +45,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "memoised-rappor": {"k": 5},
     "loloha": {"k": 5, "g": 3},
     "change-tracking": {"intervals": 9},
+    "d-bit-flip": {"k": 12, "d": 5},
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),

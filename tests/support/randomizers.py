@@ -30,6 +30,7 @@ from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
+from local_dp.randomizers.repeated.bit_flip import BitFlip
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
@@ -119,8 +120,9 @@ def of_densities(epsilon: float) -> list[Randomizer]:
 
 
 def of_changes(epsilon: float) -> list[Randomizer]:
-    """Those of the time of a change, of few intervals and of more."""
-    return [ChangeTracking(epsilon, intervals=intervals) for intervals in (1, 2, 7)]
+    """Those of the time of a change, or of some of many buckets, of few and of more."""
+    flips = [BitFlip(epsilon, k=k, d=d) for k, d in ((2, 1), (2, 2), (7, 3), (64, 8))]
+    return [*(ChangeTracking(epsilon, intervals=intervals) for intervals in (1, 2, 7)), *flips]
 
 
 def of_sets(epsilon: float) -> list[Randomizer]:
