@@ -10,7 +10,6 @@ from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.repeated.two_steps import Odds, first_growth, least_weight, two_step_words
@@ -80,7 +79,7 @@ class MemoisedRAPPOR(UnaryEncoding):
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         """Under a label the leading half of each word is that of the label, and the rest is of this ask of this round."""
         if not which.once:
-            return Randomizer.draw(self, noise, which, start, stop)
+            return super().draw(noise, which, start, stop)
         return two_step_words(self, noise, which, start, stop).reshape(stop - start, self.words)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
