@@ -167,6 +167,16 @@ def test_the_curators_page_works_as_written(tmp_path: Path, monkeypatch: pytest.
     assert "a budget of epsilon 2 and delta 1e-05; epsilon 0.5 and delta 9e-06 is left" in " ".join(done.stdout.split())
 
 
+def test_the_longitudinal_page_works_as_written() -> None:
+    """Each of its commands ends well and says, in one paragraph, the line that the page shows under it."""
+    commands = list(typed(ROOT / "docs" / "longitudinal.md"))
+    for each in commands:
+        done = local_dp(*shlex.split(each.command.removeprefix("local-dp ")))
+        assert done.returncode == 0, f"{each.command}: {done.stderr}"
+        assert all(line in " ".join(done.stdout.split()) for line in each.shown), f"{each.command}: {done.stdout}"
+    assert [len(each.shown) for each in commands] == [1, 1, 1]
+
+
 def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
     """Each of its commands runs to its end and says where the page was."""
     commands = [each.command for each in typed(ROOT / "docs" / "watching.md")]
@@ -263,7 +273,7 @@ def test_python_blocks_print_the_tables_above_them() -> None:
             ran[document.name] += 1
             tables += table is not None
         assert ran[document.name] == document.read_text().count("```python"), f"{document.name}: a block was not found"
-    assert (ran["README.md"], ran["limits.md"], tables) == (2, 17, 27)
+    assert (ran["README.md"], ran["limits.md"], tables) == (2, 17, 29)
 
 
 def sections() -> dict[str, str]:

@@ -39,7 +39,7 @@ class Finite(Population):
             return np.searchsorted(self._ends, philox_words(self._keys[0], start, stop), side="right")
         ends = self._ends.tolist()
         drawn = leading_words(self._keys, start, stop, ends)
-        held = reduce(add, ((drawn.bytes > np.uint8(end >> 56)).view(np.uint8) for end in ends))
+        held: Ints = reduce(add, ((drawn.bytes >= -(-end >> 56)).view(np.uint8) for end in ends))  # an end of one byte alone is reached by that byte
         held[drawn.places] = np.searchsorted(self._ends, drawn.whole, side="right")
         return held
 

@@ -33,7 +33,8 @@ from local_dp.randomizers.registry import RANDOMIZERS
 Model: TypeAlias = Literal["local", "curator", "open"]
 CURATOR, OPEN = "trusted curator", "no privacy"
 _LEAST = 1e-6  # the finest accuracy that is looked for
-OTHER_WORK = frozenset({"memoised-grr", "seeded-rejection", "genprot", "sign-rows"})  # for surveys that are repeated, for short reports, for workloads
+REPEATED = frozenset({"memoised-grr", "memoised-rappor", "loloha", "change-tracking", "d-bit-flip"})
+OTHER_WORK = REPEATED | {"seeded-rejection", "genprot", "sign-rows"}  # for surveys that are repeated, for short reports, for workloads
 _MAX_SHARES = 1024  # coordinates, for a plan that looks at them one by one
 
 

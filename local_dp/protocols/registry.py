@@ -23,6 +23,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "workload": "local_dp.protocols.workload:Workload",
         "identity": "local_dp.protocols.identity:Identity",
         "compare": "local_dp.protocols.compare:Compare",
+        "longitudinal": "local_dp.protocols.longitudinal:Longitudinal",
         "heavy-hitters": "local_dp.protocols.heavy_hitters:HeavyHitters",
         "masked-parity": "local_dp.masked.two_rounds:MaskedParityLearner",
         "masked-parity-list": "local_dp.masked.listed:MaskedParityList",

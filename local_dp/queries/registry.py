@@ -24,6 +24,7 @@ QUERIES = Registry(
         "nearest-centre": "local_dp.queries.centres:NearestCentre",
         "centre-sum": "local_dp.queries.centres:CentreSum",
         "cell": "local_dp.queries.cells:Cell",
+        "change-interval": "local_dp.queries.waves:ChangeInterval",
         "subset": "local_dp.queries.subsets:Subset",
         "bit": "local_dp.queries.packed:Bit",
         "decrypted": "local_dp.queries.ciphers:Decrypted",

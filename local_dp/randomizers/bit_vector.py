@@ -61,7 +61,7 @@ class BitVector(Randomizer):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         thresholds = np.array(self.ones, dtype=words.dtype)[self.code[values.astype(np.int64) - self.domain.low]]
-        return np.packbits(words < thresholds, axis=1, bitorder="little")
+        return np.packbits(words.reshape(thresholds.shape) < thresholds, axis=1, bitorder="little")  # of a single place, words are a plain array
 
     def _unpacked(self, reports: Words) -> Words:
         return np.unpackbits(reports, axis=1, count=self.places, bitorder="little")

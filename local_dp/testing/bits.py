@@ -37,7 +37,11 @@ def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:
     """Which of these do not send, under the least words, the greatest and others, the bits that their words and weights make."""
     weights, odd = _weights(randomizer, values), np.zeros(len(values), dtype=np.bool_)
     last = np.array((1 << randomizer.word_bits) - 1, dtype=f"u{randomizer.width // 8}")
-    for words in (np.zeros_like(weights, dtype=last.dtype), np.full_like(weights, last, dtype=last.dtype), words_for(randomizer, len(values), seed)):
+    for words in (
+        np.zeros_like(weights, dtype=last.dtype),
+        np.full_like(weights, last, dtype=last.dtype),
+        words_for(randomizer, len(values), seed).reshape(weights.shape),
+    ):
         odd |= (_sent_bits(randomizer, values, words) != (words < weights)).any(axis=1)
     return odd
 

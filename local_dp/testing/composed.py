@@ -1,5 +1,7 @@
 """The conformance of bit vectors and of randomizers that a whole public coin encodes."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from local_dp.arrays import Floats, Words
@@ -12,12 +14,16 @@ from local_dp.testing.common import check_loss, check_parameters, truth, values_
 
 REPORTS = 300  # of the checks on random reports
 COINS = 200_000  # of the check of an estimate whose exact law is over all coins
+NARROW = 16  # bits of a word, of which every one is enumerated where a bit is no threshold of it
 
 
 def conform_bits(randomizer: BitVector, slack: float, symbols: bool) -> None:
-    """All checks of a bit vector: its loss, every threshold of its sampler, its tally, its estimate with the exact variance."""
+    """All checks of a bit vector: its loss, its sampler by every threshold or every narrow word, its tally, its estimate with the exact variance."""
     check_loss(randomizer, slack)
-    _check_thresholds(randomizer)
+    if _in_steps(randomizer):
+        _check_every_word(replace(randomizer, word_bits=NARROW))
+    else:
+        _check_thresholds(randomizer)
     _check_reports(randomizer)
     if symbols:
         _check_linear_estimate(randomizer)
@@ -40,6 +46,26 @@ def conform_coins(randomizer: PerCoin, slack: float, symbols: bool) -> None:
 
 def _unpacked(randomizer: BitVector, reports: Words) -> Words:
     return np.unpackbits(reports, axis=1, count=randomizer.places, bitorder="little")
+
+
+def _in_steps(randomizer: BitVector) -> bool:
+    """Whether the least words do not make every bit 1: then it uses its words in a way of its own, such as in two steps."""
+    words = np.zeros((1, randomizer.places), dtype=f"u{randomizer.width // 8}")
+    return not _unpacked(randomizer, randomizer.respond(randomizer.domain.values()[:1], words, np.zeros(1, dtype=np.uint8))).all()
+
+
+def _check_every_word(randomizer: BitVector) -> None:
+    """Of all words, as many make bit j a 1 as it declares, for every value; and no other bit's word changes it."""
+    words = np.repeat(np.arange(1 << randomizer.word_bits, dtype=f"u{randomizer.width // 8}")[:, None], randomizer.places, axis=1)
+    others, no_cells = np.random.default_rng(5).permutation(len(words)), np.zeros(1, dtype=np.uint8)
+    for value in values_of(randomizer.domain)[:NARROW].tolist():
+        bits = _unpacked(randomizer, randomizer.respond(np.full(len(words), value), words, no_cells))
+        declared = np.array(randomizer.ones)[randomizer.code[value - randomizer.domain.low]]
+        assert (bits.sum(axis=0, dtype=np.int64) == declared).all(), f"{randomizer.name}: of value {value} a bit does not have the weight it declares"
+        mixed = words.copy()
+        mixed[:, ::2] = words[others, ::2]
+        again = _unpacked(randomizer, randomizer.respond(np.full(len(words), value), mixed, no_cells))
+        assert (again[:, 1::2] == bits[:, 1::2]).all(), f"{randomizer.name}: a bit depends on another bit's word"
 
 
 def _check_thresholds(randomizer: BitVector) -> None:

@@ -27,7 +27,11 @@ from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.repeated.bit_flip import BitFlip
+from local_dp.randomizers.repeated.change_tracking import ChangeTracking
+from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
+from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -75,6 +79,10 @@ KINDS: dict[str, Randomizer] = {
     "padding-sampling": PaddingSampling(1.0),
     "pckv": PCKV(1.0),
     "memoised-grr": MemoisedGRR(1.0, k=4),
+    "memoised-rappor": MemoisedRAPPOR(1.0, k=4),
+    "loloha": LOLOHA(1.0, k=4),
+    "d-bit-flip": BitFlip(1.0, k=4, d=2),
+    "change-tracking": ChangeTracking(1.0, intervals=4),
     **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }
 

@@ -155,6 +155,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "subset": {"members": "a0"},
     "bit": {"number": 3},
     "decrypted": {"number": 600, "bits": "a0"},
+    "change-interval": {"waves": ("x == 1", "x > 0"), "labels": (), "change": 1, "width": 1},
     "prefix": {"column": "x", "bits": 32, "length": 8},
     "hashed-prefix": {"column": "x", "bits": 32, "length": 32, "width": 18, "seed": 1},
     "masked-index": {"d": 4},

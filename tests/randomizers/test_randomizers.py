@@ -30,6 +30,7 @@ from local_dp.testing.common import check_parameters, values_of
 from tests.support.randomizers import (
     approximate,
     built_in,
+    of_changes,
     of_compressed,
     of_densities,
     of_designs,
@@ -56,6 +57,8 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(compressed)
     for repeated in of_repeated(epsilon):
         conform(repeated, slack=epsilon, runs=False)
+    for changes in of_changes(epsilon):
+        conform(changes)
     for sets in of_sets(epsilon):
         conform(sets)
     for private in of_more_private(epsilon):
@@ -66,7 +69,7 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
 
 def test_every_built_in_name_is_covered() -> None:
     """The suite leaves no built-in randomizer out."""
-    kinds = (built_in, of_other_estimates, of_sets, of_designs, of_more_private, of_vectors, approximate, of_densities, of_compressed, of_repeated)
+    kinds = (built_in, of_other_estimates, of_sets, of_designs, of_more_private, of_vectors, approximate, of_densities, of_compressed, of_repeated, of_changes)
     assert {randomizer.name for kind in kinds for randomizer in kind(1.0)} == set(RANDOMIZERS.built_in)
 
 

@@ -26,7 +26,9 @@ from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_thresh
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
+from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Refusal, Reply
 from tests.support.builders import request, yes_records
@@ -63,8 +65,8 @@ def enumerable(randomizer: Randomizer) -> bool:
 def stated_loss(randomizer: Randomizer) -> float:
     """Epsilon; of a memoised answer that of one report, and of thresholded histogram encoding, whose bits keep less than its noise would tell, of its bits,
     by the closed forms that their docstrings state."""
-    if isinstance(randomizer, MemoisedGRR):
-        return randomizer.loss_after(1)
+    if isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA):
+        return (randomizer.inner if isinstance(randomizer, LOLOHA) else randomizer).loss_after(1)
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS
@@ -112,7 +114,7 @@ def declared(randomizer: Randomizer, value: int) -> list[dict[int, Fraction]]:
 
 def narrowed(name: str, k: int) -> Randomizer | None:
     """On the narrowest words that tell its values apart; None where it takes wide ones only, which no enumeration reaches."""
-    for bits in range(4, 15):
+    for bits in range(4, 17):
         try:
             return replace(of_size(name, 1.0, k), word_bits=bits)
         except InputError:

@@ -42,6 +42,10 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "hadamard-response": {"k": 64},
     "recursive-hadamard": {"k": 64, "b": 3},
     "memoised-grr": {"k": 5},
+    "memoised-rappor": {"k": 5},
+    "loloha": {"k": 5, "g": 3},
+    "change-tracking": {"intervals": 9},
+    "d-bit-flip": {"k": 12, "d": 5},
 }
 MESSAGES: list[AnyMessage] = [
     request(survey_query(9)),

@@ -30,7 +30,11 @@ from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
+from local_dp.randomizers.repeated.bit_flip import BitFlip
+from local_dp.randomizers.repeated.change_tracking import ChangeTracking
+from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
+from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -115,6 +119,12 @@ def of_densities(epsilon: float) -> list[Randomizer]:
     return [PrivUnit(epsilon, d=d) for d in (2, 5)]
 
 
+def of_changes(epsilon: float) -> list[Randomizer]:
+    """Those of the time of a change, or of some of many buckets, of few and of more."""
+    flips = [BitFlip(epsilon, k=k, d=d) for k, d in ((2, 1), (2, 2), (7, 3), (64, 8))]
+    return [*(ChangeTracking(epsilon, intervals=intervals) for intervals in (1, 2, 7)), *flips]
+
+
 def of_sets(epsilon: float) -> list[Randomizer]:
     """Those whose report is a set of symbols, at every size."""
     sized = (kind(epsilon, k=k) for kind in (SUE, OUE, SubsetSelection) for k in SIZES)
@@ -131,9 +141,12 @@ def of_compressed(epsilon: float) -> list[FiniteChannel]:
     return [SeededRejection(epsilon), GenProt(epsilon), GenProt(epsilon, inner="hadamard-response", setting=("k=3",), samples=3)]
 
 
-def of_repeated(epsilon: float) -> list[FiniteChannel]:
+def of_repeated(epsilon: float) -> list[Randomizer]:
     """Those whose one report keeps less than their epsilon, which is for life, in words of two parts, at sizes that 16-bit words are enough for."""
-    return [MemoisedGRR(epsilon, k=k) for k in SIZES[:3] if epsilon >= 0.5 or (k == 2 and epsilon >= 0.1)]
+    few = [MemoisedGRR(epsilon, k=k) for k in SIZES[:3] if epsilon >= 0.5 or (k == 2 and epsilon >= 0.1)]
+    hashed = [LOLOHA(epsilon, k=k) for k in SIZES if epsilon >= 1]
+    unary = [MemoisedRAPPOR(epsilon, k=k, permanent=kind) for k in SIZES for kind in ("oue", "sue") if epsilon >= 0.5]
+    return [*few, *hashed, *unary]
 
 
 def of_more_private(epsilon: float) -> list[Randomizer]:

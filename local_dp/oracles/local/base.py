@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 from local_dp.errors import RefusedError
 from local_dp.ledger import Ledger
 from local_dp.loss import NANO
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.randomizers.base import Randomizer
 from local_dp.steps import Steps
 
@@ -70,8 +70,12 @@ class LocalOracle:
 
 
 def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
-    """The most epsilon that one client pays for all that it is asked, in nats."""
-    return _most(queries, [query.randomizer.nano for query in queries]) / NANO
+    """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is asked again under a label it pays once."""
+    due, paid = [], set[tuple[str, Cohort]]()
+    for query in queries:
+        due.append(0 if query.once and (query.once, query.cohort) in paid else query.randomizer.nano)
+        paid.add((query.once, query.cohort))
+    return _most(queries, due) / NANO
 
 
 def _most(queries: tuple[LocalQuery, ...], amounts: list[int]) -> int:

@@ -1,25 +1,21 @@
 """k-ary randomized response in two steps: a permanent one, and one of its outcome that is made anew for every report."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.checks import check_share
-from local_dp.domains import Domain, symbols
-from local_dp.errors import InputError
+from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
-from local_dp.tallies import Estimate, Tally
-
-Odds = tuple[float, float]
+from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.repeated.two_steps import Odds, first_growth, least_weight, two_step_words
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoisedGRR(FiniteChannel):
+class MemoisedGRR(GRR):
     """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by another such response for each report (L-GRR).
 
     Asked under a label (`LocalQuery.once`) the first step has the same words in every round and the second has fresh ones: whoever reads the reports sees
@@ -31,37 +27,37 @@ class MemoisedGRR(FiniteChannel):
 
     name: ClassVar[str] = "memoised-grr"
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-GRR)"
-    k: int = 2
     first: float = 0.5
+
+    def _fits(self, bits: int) -> bool:
+        return False  # each step has half of a word
 
     def prepare(self) -> None:
         symbols(self.k)
-        if type(self.first) is not float:
-            raise InputError(f"first is {self.first!r}; give a number between 0 and 1")
-        check_share("first", self.first)
-        if self.word_bits % 2:
-            raise InputError(f"word_bits is {self.word_bits}; each step has half of a word, so give an even number")
-        nano = int(Fraction(repr(self.first)) * self.nano)
-        permanent = ceil_fraction(self.part / (exp_epsilon(self.nano) + self.k - 1))
-        if nano < 1 or self.part <= self.k * permanent:
-            raise too_narrow(self)
-        object.__setattr__(self, "_others", (permanent, self._least(permanent, exp_epsilon(nano))))
-        if self.part <= self.k * self.others[1]:
+        growth = first_growth(self, self.first)
+        grain = self.part // self.kinds
+        permanent = grain * ceil_fraction(self.kinds / (exp_epsilon(self.nano) + self.k - 1))
+        if self.part <= self.k * permanent:
             raise too_narrow(self)
 
-    def _least(self, permanent: int, growth: Fraction) -> int:
-        """The least weight of each other symbol in the second step with which one report keeps the ratio."""
-        low, high = 0, self.part // self.k  # at the end nothing is told
-        while high - low > 1:
-            middle = (low + high) // 2
-            own, other = _both(self.k, self.part, permanent, middle)
-            low, high = (low, middle) if own <= growth * other else (middle, high)
-        return high
+        def keeps(second: int) -> bool:
+            own, other = _both(self.k, self.part, permanent, second)
+            return own <= growth * other
+
+        object.__setattr__(self, "_others", (permanent, least_weight(self.part // self.k, keeps)))
+        object.__setattr__(self, "_other", _both(self.k, self.part, *self.others)[1])
+        if self.part <= self.k * self.others[1]:
+            raise too_narrow(self)
 
     @property
     def part(self) -> int:
         """The weight of certainty in one step."""
         return 1 << (self.word_bits // 2)
+
+    @property
+    def kinds(self) -> int:
+        """How many lasting halves of a word are told apart."""
+        return self.part
 
     @property
     def others(self) -> tuple[int, int]:
@@ -75,23 +71,11 @@ class MemoisedGRR(FiniteChannel):
         first, second = ((1 - (self.k - 1) * other / self.part, other / self.part) for other in self.others)
         return first, second
 
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
-
-    @property
-    def alphabet(self) -> int:
-        return self.k
-
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         """Under a label the leading half of a word is that of the label, and the rest is of this ask of this round."""
         if not which.once:
             return super().draw(noise, which, start, stop)
-        half = self.word_bits // 2
-        drawn = (noise.words(each, start, stop, 32).astype(f"<u{self.width // 8}") for each in (which, Draw(which.round, which.ask)))
-        lasting, fresh = (words >> words.dtype.type(32 - half) for words in drawn)
-        words: Words = (lasting << lasting.dtype.type(half)) | fresh
-        return words
+        return two_step_words(self, noise, which, start, stop)
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         word = words.dtype.type
@@ -104,11 +88,6 @@ class MemoisedGRR(FiniteChannel):
         reports: Ints = (values + offset + 1) % self.k
         return reports
 
-    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
-        own, other = _both(self.k, self.part, *self.others)
-        weights: Words = np.where(reports == values, np.uint64(own), np.uint64(other))
-        return weights
-
     def loss_after(self, reports: int) -> float:
         """What so many reports under one label tell together, in nats: `first` epsilon for one, and towards epsilon for many.
 
@@ -117,11 +96,6 @@ class MemoisedGRR(FiniteChannel):
         (p1, q1), (p2, q2) = self.odds
         rest = (q2 / p2) ** reports
         return float(np.log((p1 + (self.k - 1) * q1 * rest) / (q1 + (p1 + (self.k - 2) * q1) * rest)))
-
-    def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies in one round, unbiased, shape (k,)."""
-        n, (own, other) = tally.answered, (weight / self.total for weight in _both(self.k, self.part, *self.others))
-        return Estimate.between((-other / (own - other), (1 - other) / (own - other)), (tally.counts[0] / n - other) / (own - other), n)
 
 
 def _both(k: int, part: int, permanent: int, second: int) -> tuple[int, int]:

@@ -1,0 +1,142 @@
+"""Surveys that are repeated: the variances of memoised responses, and what they lose where values change."""
+
+import math
+from dataclasses import dataclass
+
+from local_dp.bounds.frequencies import frequency_variance
+from local_dp.bounds.normal import normal_quantile
+from local_dp.bounds.tracking import MAX_WAVES, best_tree, event_odds
+from local_dp.checks import check_whole
+from local_dp.errors import InputError
+from local_dp.loss import split_epsilon
+from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR, memoised_variance
+from local_dp.randomizers.repeated.memoised_rappor import PERMANENT, MemoisedRAPPOR
+from local_dp.randomizers.repeated.two_steps import Odds
+
+MAX_ROUNDS = 64  # of which the loss is enumerated
+
+
+def rappor_variance(odds: tuple[Odds, Odds], share: float) -> float:
+    """n times the variance of a frequency in one round of memoised RAPPOR, of a symbol that `share` of the clients hold.
+
+    l (1 - l) / (p - q)^2, l = q + f (p - q), for the chances p = q2 + p1 (p2 - q2) and q = q2 + q1 (p2 - q2) of a 1 after both steps. At q1 = q2 = 0 and
+    p1 = p2 = 1 it is the variance f (1 - f) of sampling alone. Source: Arcolezi et al. 2021, equation 8, at its exact law.
+    """
+    (p1, q1), (p2, q2) = odds
+    p, q = q2 + p1 * (p2 - q2), q2 + q1 * (p2 - q2)
+    seen = q + share * (p - q)
+    return seen * (1 - seen) / (p - q) ** 2
+
+
+def bit_flip_variance(epsilon: float, k: int, d: int, share: float) -> float:
+    """n times the variance of the share of one of k buckets where each client tells of d: k / d l (1 - l) / (p - q)^2, l = q + f (p - q).
+
+    p = 1/2 (of a single bit 1 - q), q = 1 / (e^eps + 1). Ding, Kulkarni and Yekhanin's bits lose eps / 2 each, with p = 1 - q = 1 / (1 + e^(-eps / 2)). Up to
+    terms of order k^2 / (n d^2), for how many are asked of a bucket is chance.
+    """
+    p, q = event_odds(epsilon, d)
+    seen = q + share * (p - q)
+    return k / d * seen * (1 - seen) / (p - q) ** 2
+
+
+def first_flip(epsilon: float, first: float) -> tuple[float, float]:
+    """The lasting flip f1 and the fresh one f2 of two symmetric steps on a bit, of which all reports lose `epsilon` and one `first` times epsilon.
+
+    1 - f = e^x / (1 + e^x) of one step of loss x, and both steps together are one of loss first epsilon: (1 - 2 f1) (1 - 2 f2) = tanh(first epsilon / 2).
+    """
+    kept = math.tanh(first * epsilon / 2) / math.tanh(epsilon / 2)
+    return 1 / (1 + math.exp(epsilon)), (1 - kept) / 2
+
+
+def loloha_codes(lasting: float, first: float) -> float:
+    """The number of codes g, as a real number, of least variance in one round for a rare symbol among many, where the report's odds are e^first: e^first + 1.
+
+    The exact second step makes one report plain randomized response of `first` nats on the codes, so `lasting` does not matter, and this is OLH's optimum.
+    Arcolezi et al. 2023 have a formula in both (`paper_codes`), as their second step is louder than it need be for g > 2.
+    """
+    if not 0 < first < lasting:
+        raise InputError(f"one report loses {first} and all of them {lasting}; give 0 < first < lasting")
+    return math.exp(first) + 1
+
+
+def paper_codes(lasting: float, first: float) -> int:
+    """g of Arcolezi, Pinzon, Palamidessi, Gambs 2023 (OLOLOHA), from a = e^lasting and b = e^first."""
+    loloha_codes(lasting, first)
+    a, b = math.exp(lasting), math.exp(first)
+    root = math.sqrt(a**4 - 14 * a**2 + 12 * a * b * (1 - a * b) + 12 * a**3 * b + 1)
+    return 1 + max(1, round((1 - a**2 + root) / (6 * (a - b))))
+
+
+def changing_loss(odds: tuple[Odds, Odds], rounds: int) -> float:
+    """What `rounds` reports of two codes lose at most, in nats, between any two sequences of codes: exact, over all sequences and all reports.
+
+    Each code has a lasting answer, right with probability p1, and each report is that answer with probability p2. Of reports with a zeros and b ones, the
+    sequence that gives i of the zeros and j of the ones to code 0 has probability F(i, j) F'(a - i, b - j), F(i, j) = p1 p2^i q2^j + q1 q2^i p2^j and F' with
+    p1 and q1 exchanged; which of them does not matter. So the loss is the largest quotient of two such products. It is `first` epsilon for one report, and
+    grows without bound: when a value changes shows, however many answers last.
+    """
+    check_whole("rounds", rounds, 1, MAX_ROUNDS)
+    (p1, q1), (p2, q2) = odds
+
+    def told(right: float, wrong: float, zeros: int, ones: int) -> float:
+        return right * p2**zeros * q2**ones + wrong * q2**zeros * p2**ones
+
+    worst = 0.0
+    for zeros in range(rounds + 1):
+        ones = rounds - zeros
+        chances = [told(p1, q1, i, j) * told(q1, p1, zeros - i, ones - j) for i in range(zeros + 1) for j in range(ones + 1)]
+        worst = max(worst, math.log(max(chances) / min(chances)))
+    return worst
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to repeat a survey within a budget for life: n times the variance of one share, at equal shares, on average and in the worst wave."""
+
+    name: str
+    variance: float
+    worst: float
+
+
+def ways(epsilon: float, waves: int, k: int, changes: int | None = None, first: float = 1.0) -> tuple[Way, ...]:
+    """Every way to estimate the shares of k symbols in each of T waves within `epsilon` for life, the one of least variance first.
+
+    * fresh: a new report in every wave, of epsilon / T;
+    * split: each client answers in one wave alone, of epsilon, so each wave has n / T of them;
+    * memoised: one lasting answer, of which one report tells `first` times epsilon; only where values never change (`changes` 0);
+    * tracked: each client tells when one of its at most `changes` changes falls, in a level of the tree of intervals; only of yes and no (k = 2).
+
+    All but memoised lose at most epsilon whatever values do; memoised, because the client is asked of its first value.
+    """
+    check_whole("waves", waves, 2, MAX_WAVES)
+    found = [_alike("split", waves * _share_variance(epsilon, k)), _alike("fresh", _share_variance(split_epsilon(epsilon, waves), k))]
+    if changes == 0:
+        found.append(_alike("memoised", _share_variance(epsilon, k) if first == 1.0 else lasting_answer(epsilon, k, first)[0]))
+    elif changes is not None and k == 2:
+        variances = best_tree(epsilon, waves).variances(epsilon, min(changes, waves))
+        found.append(Way("tracked", float(variances.mean()), float(variances.max())))
+    return tuple(sorted(found, key=lambda way: way.variance))
+
+
+def _alike(name: str, variance: float) -> Way:
+    return Way(name, variance, variance)
+
+
+def _share_variance(epsilon: float, k: int) -> float:
+    return frequency_variance(epsilon, k, 1 / k)
+
+
+def lasting_answer(epsilon: float, k: int, first: float) -> tuple[float, MemoisedGRR | MemoisedRAPPOR]:
+    """The memoised response of two steps of least variance in one wave at equal shares, for k symbols, and n times that variance."""
+    direct = MemoisedGRR(epsilon, k=k, first=first)
+    found: list[tuple[float, MemoisedGRR | MemoisedRAPPOR]] = [(memoised_variance(direct.odds, 1 / k), direct)]
+    for permanent in PERMANENT:
+        unary = MemoisedRAPPOR(epsilon, k=k, first=first, permanent=permanent)
+        found.append((rappor_variance(unary.odds, 1 / k), unary))
+    return min(found, key=lambda each: each[0])
+
+
+def longitudinal_clients(variance: float, waves: int, k: int, tolerance: float, beta: float) -> int:
+    """Clients for which the shares of k symbols in each wave are within `tolerance`, all together, with probability 1 - beta, by the union bound."""
+    shown = waves * (1 if k == 2 else k)
+    return max(waves, math.ceil(variance * (normal_quantile(beta / (2 * shown)) / tolerance) ** 2))
