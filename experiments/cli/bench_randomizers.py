@@ -1,5 +1,6 @@
 """Randomizers of `local-dp bench`: reports a second of clients and of servers, each beside bare numpy on as many words or bytes."""
 
+import os
 from collections.abc import Callable
 from functools import partial
 
@@ -105,7 +106,7 @@ def _single() -> list[Speed]:
         return SINGLE / best_of(lambda: [report() for _ in range(SINGLE)]) / 1e3
 
     SCREEN.working("measuring one report at a time")
-    bare = alone(lambda: np.random.bytes(4))
+    bare = alone(lambda: os.urandom(4))
     ways: list[tuple[str, Callable[[], object], float]] = [
         ("private", lambda: randomizer.private_report(1), 300),
         ("keyed", lambda: randomizer.respond(ONE, randomizer.draw(keyed, Draw(1), 0, 1), NO_COIN), 100),
