@@ -21,6 +21,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "sq": "local_dp.protocols.statistical_queries:StatisticalQueries",
         "prefix-sums": "local_dp.protocols.prefix_sums:PrefixSums",
         "workload": "local_dp.protocols.workload:Workload",
+        "marginals": "local_dp.protocols.marginals:Marginals",
         "identity": "local_dp.protocols.identity:Identity",
         "compare": "local_dp.protocols.compare:Compare",
         "heavy-hitters": "local_dp.protocols.heavy_hitters:HeavyHitters",

@@ -14,6 +14,7 @@ QUERIES = Registry(
         "binned": "local_dp.queries.cells:Binned",
         "below": "local_dp.queries.cells:Below",
         "crossed": "local_dp.queries.cells:Crossed",
+        "odd": "local_dp.queries.cells:Odd",
         "grouped": "local_dp.queries.cells:Grouped",
         "correlation": "local_dp.queries.examples:Correlation",
         "signed-label": "local_dp.queries.examples:SignedLabel",

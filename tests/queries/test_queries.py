@@ -151,6 +151,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "below": {"column": "x", "end": 0.5, "missing": 1 << 15},
     "binned": {"column": "x", "low": 0.0, "high": 1.0, "bins": 3},
     "crossed": {"parts": ("x", "y == 1"), "labels": ("a\x1fb", "")},
+    "odd": {"parts": ("x", "y == 1"), "labels": ("a\x1fb", "")},
     "grouped": {"column": "x", "low": 0.0, "high": 1.0},
     "subset": {"members": "a0"},
     "bit": {"number": 3},

@@ -37,6 +37,7 @@ WITHOUT_LAW = {"heavy-hitters"}  # whose tallies have no law that is drawn at a 
 SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own, or check its randomizer at once
     "prefix-sums": {"k": "16"},
     "workload": {"k": "8"},
+    "marginals": {"columns": "a;b;c"},
     "heavy-hitters": {"bits": "8", "share": "0.09"},
     "mean-found": {"resolved": "1000"},
     "quantiles": {"bins": "32", "tolerance": "0.05"},
