@@ -52,7 +52,7 @@ def expected_tally(query: LocalQuery, population: Population) -> Tally:
     (Marginals(columns=tuple("abcdefgh"), ways=3), 1.0, "sets of 4"), (Marginals(columns=("a", "b", "c"), ways=1), 1.0, "characters"),
 ])  # fmt: skip
 def test_estimates_are_exact_on_expected_tallies(protocol: Marginals, epsilon: float, way: str) -> None:
-    """Whatever the law, the cells of expected tallies are the true shares: without bias, by every way; and the stated variance is within a tenth of the bound or below."""
+    """Whatever the law, the cells of expected tallies are the true shares: without bias, by every way; the stated variance is at most 1.1 times the bound."""
     population = lawless(protocol, 10_000)
     for design in designs(protocol.task, epsilon):
         assert design.variance > 0
