@@ -25,6 +25,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "identity": "local_dp.protocols.identity:Identity",
         "compare": "local_dp.protocols.compare:Compare",
         "heavy-hitters": "local_dp.protocols.heavy_hitters:HeavyHitters",
+        "heavy-hitters-asked": "local_dp.protocols.heavy_hitters_asked:HeavyHittersAsked",
         "masked-parity": "local_dp.masked.two_rounds:MaskedParityLearner",
         "masked-parity-list": "local_dp.masked.listed:MaskedParityList",
         "masked-parity-fresh": "local_dp.masked.fresh:MaskedParityFresh",

@@ -32,6 +32,7 @@ QUERIES = Registry(
         "verdict": "local_dp.learners.verdicts:Verdict",
         "prefix": "local_dp.queries.strings:Prefix",
         "hashed-prefix": "local_dp.queries.strings:HashedPrefix",
+        "kept-prefix": "local_dp.queries.strings:KeptPrefix",
         "parity-example": "local_dp.queries.parity:ParityExample",
         "parity-coset": "local_dp.queries.parity:ParityCoset",
         "masked-index": "local_dp.masked.queries:MaskedIndex",

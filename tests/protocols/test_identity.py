@@ -1,5 +1,7 @@
 """The identity test: its levels and powers with the clients it asks for, by reports drawn from their law, for public coins and private ones."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -48,7 +50,7 @@ def test_a_law_that_is_named() -> None:
 def test_missing_and_unlisted_values_have_named_shares() -> None:
     """With labels of their own they are part of the law that is tested, and a law that leaves their shares open is refused."""
     column = Records({"city": np.array(["Oslo"] * 5 + ["Rome"] * 3 + ["Bonn", ""])})
-    policies = {"column": "city", "labels": ("Oslo", "Rome"), "missing": "category", "other": "category", "alpha": 0.3}
+    policies: dict[str, Any] = {"column": "city", "labels": ("Oslo", "Rome"), "missing": "category", "other": "category", "alpha": 0.3}
     n, generator = 40_000, np.random.default_rng(3)
 
     def rejected(*shares: str) -> int:

@@ -158,6 +158,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "decrypted": {"number": 600, "bits": "a0"},
     "prefix": {"column": "x", "bits": 32, "length": 8},
     "hashed-prefix": {"column": "x", "bits": 32, "length": 32, "width": 18, "seed": 1},
+    "kept-prefix": {"column": "x", "bits": 32, "length": 18, "step": 6, "width": 12, "kept": ("0", "1f")},
     "masked-index": {"d": 4},
     "masked-parity": {"d": 4, "r": 3},
     "masked-bit": {"d": 4, "j": 1},
