@@ -27,6 +27,8 @@ class RunExperiment:
     seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
     out: Path = option(DEFAULT_OUT, "The folder for the results; a stopped run goes on from what it holds", metavar="FOLDER")
 
+    cluster: str = option("", "A Dask scheduler whose workers measure the points, as tcp://host:8786", metavar="URL")
+
     def __call__(self) -> None:
         from experiments.lab.runner import run_experiments
 
@@ -47,7 +49,7 @@ class RunExperiment:
             SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
 
         try:
-            verdicts = run_experiments(modules, scale, self.seed, self.out, progress, concluded)
+            verdicts = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster)
         except KeyboardInterrupt:
             SCREEN.note("stopped; what was measured is kept, and the same command goes on from it")
             raise

@@ -147,10 +147,10 @@ def crosstab(
     """
     protocol = Crosstab(columns=tuple(columns), labels_from_data=labels_from_data, missing=missing, other=other)
     if labels:
-        strangers = [column for column in labels if column not in protocol.named]
-        if strangers or len(labels) < len(protocol.named):
-            raise InputError(f"there are labels of {', '.join(labels)}, and the columns are {', '.join(protocol.named)}; give the labels of each")
-        listed = tuple(SEPARATOR.join(_texts(labels[column])) for column in protocol.named)
+        strangers = [column for column in labels if column not in protocol.parts.named]
+        if strangers or len(labels) < len(protocol.parts.named):
+            raise InputError(f"there are labels of {', '.join(labels)}, and the columns are {', '.join(protocol.parts.named)}; give the labels of each")
+        listed = tuple(SEPARATOR.join(_texts(labels[column])) for column in protocol.parts.named)
         protocol = Crosstab(columns=tuple(columns), labels=listed, missing=missing, other=other)
     return ask(protocol, table, How.of(how))
 

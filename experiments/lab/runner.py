@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,20 +13,15 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeAlias
 
+from experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from experiments.lab.catalogue import load
 from experiments.lab.claim import Measurement, Point, Scale
 from experiments.lab.results import write_results
 from experiments.lab.store import MeasurementStore, code_stamp
-from local_dp.errors import LocalDPError
+from experiments.tiers.cluster import Cluster, died_over_and_over
+from local_dp.errors import BusError, LocalDPError
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
-# The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
-_WORKER_ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-
-
-def measure(module: str, point: Point, seed: int) -> Measurement:
-    """One point of a module's experiment, in whichever process this is called."""
-    return load(module).measure(point, seed)
 
 
 def _end_with_parent() -> None:
@@ -45,8 +40,8 @@ def _end_with_parent() -> None:
 @contextmanager
 def _worker_environment() -> Iterator[None]:
     """Processes started meanwhile do linear algebra on one thread, hash alike, and do not import from the folder where the user stands."""
-    before = {name: os.environ.get(name) for name in _WORKER_ENVIRONMENT}
-    os.environ.update(_WORKER_ENVIRONMENT)
+    before = {name: os.environ.get(name) for name in ENVIRONMENT}
+    os.environ.update(ENVIRONMENT)
     try:
         yield
     finally:
@@ -73,8 +68,20 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
+@contextmanager
+def _cluster(address: str) -> Iterator[Executor]:
+    """The workers of a Dask scheduler, as many points at a time as they have threads. Whoever dies takes nothing along: its points are measured again."""
+    with Cluster(address) as cluster:
+        yield cluster.client.get_executor(pure=False)
+
+
 def _result(future: Future[Measurement], what: str) -> Measurement:
-    error = future.exception()
+    try:
+        error = future.exception()
+    except CancelledError:
+        raise BusError(f"the cluster's scheduler went away while {what} was measured; run the same command to go on") from None
+    if died_over_and_over(error):
+        raise BusError(f"the workers of the cluster died over and over while measuring {what}; run the same command to go on") from None
     if isinstance(error, BrokenProcessPool):
         raise LocalDPError(f"a worker process was killed (out of memory?) while measuring {what}; run the same command to go on") from None
     if error is not None:
@@ -120,11 +127,13 @@ def run_experiments(
     progress: Progress = lambda name, done, total: None,
     concluded: Callable[[str, str], None] = lambda name, verdict: None,
     workers: int | None = None,
+    cluster: str = "",
 ) -> dict[str, str]:
     """Runs the experiments of these modules under `out`; the verdict of each by name.
 
     What `out` already holds for the same seed and the same code is not measured again. For one seed the results are the same bytes, whatever the number of
-    workers and the order in which they finish. Raises InputError if `out` cannot be written; an error of a measurement passes through, with its point noted.
+    workers and the order in which they finish; `cluster` is the address of a Dask scheduler whose workers are asked in place of some here. Raises InputError
+    if `out` cannot be written; an error of a measurement passes through, with its point noted.
     """
     jobs = []
     for module in modules:
@@ -144,9 +153,10 @@ def run_experiments(
         finish(job)
     if not any(left.values()):
         return verdicts
-    with _pool(min(workers or os.cpu_count() or 1, sum(left.values()))) as pool:
+    pool = _cluster(cluster) if cluster else _pool(min(workers or os.cpu_count() or 1, sum(left.values())))
+    with pool as executor:
         waiting: dict[Future[Measurement], tuple[Job, Point]] = {
-            pool.submit(measure, job.module, point, seed): (job, point) for job in jobs for point in job.missing()
+            _submit(executor, job, point, apart=bool(cluster)): (job, point) for job in jobs for point in job.missing()
         }
         for future in as_completed(waiting):
             job, point = waiting.pop(future)
@@ -154,3 +164,10 @@ def run_experiments(
             left[job.module] -= 1
             finish(job)
     return {load(module).name: verdicts[load(module).name] for module in modules}
+
+
+def _submit(executor: Executor, job: Job, point: Point, *, apart: bool) -> "Future[Measurement]":
+    """One point; on a cluster in a process of its own, whose environment is that of the pool's."""
+    if apart:
+        return executor.submit(measure_apart, job.module, point, job.seed, job.store.stamp)
+    return executor.submit(measure, job.module, point, job.seed)

@@ -1,6 +1,7 @@
 """The population tier on the workers of a Dask scheduler: the same chunks, hence the same bits, elsewhere."""
 
 import ctypes
+import sys
 from functools import reduce
 from operator import add
 from typing import Any
@@ -43,6 +44,15 @@ class Cluster:
 
     def __exit__(self, *raised: object) -> None:
         self.client.close()
+
+
+def died_over_and_over(error: BaseException | None) -> bool:
+    """Whether a task failed because the workers that had it died, one after the other."""
+    if error is None or "distributed" not in sys.modules:
+        return False
+    from distributed import KilledWorker
+
+    return isinstance(error, KilledWorker)
 
 
 class ClusterOracle(PopulationOracle):

@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError, unknown
-from local_dp.postprocessing.shapes import ascending, onto_consistent, onto_simplex
+from local_dp.postprocessing.shapes import ascending, onto_agreeing_laws, onto_consistent, onto_simplex
 from local_dp.tallies import Estimate
 
 
@@ -112,6 +112,31 @@ class Consistent(Step):
 
     def __call__(self, estimate: Estimate) -> Floats:
         return onto_consistent(estimate.value, self.sums)
+
+
+@dataclass(frozen=True)
+class AgreeingLaws(Step):
+    """Margins of several columns each as laws that agree: overlaps are averaged and norm-sub makes laws, by turns, until both hold within 1e-6.
+
+    `sets` are the columns of each margin, `shape` how many symbols every column has; values lie margin after margin, the last column running fastest. Where
+    the rounds are used up before, they are laws that nearly agree. Source: Zhang, Wang, Li, He, Chen 2018 (CALM).
+    """
+
+    name: ClassVar[str] = "agreeing-laws"
+    bias: ClassVar[str] = "cells near 0 come out too large and large ones too small, by about a standard error; the averages alone have none"
+    sets: tuple[tuple[int, ...], ...]
+    shape: tuple[int, ...]
+    rounds: int = 500
+
+    def __call__(self, estimate: Estimate) -> Floats:
+        shapes = [tuple(self.shape[column] for column in chosen) for chosen in self.sets]
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+        if estimate.value.shape != (ends[-1],):
+            raise InputError(f"there are values of shape {estimate.value.shape}, and the margins have {ends[-1]} cells")
+        parts = np.split(estimate.value.astype(np.float64), ends[:-1])
+        margins = [(chosen, part.reshape(shape).copy()) for chosen, part, shape in zip(self.sets, parts, shapes, strict=True)]
+        onto_agreeing_laws(margins, 1e-6, self.rounds)
+        return np.concatenate([table.ravel() for _, table in margins])
 
 
 STEPS: Mapping[str, type[Step]] = {step.name: step for step in (SimplexProjection, NormSub, BaseCut, Monotone, Isotonic)}

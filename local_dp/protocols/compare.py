@@ -16,15 +16,13 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, parameter, plain
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import Conditional, frequency_randomizer, largest_error
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Ratio, Tally
-
-CELLS = Conditional(np.eye(4)[1::2], np.eye(4)[0::2] + np.eye(4)[1::2])  # no and yes of the first group, then of the second
 
 
 @dataclass(frozen=True)
@@ -41,10 +39,11 @@ class Comparison:
 class Compare(Protocol[Comparison]):
     """Estimates how much more often `question` is answered yes in the second group than in the first, as in an A/B test.
 
-    Everybody tells group and answer in one report: membership is as private as the answer. Privacy: every report is epsilon-locally private. Utility: the 95 %
-    interval covers the difference of the distribution the clients are drawn from, also where a group is hardly there: then it is wide. Each group's interval
-    is Fieller's; they are put together by recovered variances with the covariance of the two. `tolerance` sets the default number of clients, for groups of
-    equal size. Cost: log2 of four cells or one bit a client, one round.
+    Everybody tells group and answer in one report: membership is as private as the answer. Who is in neither group, or has no answer, is refused before the
+    run, or excluded by a policy. Privacy: every report is epsilon-locally private. Utility: the 95 % interval covers the difference of the distribution the
+    clients are drawn from, among those who are not excluded, also where a group is hardly there: then it is wide. Each group's interval is Fieller's; they
+    are put together by recovered variances with the covariance of the two. `tolerance` sets the default number of clients, for groups of equal size.
+    Cost: log2 of four cells or one bit a client, one round.
     """
 
     name: ClassVar[str] = "compare"
@@ -52,7 +51,9 @@ class Compare(Protocol[Comparison]):
     example: ClassVar[str] = "--records fair.csv --question 'affairs > 0' --by religious --labels '1;4'"
     question: str = parameter("yes == 1", "a yes/no question about the columns", of_table=True)
     by: str = parameter("group", "the column that says who is in which group", of_table=True)
-    labels: tuple[str, ...] = parameter(("A", "B"), "the two groups, public, separated by ';'; who is in neither is refused")
+    labels: tuple[str, ...] = parameter(("A", "B"), "the two groups, public, separated by ';'")
+    missing: str = parameter("refuse", "where a missing value leaves the question open: refuse, or exclude (the shares among the others)")
+    other: str = parameter("refuse", "who is in neither group: refuse, or exclude")
     p: float = parameter(0.3, "without a table: the share of yes in the first group")
     q: float = parameter(0.4, "without a table: the share of yes in the second group")
     tolerance: float = parameter(0.05, "the default number of clients is for shares within this, both together, with probability 95 %", unit="share")
@@ -60,21 +61,30 @@ class Compare(Protocol[Comparison]):
     def __post_init__(self) -> None:
         for name, share in (("p", self.p), ("q", self.q), ("tolerance", self.tolerance)):
             check_share(name, share)
+        check_policy("missing", self.missing, ("refuse", "exclude"))
+        check_policy("other", self.other, ("refuse", "exclude"))
         if len(self.labels) != 2 or self.labels[0] == self.labels[1]:
             raise InputError(f"the groups are {self.labels!r}; give two different ones")
 
     @property
     def query(self) -> Crossed:
-        """The query that is put to every client: group and answer."""
-        return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""))
+        """The query that is put to every client: group and answer, or that there is none."""
+        return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""), ("none",) if "exclude" in (self.missing, self.other) else ())
+
+    @property
+    def cells(self) -> Conditional:
+        """The shares of yes among the cells of each group."""
+        cells = np.eye(self.query.domain.size)  # no and yes of the first group, then of the second, then those without a place
+        return Conditional(cells[1:4:2], cells[0:4:2] + cells[1:4:2])
 
     def clients(self, epsilon: float) -> int:
         return grouped_clients(epsilon, 2, self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Comparison]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        oracle = frequency_randomizer(epsilon, 4)
-        return Nonadaptive((LocalQuery(self.query, oracle, Cohort(0, clients)),), lambda told: compared(oracle, told[0]))
+        cells = self.cells
+        oracle = frequency_randomizer(epsilon, self.query.domain.size)
+        return Nonadaptive((LocalQuery(self.query, oracle, Cohort(0, clients)),), lambda told: compared(oracle, told[0], cells))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Two groups of the same size."""
@@ -82,8 +92,8 @@ class Compare(Protocol[Comparison]):
         return Finite(kinds, [1 - self.p, self.p, 1 - self.q, self.q], clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        table.refuse_open("refuse", Question(self.question), "a question about columns without missing values")
-        return replace(self, labels=table.groups(self.by, self.labels, False, "refuse"))
+        table.refuse_open(self.missing, Question(self.question), "missing=exclude")
+        return replace(self, labels=table.groups(self.by, self.labels, False, self.other))
 
     def describe(self, result: Comparison) -> Result:
         shares, (low, high) = result.shares, result.interval
@@ -98,16 +108,16 @@ class Compare(Protocol[Comparison]):
 
     def truth(self, population: Population) -> Floats:
         """The two shares and their difference in the distribution that the clients are drawn from, shape (3,)."""
-        shares = CELLS.of(population.law(self.query))
+        shares = self.cells.of(population.law(self.query))
         return np.append(shares, shares[1] - shares[0])
 
     def true_error(self, result: Comparison, population: Population) -> float:
         return largest_error(np.append(result.shares.value, result.difference), self.truth(population))
 
 
-def compared(oracle: FrequencyOracle, tally: Tally) -> Comparison:
-    """The comparison of two groups from the tally of their four cells."""
-    joint = oracle.joint(tally, np.concatenate([CELLS.parts, CELLS.wholes]))
+def compared(oracle: FrequencyOracle, tally: Tally, cells: Conditional) -> Comparison:
+    """The comparison of two groups from the tally of their cells."""
+    joint = oracle.joint(tally, np.concatenate([cells.parts, cells.wholes]))
     shares = joint.ratio([0, 1], [2, 3])
     slopes = np.array([[1, 0, -shares.value[0], 0], [0, 1, 0, -shares.value[1]]]) / np.maximum(joint.value[2:], 1e-300)[:, None]
     spread = slopes @ joint.covariance @ slopes.T

@@ -17,12 +17,11 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.columns import Columns
 from local_dp.protocols.independence import Independence, independence
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import Conditional, among, frequency_randomizer, largest_error
-from local_dp.queries.cells import SEPARATOR, Crossed
-from local_dp.queries.questions import parse
-from local_dp.queries.tables import Category, Question
+from local_dp.queries.cells import Crossed
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
@@ -66,20 +65,14 @@ class Crosstab(Protocol[CrossTable]):
         self.query  # noqa: B018  # checks the labels
 
     @property
-    def named(self) -> tuple[str, ...]:
-        """The parts that are columns, not questions."""
-        return tuple(column for column in self.columns if not is_question(column))
+    def parts(self) -> Columns:
+        """The columns and what becomes of values without a label."""
+        return Columns(self.columns, self.labels, self.k, self.missing, self.other)
 
     @property
     def query(self) -> Crossed:
         """The query that is put to every client."""
-        labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.named)
-        if len(labels) != len(self.named):
-            raise InputError(f"there are labels for {len(labels)} columns, and {len(self.named)} columns that are not questions; give those of each")
-        told = dict(zip(self.named, labels, strict=True))
-        spare = (("other", self.other == "category"), ("missing", self.missing == "category"), ("none", self.missing == "exclude"))
-        parts = tuple(SEPARATOR.join(_split(told.get(column, ""))) for column in self.columns)
-        return Crossed(self.columns, parts, tuple(name for name, chosen in spare if chosen))
+        return self.parts.query
 
     def clients(self, epsilon: float) -> int:
         return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)
@@ -105,7 +98,7 @@ class Crosstab(Protocol[CrossTable]):
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """The first column uniform; each further one equal to the one before with probability 1/2, else uniform."""
-        if self.labels or len(self.named) < len(self.columns):
+        if self.labels or len(self.parts.named) < len(self.columns):
             raise InputError("crosstab: labels and questions are about the columns of a table; add --records, or leave them out")
         cells = np.indices(self.query.shape).reshape(len(self.columns), -1)
         law = np.ones(cells.shape[1])
@@ -114,20 +107,11 @@ class Crosstab(Protocol[CrossTable]):
         return Finite(Records({name: values.astype(np.str_) for name, values in zip(self.columns, cells, strict=True)}), law.tolist(), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        category = "missing=category (a label of its own) or missing=exclude (complete records only)"
-        for column in self.columns:
-            if is_question(column):
-                table.refuse_open(self.missing, Question(column), category)
-        labels = []
-        for place, column in enumerate(self.named):
-            own = table.labels(column, _split(self.labels[place]) if self.labels else (), self.labels_from_data)
-            table.refuse_missing(self.missing, column, category)
-            table.refuse_other(self.other, column, own, "other=category (a label of its own), or list all labels")
-            labels.append(SEPARATOR.join(own))
-        return replace(self, labels=tuple(labels))
+        choices = "missing=category (a label of its own) or missing=exclude (complete records only)"
+        return replace(self, labels=self.parts.labels_of_table(table, self.labels_from_data, choices))
 
     def describe(self, result: CrossTable) -> Result:
-        sides = [_shown(part) for part in self.query.categories]
+        sides = self.parts.sides
         combined = [" / ".join(names) for names in product(*sides)]
         test = {} if result.test is None else {"independence": asdict(result.test)}
         return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.shares), **test}
@@ -138,23 +122,3 @@ class Crosstab(Protocol[CrossTable]):
 
     def true_error(self, result: CrossTable, population: Population) -> float:
         return largest_error(result.shares.value, self.truth(population))
-
-
-def is_question(text: str) -> bool:
-    """Whether a part is a yes/no question rather than a column's name."""
-    try:
-        parse(text)
-    except InputError:
-        return False
-    return True
-
-
-def _split(labels: str) -> tuple[str, ...]:
-    """The labels of one column, from a list as it is typed or as it travels."""
-    return tuple(labels.split(SEPARATOR)) if SEPARATOR in labels else tuple(part.strip() for part in labels.split("|") if part.strip())
-
-
-def _shown(part: Category | Question) -> list[str]:
-    """The names of a part's symbols in the table."""
-    names = ["no", "yes"] if isinstance(part, Question) else list(part.labels)
-    return [*names, *(f"({name})" for name in part.spare)]

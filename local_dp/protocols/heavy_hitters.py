@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Words
-from local_dp.bounds.heavy_hitters import FREQUENT, heavy_hitters_clients, level_lengths, noise_height
+from local_dp.bounds.heavy_hitters import FREQUENT, KEPT, heavy_hitters_clients, level_lengths, noise_height
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -19,8 +19,8 @@ from local_dp.populations.strings import Strings
 from local_dp.populations.table import Rows
 from local_dp.protocols.base import BETA, Protocol, Result, parameter, plain
 from local_dp.protocols.policies import Launch, check_policy
-from local_dp.protocols.prefix_search import Level, found_in
-from local_dp.queries.strings import MAX_BITS, HashedPrefix, Prefix, strings_of
+from local_dp.protocols.prefix_search import Level, Search
+from local_dp.queries.strings import MAX_BITS, HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.tallies import Estimate, Tally
 
@@ -83,8 +83,10 @@ class HeavyHitters(Protocol[Found]):
 
         def decode(answers: tuple[Tally, ...]) -> Found:
             tallies = iter(answers)
-            seen = [_level(self.lengths[place], level, tallies) for place, level in enumerate(levels)]
-            return Found(*found_in(seen, noise_height(self.bits)))
+            search = Search(KEPT)
+            for length, level in zip(self.lengths, levels, strict=True):
+                search = search.deeper(level_of(length, level, tallies), noise_height(self.bits))
+            return Found(*search.found())
 
         return Nonadaptive(queries, decode)
 
@@ -155,9 +157,10 @@ class HeavyHitters(Protocol[Found]):
         return max([abs(share - truth.get(string, 0.0)) for string, share in estimated.items()] + missed, default=0.0)
 
 
-def _level(length: int, queries: tuple[LocalQuery, ...], tallies: Iterator[Tally]) -> Level:
-    hashes = tuple(query.query for query in queries if isinstance(query.query, HashedPrefix))
-    return Level(length, hashes, tuple(query.randomizer.estimate(next(tallies)) for query in queries))
+def level_of(length: int, queries: tuple[LocalQuery, ...], tallies: Iterator[Tally]) -> Level:
+    """What the clients who were asked these told of the prefixes of so many bits."""
+    codings = tuple(query.query for query in queries if isinstance(query.query, HashedPrefix | KeptPrefix))
+    return Level(length, codings, tuple(query.randomizer.estimate(next(tallies)) for query in queries))
 
 
 def _seeds(level: int) -> list[int]:

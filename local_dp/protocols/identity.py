@@ -16,7 +16,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, parameter
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.policies import Launch, check_policy
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text, sylvester
 from local_dp.records import Records
@@ -64,6 +64,8 @@ class Identity(Protocol[IdentityTest]):
     example: ClassVar[str] = "--records fair.csv --column occupation --labels '1;2;3;4;5;6'"
     column: str = parameter("symbol", "the column whose labels are counted", of_table=True)
     labels: tuple[str, ...] = parameter((), "the labels, public, separated by ';'")
+    missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own, the last one, with a named share)")
+    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own after the others, with a named share)")
     shares: tuple[str, ...] = parameter((), "the named share of each label, separated by ';'; all alike if left out")
     coins: str = parameter("public", "public, or private: who draws the row that a client tells its sign in")
     coin: int = parameter(0, "what the public rows are drawn with: a number that nobody knew when the data came to be")
@@ -73,6 +75,8 @@ class Identity(Protocol[IdentityTest]):
     def __post_init__(self) -> None:
         symbols(self.k)
         check_distance(self.alpha)
+        check_policy("missing", self.missing, ("refuse", "category"))
+        check_policy("other", self.other, ("refuse", "category"))
         if self.coins not in COINS:
             raise InputError(f"coins is {self.coins!r}; give public or private")
         self.named  # noqa: B018  # checks the shares
@@ -80,12 +84,17 @@ class Identity(Protocol[IdentityTest]):
     @property
     def query(self) -> Category:
         """The query that is put to every client."""
-        return Category(self.column, self.labels or tuple(map(str, range(self.k))))
+        spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy == "category")
+        return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
 
     @property
     def named(self) -> Floats:
         """The law that is tested, shape (k,)."""
-        size = self.query.domain.size
+        size, spare = self.query.domain.size, self.query.spare
+        if spare and not self.shares:
+            raise InputError(
+                f"the named law has no share for {' and '.join(spare)}: give all {size} shares, with {'that' if len(spare) == 1 else 'those'} last"
+            )
         try:
             shares: Floats = np.array([float(share) for share in self.shares]) if self.shares else np.full(size, 1 / size)
         except ValueError:
@@ -116,8 +125,8 @@ class Identity(Protocol[IdentityTest]):
 
     def for_table(self, table: Launch) -> Self:
         labels = table.labels(self.column, self.labels, False)
-        table.refuse_missing("refuse", self.column, "a column without missing values")
-        table.refuse_other("refuse", self.column, labels, "all labels")
+        table.refuse_missing(self.missing, self.column, "missing=category (a label of its own, with a named share)")
+        table.refuse_other(self.other, self.column, labels, "other=category (a label of its own, with a named share), or list all labels")
         return replace(self, labels=labels)
 
     def describe(self, result: IdentityTest) -> Result:

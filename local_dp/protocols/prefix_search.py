@@ -1,22 +1,21 @@
 """Frequent strings read off the estimates of their prefixes: level by level, the best string again and again, each subtracted from what it was mixed with."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
-from local_dp.bounds.heavy_hitters import KEPT
-from local_dp.queries.strings import HashedPrefix
+from local_dp.queries.strings import HashedPrefix, KeptPrefix
 from local_dp.tallies import Ends, Estimate
 
 
 @dataclass(frozen=True)
 class Level:
-    """The estimates of one level: the shares of all prefixes of `length` bits, or of all hashes of one under each of some functions."""
+    """The estimates of one level: the shares of all prefixes of `length` bits, or of the codes of one under each of some queries: hashes, or places kept."""
 
     length: int
-    hashes: tuple[HashedPrefix, ...]
+    codings: tuple[HashedPrefix | KeptPrefix, ...]
     tables: tuple[Estimate, ...]
 
     @property
@@ -25,13 +24,14 @@ class Level:
 
     def codes(self, prefixes: Words) -> list[Ints]:
         """What each part of the level's clients tells of each prefix: the prefix, or its hash."""
-        return [query.of(prefixes) for query in self.hashes] or [prefixes.astype(np.int64)]
+        return [query.of(prefixes) for query in self.codings] or [prefixes.astype(np.int64)]
 
     def shares(self, codes: Sequence[Ints]) -> Floats:
         """The estimated share of prefixes with these codes; a hash's share is cleared of the part of all others that falls on it."""
         held: Floats = sum((table.n / self.n * table.value[code] for table, code in zip(self.tables, codes, strict=True)), np.zeros(1))
         size = len(self.tables[0].value)
-        return (held * size - 1) / (size - 1) if self.hashes else held
+        collide = any(isinstance(query, HashedPrefix) for query in self.codings)
+        return (held * size - 1) / (size - 1) if collide else held
 
     def alike(self, codes: Sequence[Ints], place: int) -> Floats:
         """What part of the level's clients cannot tell each prefix from the one at `place`: those for whom both have one code."""
@@ -49,24 +49,42 @@ class Beam:
     taken: int
 
 
-def found_in(levels: Sequence[Level], height: float) -> tuple[Words, Estimate]:
-    """The strings whose score is `height` standard errors of noise or more, the most frequent first, and their shares.
+@dataclass(frozen=True)
+class Search:
+    """Goes down level by level: `kept` prefixes are followed, and those taken whose score is so many standard errors of noise or more.
 
     At each level every kept prefix is continued in all ways, and the score of a string is the mean over the clients so far. The best is taken, and its share
     subtracted from all others by the weight of those clients who could not tell them apart; the next best, and so on. Then the best of the rest are kept too.
     """
-    ends = levels[0].tables[0].ends
+
+    kept: int
+    floor: float = 0.0  # and no share below it is taken: at a large epsilon what one client holds stands out of the noise
+    levels: tuple[Level, ...] = ()
+    beam: Beam = Beam(np.zeros(1, dtype=np.uint64), np.zeros(1), 0)
+
+    @property
+    def n(self) -> int:
+        return sum(level.n for level in self.levels)
+
+    def deeper(self, level: Level, height: float) -> "Search":
+        """One level further down, where what stands at least so high is taken."""
+        least = max(self.floor, height * float(Estimate.between(_ends(level), 0.0, self.n + level.n).standard_error))
+        return replace(self, levels=(*self.levels, level), beam=_continued(self.beam, self.levels, level, (least, self.kept)))
+
+    def found(self) -> tuple[Words, Estimate]:
+        """The strings taken, the most frequent first, and their shares."""
+        return _most_frequent_first(self.beam.strings[: self.beam.taken], self.beam.scores[: self.beam.taken], self.n, _ends(self.levels[0]))
+
+
+def _ends(level: Level) -> Ends:
+    ends = level.tables[0].ends
     assert ends is not None
-    beam = Beam(np.zeros(1, dtype=np.uint64), np.zeros(1), 0)
-    for depth, level in enumerate(levels):
-        n = sum(each.n for each in levels[: depth + 1])
-        least = height * float(Estimate.between(ends, 0.0, n).standard_error)
-        beam = _continued(beam, levels[:depth], level, least)
-    return _most_frequent_first(beam.strings[: beam.taken], beam.scores[: beam.taken], sum(level.n for level in levels), ends)
+    return ends
 
 
-def _continued(kept: Beam, before: Sequence[Level], level: Level, least: float) -> Beam:
-    """The beam of one level more."""
+def _continued(kept: Beam, before: Sequence[Level], level: Level, limits: tuple[float, int]) -> Beam:
+    """The beam of one level more, of the strings with at least a score, at most so many."""
+    least, most = limits
     step = level.length - (before[-1].length if before else 0)
     strings = (kept.strings[:, None] << np.uint64(step) | np.arange(1 << step, dtype=np.uint64)).ravel()
     codes = level.codes(strings)
@@ -75,12 +93,12 @@ def _continued(kept: Beam, before: Sequence[Level], level: Level, least: float) 
     scores = (1 - part) * np.repeat(kept.scores, 1 << step) + part * level.shares(codes)
     first: list[int] = []
     shares: list[float] = []
-    while len(first) < KEPT and scores[best := int(np.argmax(scores))] >= least:
+    while len(first) < most and scores[best := int(np.argmax(scores))] >= least:
         first.append(best)
         shares.append(float(scores[best]))
         parents = sum((each.n / level.n * each.alike(code, best >> step) for each, code in earlier), np.zeros(len(kept.strings)))
         scores -= part * shares[-1] * (level.alike(codes, best).reshape(len(kept.strings), -1) + parents[:, None]).ravel()
-    rest = _best_of(np.delete(np.arange(len(scores)), first), scores, KEPT - len(first))
+    rest = _best_of(np.delete(np.arange(len(scores)), first), scores, most - len(first))
     places = np.concatenate([np.array(first, dtype=np.int64), rest])
     return Beam(strings[places], np.concatenate([shares, scores[rest]]), len(first))
 

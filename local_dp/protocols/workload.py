@@ -19,10 +19,11 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.columns import Columns
+from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.sign_design import Design, design_signs
 from local_dp.protocols.workloads import Symbols, workload_of
-from local_dp.queries.cells import SEPARATOR, Crossed
+from local_dp.queries.cells import Crossed
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text
 from local_dp.records import Records
@@ -100,32 +101,38 @@ class Workload(Protocol[Answers]):
     name: ClassVar[str] = "workload"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
     example: ClassVar[str] = "--records fair.csv --columns 'religious;occupation' --labels '1|2|3|4;1|2|3|4|5|6' --queries marginals-1"
-    columns: tuple[str, ...] = parameter(("value",), "the columns, separated by ';'", of_table=True)
-    labels: tuple[str, ...] = parameter((), "the labels of each column, public, separated by '|', columns by ';'")
+    columns: tuple[str, ...] = parameter(("value",), "the columns or yes/no questions, separated by ';'", of_table=True)
+    labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
     queries: tuple[str, ...] = parameter(
         ("prefixes",), "identity, prefixes, ranges, parities, marginals-1, -2 or -3, or rows of numbers, one for each combination of labels, separated by ';'"
     )
+    missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own, the last one, in every column)")
+    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own, after the others)")
     k: int = parameter(32, "without a table: how many labels each column has")
     tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all answers together, with probability 95 %")
 
     def __post_init__(self) -> None:
         check_share("tolerance", self.tolerance)
+        check_policy("missing", self.missing, ("refuse", "category"))
+        check_policy("other", self.other, ("refuse", "category"))
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give different ones, separated by ';'")
         self.listed  # noqa: B018  # checks the queries
 
+    @property
+    def parts(self) -> Columns:
+        """The columns and what becomes of values without a label."""
+        return Columns(self.columns, self.labels, self.k, self.missing, self.other)
+
     @cached_property
     def symbols(self) -> Symbols:
         """The combinations of labels that the queries are about."""
-        labels = self.labels or ("|".join(map(str, range(self.k))),) * len(self.columns)
-        if len(labels) != len(self.columns):
-            raise InputError(f"there are labels for {len(labels)} columns, and {len(self.columns)} columns; give those of each")
-        return Symbols(self.columns, tuple(map(_split, labels)))
+        return Symbols(self.columns, tuple(map(tuple, self.parts.sides)))
 
     @property
     def query(self) -> Crossed:
         """The query that is put to every client: the combination of its labels."""
-        return Crossed(self.columns, tuple(map(SEPARATOR.join, self.symbols.labels)))
+        return self.parts.query
 
     @cached_property
     def listed(self) -> tuple[list[str], Floats]:
@@ -169,13 +176,7 @@ class Workload(Protocol[Answers]):
         return Finite(Records({name: np.array(labels)[places] for name, labels, places in told}), range(1, self.symbols.k + 1), clients, seed)
 
     def for_table(self, table: Launch) -> Self:
-        told = []
-        for place, column in enumerate(self.columns):
-            labels = table.labels(column, _split(self.labels[place]) if len(self.labels) > place else (), False)
-            table.refuse_missing("refuse", column, "another column, or crosstab, which has a place for it")
-            table.refuse_other("refuse", column, labels, "all labels")
-            told.append("|".join(labels))
-        return replace(self, labels=tuple(told))
+        return replace(self, labels=self.parts.labels_of_table(table, False, "missing=category (a label of its own)"))
 
     def describe(self, result: Answers) -> Result:
         strategy = "shares first" if result.variances.by_shares else "sign rows"
@@ -196,7 +197,3 @@ def _from_shares(oracle: GRR, tally: Tally, workload: Floats) -> Estimate:
     centred = (workload - q * workload.sum(axis=1, keepdims=True)) / (p - q)
     mean = centred @ law
     return Estimate(mean, np.sqrt(np.maximum((centred**2) @ law - mean**2, 0.0) / n), n)
-
-
-def _split(labels: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in labels.split("|") if part.strip())

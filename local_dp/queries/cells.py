@@ -10,6 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
+from local_dp.cube import parity
 from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
@@ -138,6 +139,25 @@ class Crossed(Query):
             nowhere |= found < 0
             cell = cell * size + np.maximum(found, 0)
         return np.where(nowhere, self._size - 1, cell) if "none" in self.spare else cell
+
+
+@dataclass(frozen=True)
+class Odd(Crossed):
+    """1 where an odd number of the parts have their second symbol, else 0: a character of columns with two symbols each."""
+
+    name: ClassVar[str] = "odd"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if set(self.shape) != {2} or "none" in self.spare:
+            raise InputError(f"the parts have {self.shape} symbols; a parity is of parts with two each")
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(2)
+
+    def __call__(self, records: Records) -> Ints:
+        return parity(super().__call__(records).astype(np.uint64))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
-"""Questions about one string of many bits: its first bits, or a hash of them."""
+"""Questions about one string of many bits: its first bits, a hash of them, or which of some prefixes it continues and how."""
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -8,6 +10,7 @@ import numpy as np
 from local_dp.arrays import Column, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, bit_strings
+from local_dp.errors import InputError
 from local_dp.queries.base import Query
 from local_dp.records import Records, absent
 
@@ -80,6 +83,54 @@ class HashedPrefix(Query):
         """The hash of each prefix, shape (n,)."""
         mixed = prefixes * np.uint64(2 * self.seed + 1)
         return (mixed >> np.uint64(64 - self.width)).astype(np.int64)
+
+    def __call__(self, records: Records) -> Ints:
+        return self.of(strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length))
+
+
+@dataclass(frozen=True)
+class KeptPrefix(Query):
+    """Which of the `kept` prefixes a record's string begins with, and the `step` bits that follow: place * 2^step + these bits, or 2^width - 1 for none.
+
+    `kept` are prefixes of `length` - `step` bits as ascending hexadecimal numbers, fewer than 2^(width - step).
+    """
+
+    name: ClassVar[str] = "kept-prefix"
+    column: str
+    bits: int
+    length: int
+    step: int
+    width: int
+    kept: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        check_whole("bits", self.bits, 1, MAX_BITS)
+        check_whole("length", self.length, 2, self.bits)
+        check_whole("step", self.step, 1, self.length - 1)
+        self.domain  # noqa: B018  # checks the width
+        if not 1 <= len(self.kept) << self.step < 1 << self.width:
+            raise InputError(f"there are {len(self.kept)} prefixes, followed by {self.step} bits, for codes of {self.width} bits; give 1 or more, and fewer")
+        try:
+            numbers = [int(text, 16) for text in self.kept]
+        except (TypeError, ValueError):
+            raise InputError("a prefix is not made of hexadecimal digits") from None
+        if numbers[0] < 0 or numbers[-1] >> (self.length - self.step) or any(low >= high for low, high in pairwise(numbers)):
+            raise InputError(f"the prefixes are not different numbers of {self.length - self.step} bits, ascending")
+
+    @cached_property
+    def _kept(self) -> Words:
+        return np.array([int(text, 16) for text in self.kept], dtype=np.uint64)
+
+    @property
+    def domain(self) -> Domain:
+        return bit_strings(self.width)
+
+    def of(self, prefixes: Words) -> Ints:
+        """The code of each prefix of `length` bits, shape (n,)."""
+        parents = prefixes >> np.uint64(self.step)
+        place = np.minimum(np.searchsorted(self._kept, parents), len(self._kept) - 1)
+        codes = (place.astype(np.uint64) << np.uint64(self.step) | prefixes & np.uint64((1 << self.step) - 1)).astype(np.int64)
+        return np.where(self._kept[place] == parents, codes, (1 << self.width) - 1)
 
     def __call__(self, records: Records) -> Ints:
         return self.of(strings_of(records[self.column], self.bits) >> np.uint64(self.bits - self.length))

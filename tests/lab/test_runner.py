@@ -209,7 +209,7 @@ def test_command_runs_and_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The interrupt key ends `experiment` with the usual code 130 and one line on standard error."""
 
-    def interrupted(*arguments: object) -> dict[str, str]:
+    def interrupted(*arguments: object, **named: object) -> dict[str, str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("experiments.lab.runner.run_experiments", interrupted)

@@ -1,5 +1,7 @@
 """The identity test: its levels and powers with the clients it asks for, by reports drawn from their law, for public coins and private ones."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -9,6 +11,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.finite import Finite
+from local_dp.populations.table import Resampled
 from local_dp.protocols.identity import Identity, public_rows, row_statistic
 from local_dp.records import Records
 
@@ -42,6 +45,22 @@ def test_a_law_that_is_named() -> None:
     n = protocol.clients(1.0)
     assert rejections(protocol, named, n) <= MOST_REJECTED
     assert rejections(protocol, np.ones(8), n) >= LEAST_FOUND
+
+
+def test_missing_and_unlisted_values_have_named_shares() -> None:
+    """With labels of their own they are part of the law that is tested, and a law that leaves their shares open is refused."""
+    column = Records({"city": np.array(["Oslo"] * 5 + ["Rome"] * 3 + ["Bonn", ""])})
+    policies: dict[str, Any] = {"column": "city", "labels": ("Oslo", "Rome"), "missing": "category", "other": "category", "alpha": 0.3}
+    n, generator = 40_000, np.random.default_rng(3)
+
+    def rejected(*shares: str) -> int:
+        protocols = (Identity(**policies, shares=shares, coin=coin) for coin in range(RUNS))
+        return sum(run(each.algorithm(1.0, n), AggregateOracle(Resampled(column, n, 0), generator, 1.0)).rejected for each in protocols)
+
+    assert rejected("0.5", "0.3", "0.1", "0.1") <= MOST_REJECTED
+    assert rejected("0.5", "0.2", "0.3", "0") >= LEAST_FOUND
+    with pytest.raises(InputError, match="no share for other and missing: give all 4"):
+        Identity(**policies)
 
 
 def test_the_statistic_counts_degrees() -> None:

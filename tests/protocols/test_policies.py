@@ -12,14 +12,17 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol
+from local_dp.protocols.compare import Compare, Comparison
 from local_dp.protocols.crosstab import Crosstab, CrossTable
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
+from local_dp.protocols.identity import Identity
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.policies import Launch
 from local_dp.protocols.prefix_sums import PrefixSums
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
+from local_dp.protocols.workload import Answers, Workload
 from local_dp.records import Records
 
 SEEDS, N = 200, 3000
@@ -88,20 +91,43 @@ CASES: dict[str, tuple[Protocol[Any], list[float]]] = {
             for answer in (_AGE <= 30, _AGE > 30, ~PRESENT)
         ],
     ),
+    "a workload with labels of their own": (
+        Workload(columns=("city",), labels=("Oslo|Rome",), queries=("1 1 0 0", "0 0 1 0", "0 0 0 1"), other="category", missing="category"),
+        [_share((_CITY == "Oslo") | (_CITY == "Rome")), _share((_CITY == "Bonn") | (_CITY == "Lima")), _share(_CITY == "")],
+    ),
+    "two groups of those with an answer": (
+        Compare(question="age > 30", by="city", labels=("Rome", "Bonn"), missing="exclude", other="exclude"),
+        [
+            _share(_AGE > 30, PRESENT & (_CITY == "Rome")),
+            _share(_AGE > 30, PRESENT & (_CITY == "Bonn")),
+            _share(_AGE > 30, PRESENT & (_CITY == "Bonn")) - _share(_AGE > 30, PRESENT & (_CITY == "Rome")),
+        ],
+    ),
 }  # fmt: skip
+
+
+def _told(result: Any) -> tuple[Floats, Floats, Floats]:
+    """Values and ends of intervals of one result."""
+    if isinstance(result, Comparison):
+        low, high = result.shares.interval()
+        ends = result.interval
+        return np.append(result.shares.value, result.difference), np.append(low, ends[0]), np.append(high, ends[1])
+    inside = result.shares if isinstance(result, CrossTable) else result.estimate if isinstance(result, Answers) else result
+    told = [(estimate.value, *estimate.interval()) for estimate in (inside if isinstance(inside, tuple) else (inside,))]
+    values, lows, highs = (np.concatenate([np.atleast_1d(part) for part in parts]) for parts in zip(*told, strict=True))
+    return values, lows, highs
 
 
 def _runs(protocol: Protocol[Any], epsilon: float) -> tuple[Floats, Floats, Floats]:
     """Values and ends of intervals of SEEDS runs over everybody, shape (seeds, values) each."""
-    values, lows, highs = [], [], []
+    values: list[Floats] = []
+    lows: list[Floats] = []
+    highs: list[Floats] = []
     for seed in range(SEEDS):
         dealt = TABLE.take(np.random.default_rng(seed).permutation(N))  # a table may be sorted, and a cohort is a range of its clients
         result = run(protocol.algorithm(epsilon, N), PopulationOracle(Rows(dealt), KeyedNoise(seed), seed, epsilon))
-        estimates = result if isinstance(result, tuple) else (result.shares if isinstance(result, CrossTable) else result,)
-        values.append(np.concatenate([np.atleast_1d(estimate.value) for estimate in estimates]))
-        ends = [estimate.interval() for estimate in estimates]
-        lows.append(np.concatenate([np.atleast_1d(low) for low, _ in ends]))
-        highs.append(np.concatenate([np.atleast_1d(high) for _, high in ends]))
+        for held, told in zip((values, lows, highs), _told(result), strict=True):
+            held.append(told)
     return np.stack(values), np.stack(lows), np.stack(highs)
 
 
@@ -134,6 +160,12 @@ REFUSED: dict[str, tuple[Protocol[Any], str]] = {
     "a missing number in a histogram": (Histogram(column="age", low=0, high=100), "missing=category"),
     "a missing part of a crosstab": (Crosstab(columns=("city", "age > 30"), labels=("Oslo|Rome",), other="category"), "missing=category"),
     "an unlisted group": (Mean(column="n", low=0, high=7, by="city", labels=("Oslo",)), "other=exclude"),
+    "a missing part of a workload": (Workload(columns=("city",), labels=("Oslo|Rome|Bonn|Lima",)), "missing=category"),
+    "an unlisted part of a workload": (Workload(columns=("city",), labels=("Oslo|Rome",), missing="category"), "other=category"),
+    "a missing label under a named law": (Identity(column="city", labels=("Oslo", "Rome", "Bonn", "Lima")), "missing=category"),
+    "an unlisted label under a named law": (Identity(column="city", labels=("Oslo", "Rome"), missing="category", shares=(".5", ".3", ".2")), "other=category"),
+    "an open question in a comparison": (Compare(question="age > 30", by="city", labels=("Oslo", "Rome"), other="exclude"), "missing=exclude"),
+    "somebody in neither group": (Compare(question="n > 3", by="city", labels=("Oslo", "Rome")), "other=exclude"),
     "a number that is no prefix sum's": (PrefixSums(column="n", k=5), "another k"),
 }
 

@@ -15,17 +15,16 @@ from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.survey import Survey
 from server.progress import RoundProgress
+from tests.support.two_workers import two_workers
 
 distributed = pytest.importorskip("distributed")
 
 CLIENTS = 40 * CHUNK + 5
 
 
-@pytest.fixture(scope="module")
-def two_workers() -> Iterator[Any]:
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0", silence_logs=50
-    ) as started:
+@pytest.fixture(scope="module", name="two_workers")
+def _two_workers() -> Iterator[Any]:
+    with two_workers() as started:
         yield started
 
 
