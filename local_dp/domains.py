@@ -71,9 +71,10 @@ class Vectors(Domain):
         rows: Ints = values.clip(self.low, self.high)
         if self.kind == "cube":
             return rows
-        norms = np.sqrt((rows.astype(np.float64) ** 2).sum(axis=1))  # of whole numbers below 2^53: their sum is exact
-        shrunk = np.trunc(rows * (self.high / np.maximum(norms * (1 + 1e-12), self.high))[:, None])
-        return np.where((norms <= self.high)[:, None], rows, shrunk.astype(np.int64))
+        norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))  # of whole numbers below 2^53: their sum is exact
+        beyond = norms > self.high
+        rows[beyond] = np.trunc(rows[beyond] * (self.high / (norms[beyond] * (1 + 1e-12)))[:, None])
+        return rows
 
 
 def symbols(k: int) -> Domain:

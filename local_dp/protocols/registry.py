@@ -24,6 +24,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "identity": "local_dp.protocols.identity:Identity",
         "compare": "local_dp.protocols.compare:Compare",
         "longitudinal": "local_dp.protocols.longitudinal:Longitudinal",
+        "mean-vector": "local_dp.protocols.mean_vector:MeanVector",
         "heavy-hitters": "local_dp.protocols.heavy_hitters:HeavyHitters",
         "masked-parity": "local_dp.masked.two_rounds:MaskedParityLearner",
         "masked-parity-list": "local_dp.masked.listed:MaskedParityList",

@@ -26,6 +26,7 @@ RANDOMIZERS = Registry(
         "square-wave": "local_dp.randomizers.numbers.square_wave:SquareWave",
         "duchi-vector": "local_dp.randomizers.vectors.duchi_vector:DuchiVector",
         "random-coordinate": "local_dp.randomizers.vectors.random_coordinate:RandomCoordinate",
+        "sampled-signs": "local_dp.randomizers.vectors.sampled_signs:SampledSigns",
         "nearest-direction": "local_dp.randomizers.vectors.nearest_direction:NearestDirection",
         "privunit": "local_dp.randomizers.vectors.privunit:PrivUnit",
         "prefix-signs": "local_dp.randomizers.signs.prefix_signs:PrefixSigns",

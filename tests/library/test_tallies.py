@@ -42,6 +42,7 @@ from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
+from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 from tests.support.randomizers import DESIGNS
 
@@ -62,6 +63,7 @@ KINDS: dict[str, Randomizer] = {
     "square-wave": SquareWave(1.0),
     "duchi-vector": DuchiVector(1.0),
     "random-coordinate": RandomCoordinate(1.0),
+    "sampled-signs": SampledSigns(1.0),
     "nearest-direction": NearestDirection(1.0),
     "privunit": PrivUnit(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from local_dp.bounds.masked_parity import masked_parity_clients
+from local_dp.domains import Vectors
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.masked.concept import Concept
@@ -201,10 +202,12 @@ def test_protocols_on_tables_check_what_they_read() -> None:
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_laws_agree_with_the_clients_drawn(protocol: Protocol[Any]) -> None:
-    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run: chi-square, alpha 1e-6."""
+    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run, vectors apart: chi-square, alpha 1e-6."""
     n = 200_000
     population = protocol.synthetic(n, 8)
     for query in queries_of(protocol, population):
+        if isinstance(query.domain, Vectors):
+            continue
         law = population.law(query)
         assert abs(law.sum() - 1) < 1e-12
         counts = np.bincount(query(population.batch(0, n)).astype(np.int64) - query.domain.low, minlength=query.domain.size)

@@ -170,7 +170,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "parity-example": {"d": 4},
     "parity-coset": {"d": 4, "k": 2, "s": 1, "t": 1},
     "correlation": {"label": "y", "columns": ("x",)},
-    "coordinates": {"columns": ("x", "b"), "bound": 1.0},
+    "coordinates": {"columns": ("x", "b"), "centres": (0.0, 0.0), "reaches": (1.0, 1.0)},
     "signed-label": {"condition": "x > 1", "label": "y"},
     "product": {"factors": ("x", "y")},
     "mistake": {"columns": ("x",), "label": "y", "weights": (1.0,)},

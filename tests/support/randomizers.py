@@ -45,6 +45,7 @@ from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
+from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 
 SIZES = (2, 3, 8, 64)
 DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
@@ -110,7 +111,7 @@ def of_items(epsilon: float) -> list[FiniteChannel]:
 
 def of_vectors(epsilon: float) -> list[Randomizer]:
     """Those of a vector, in few dimensions."""
-    kinds: list[Any] = [DuchiVector, RandomCoordinate, NearestDirection]
+    kinds: list[Any] = [DuchiVector, RandomCoordinate, SampledSigns, NearestDirection]
     return [kind(epsilon, d=d) for kind in kinds for d in (1, 2, 5)]
 
 

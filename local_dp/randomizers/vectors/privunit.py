@@ -47,6 +47,13 @@ class Cap:
         """m, the mean of <v, x> of a report."""
         return self.inside * math.expm1(epsilon) / (self.share * math.expm1(epsilon) + 1)
 
+    def square(self, epsilon: float, d: int) -> float:
+        """The mean of <v, x>^2 of a report: 1 / d on the whole sphere, more in the cap."""
+        from scipy.special import betaincc
+
+        within, chosen = float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d), self.chosen(epsilon)
+        return chosen * within / self.share + (1 - chosen) * (1 / d - within) / (1 - self.share)
+
 
 @lru_cache(maxsize=1024)
 def best_cap(epsilon: float, d: int) -> Cap:
