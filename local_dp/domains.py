@@ -72,9 +72,8 @@ class Vectors(Domain):
         if self.kind == "cube":
             return rows
         norms = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))  # of whole numbers below 2^53: their sum is exact
-        beyond = norms > self.high
-        rows[beyond] = np.trunc(rows[beyond] * (self.high / (norms[beyond] * (1 + 1e-12)))[:, None])
-        return rows
+        shrunk = np.trunc(rows * (self.high / np.maximum(norms * (1 + 1e-12), self.high))[:, None])
+        return np.where((norms <= self.high)[:, None], rows, shrunk.astype(rows.dtype))
 
 
 def symbols(k: int) -> Domain:

@@ -214,7 +214,7 @@ SHARP: dict[str, dict[str, Any]] = {  # parameters under which finite numbers ov
         "label": "y",
         "query": '["descent", {"loss": "logistic", "columns": ["x0", "x1"], "label": "y", "weights": [1e300, -1e300], "coordinate": 0, "bound": 1e-300}]',
     },
-    "coordinates": {"columns": ("x", "b", "y"), "bound": 1e-300},
+    "coordinates": {"columns": ("x", "b", "y"), "centres": (0.0, -1e300, 1e308), "reaches": (1e-300, 1e300, 1e308)},
     "nearest-centre": {"columns": ("x", "y"), "centres": (1e300, 0.0, -1e300, 1e308), "centre": 1},
     "centre-sum": {"columns": ("x", "y"), "centres": (1e300, 0.0, -1e300, 1e308), "centre": 1, "bound": 1e-300},
 }
