@@ -21,6 +21,11 @@ def on_rows(columns: Iterable[Floats], steps: int) -> Ints:
     return np.stack([np.rint(column * steps).astype(np.int16) for column in inside], axis=-1)
 
 
+def check_body(kind: str) -> None:
+    if kind not in ("cube", "ball"):
+        raise InputError(f"there is no body {kind!r}; give cube or ball")
+
+
 @dataclass(frozen=True)
 class Coordinates(Query):
     """The columns, each less its centre and over its reach, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, shape (n, d).
@@ -43,8 +48,7 @@ class Coordinates(Query):
             raise InputError(f"{len(self.columns)} columns need as many finite centres and reaches; given are {self.centres!r:.80} and {self.reaches!r:.80}")
         if min(self.reaches) <= 0:
             raise InputError(f"a reach is {min(self.reaches)!r}; give positive numbers")
-        if self.kind not in ("cube", "ball"):
-            raise InputError(f"there is no body {self.kind!r}; give cube or ball")
+        check_body(self.kind)
         self.domain  # noqa: B018  # checks the lattice
 
     @property

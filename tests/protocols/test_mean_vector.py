@@ -200,7 +200,8 @@ def test_policies_decide() -> None:
     protocol.for_table(Launch(TABLE, False)).for_table(Launch(TABLE, True))
     assert protocol.truth(Rows(TABLE)) == pytest.approx([13 / 3, 3.0], abs=1e-3)
     for name in ("outside", "missing"):
-        careless = MeanVector(**{"columns": ("a", "c"), "low": ("0",), "high": ("40",), "outside": "clip", "missing": "middle", name: "refuse"})
+        decided: dict[str, Any] = {"outside": "clip", "missing": "middle", name: "refuse"}
+        careless = MeanVector(columns=("a", "c"), low=("0",), high=("40",), **decided)
         with pytest.raises(InputError, match="private run does not look"):
             careless.for_table(Launch(TABLE, True))
 

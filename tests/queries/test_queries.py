@@ -175,6 +175,7 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "product": {"factors": ("x", "y")},
     "mistake": {"columns": ("x",), "label": "y", "weights": (1.0,)},
     "descent": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": (1.0,), "coordinate": 0},
+    "descent-vector": {"loss": "hinge", "columns": ("x",), "label": "y", "weights": (1.0,)},
     "cell": {"column": "x", "edges": (0.0, 0.5)},
     "encoded": {"features": ("x",), "lows": (0.0,), "highs": (1.0,), "label": "y", "query": '["product", {"factors": ["x0", "y"]}]'},
     "verdict": {"kind": "Stump", "hypothesis": '{"literal": {"place": 0, "value": 1}}'},
@@ -207,6 +208,7 @@ SHARP: dict[str, dict[str, Any]] = {  # parameters under which finite numbers ov
     "product": {"factors": ("x", "y"), "bound": 1e-300},
     "mistake": {"columns": ("x", "b"), "label": "y", "weights": (1e300, -1e300)},
     "descent": {"loss": "logistic", "columns": ("x", "b"), "label": "y", "weights": (1e300, -1e300), "coordinate": 0, "bound": 1e-300},
+    "descent-vector": {"loss": "logistic", "columns": ("x", "b"), "label": "y", "weights": (1e300, -1e300), "bound": 1e-300},
     "encoded": {
         "features": ("x", "b"),
         "lows": (-1e308, -5e-324),

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
@@ -73,6 +73,11 @@ class SampledSigns(VectorCoin):
         """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error where nobody was asked for it."""
         return of_signs(tally, self.gain)
 
+    def average(self, tally: Tally) -> Floats:
+        """What all reports stand for on average, each d / b times its signs: unbiased even if few are asked for a coordinate; shape (d,)."""
+        mean: Floats = self.gain * self.d / self.chosen * (tally.counts[:, 1] - tally.counts[:, 0]) / tally.answered
+        return mean
+
 
 def of_signs(tally: Tally, gain: float) -> Estimate:
     """The mean of each coordinate from the numbers of minus and of plus signs told of it, shape (d, 2), a sign standing for `gain`."""
@@ -85,7 +90,8 @@ def of_signs(tally: Tally, gain: float) -> Estimate:
 
 def signs_moment(growth: float, count: int) -> float:
     """1 / (b m^2): by d, n times the variance of a coordinate that is 0; e^epsilon = `growth`, b = `count`."""
-    return ((growth + 2**count - 1) / (growth - 1)) ** 2 / count
+    gain: float = (growth + (1 << count) - 1) / (growth - 1)
+    return gain**2 / count
 
 
 @lru_cache(maxsize=1024)
