@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.loss import nano_epsilon
 from local_dp.randomizers.vectors.duchi_vector import mean_sign
 from local_dp.randomizers.vectors.nearest_direction import MAX_DIRECTIONS, largest_normal, nearest_variance
 from local_dp.randomizers.vectors.privunit import Cap, best_cap
+from local_dp.randomizers.vectors.projunit import least_projection, projunit_moment, projunit_on_axis
 from local_dp.randomizers.vectors.sampled_signs import MAX_SIGNS, signs_moment
 
 
@@ -86,6 +88,9 @@ def vector_choices(epsilon: float, body: Body, d: int) -> list[VectorChoice]:
         cap = best_cap(epsilon, d)
         moment = times / cap.mean(epsilon) ** 2
         found.append(VectorChoice("privunit", moment, moment * cap.square(epsilon, d), shrunk, proven=False))
+        k = least_projection(nano_epsilon(epsilon), d)
+        projected = times * projunit_moment(epsilon, d, k), times * projunit_on_axis(epsilon, d, k)
+        found.append(VectorChoice("projunit", projected[0], projected[1], shrunk, proven=False, settings=(("k", k),)))
     return sorted(found, key=lambda choice: choice.moment)
 
 

@@ -29,6 +29,7 @@ RANDOMIZERS = Registry(
         "sampled-signs": "local_dp.randomizers.vectors.sampled_signs:SampledSigns",
         "nearest-direction": "local_dp.randomizers.vectors.nearest_direction:NearestDirection",
         "privunit": "local_dp.randomizers.vectors.privunit:PrivUnit",
+        "projunit": "local_dp.randomizers.vectors.projunit:ProjUnit",
         "prefix-signs": "local_dp.randomizers.signs.prefix_signs:PrefixSigns",
         "sign-rows": "local_dp.randomizers.signs.sign_rows:SignRows",
         "characters": "local_dp.randomizers.signs.characters:Characters",

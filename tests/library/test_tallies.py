@@ -41,6 +41,7 @@ from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.randomizers.vectors.projunit import ProjUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
@@ -66,6 +67,7 @@ KINDS: dict[str, Randomizer] = {
     "sampled-signs": SampledSigns(1.0),
     "nearest-direction": NearestDirection(1.0),
     "privunit": PrivUnit(1.0),
+    "projunit": ProjUnit(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),
     "sign-rows": SignRows(1.0, k=8),
     "characters": Characters(1.0, d=3),

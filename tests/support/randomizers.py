@@ -44,6 +44,7 @@ from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.randomizers.vectors.projunit import ProjUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 
@@ -117,7 +118,7 @@ def of_vectors(epsilon: float) -> list[Randomizer]:
 
 def of_densities(epsilon: float) -> list[Randomizer]:
     """Those whose loss is proved on paper only."""
-    return [PrivUnit(epsilon, d=d) for d in (2, 5)]
+    return [*(PrivUnit(epsilon, d=d) for d in (2, 5)), *(ProjUnit(epsilon, d=d) for d in (2, 5, 40))]
 
 
 def of_changes(epsilon: float) -> list[Randomizer]:
