@@ -105,9 +105,11 @@ class MeanVector(Protocol[FoundVector]):
         if self.radius is not None:
             return np.zeros(self.size), np.full(self.size, self.radius)
         low, high = (self._ends(name, getattr(self, name), default) for name, default in (("low", "0"), ("high", "1")))
-        if not (low < high).all() or not np.isfinite(high / 2 - low / 2).all():
-            raise InputError(f"the bounds are low={';'.join(self.low)} and high={';'.join(self.high)}; give finite ones with low below high for every column")
-        return low / 2 + high / 2, high / 2 - low / 2
+        if not (low < high).all() or abs(np.append(low, high)).max() > 1e300:
+            raise InputError(
+                f"the bounds are low={';'.join(self.low)} and high={';'.join(self.high)}; give numbers up to 1e300, low below high for every column"
+            )
+        return (low + high) / 2, (high - low) / 2
 
     def _ends(self, name: str, texts: tuple[str, ...], default: str) -> Floats:
         try:
