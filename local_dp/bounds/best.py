@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from local_dp.bounds.frequencies import oue_variance, parities_variance, sue_variance
+from local_dp.bounds.frequencies import oue_variance, parities_variance, sue_variance, summed_variance
 from local_dp.bounds.numbers import hybrid_variance, piecewise_variance, staircase_variance
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.vectors import Body, vector_choices
@@ -57,6 +57,7 @@ def _frequency(epsilon: float, k: int) -> Best:
     known = {choice.kind.name: float(choice.total) / k for choice in choices(epsilon, k)}
     least, own = min(known.values()), known.pop(chosen.kind.name)
     known |= {"oue": oue_variance(epsilon, share), "sue": sue_variance(epsilon, share), "hadamard": response_gain(epsilon) ** 2 - share**2}
+    known |= {"she": summed_variance(epsilon, share)}
     best = "the least total variance of all that are shipped"
     if own > least:
         best = f"within {100 * (own / least - 1):.2g} % of the least total variance, and simpler to decode"

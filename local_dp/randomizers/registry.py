@@ -37,6 +37,7 @@ RANDOMIZERS = Registry(
         "oue": "local_dp.randomizers.frequencies.unary:OUE",
         "subset-selection": "local_dp.randomizers.frequencies.subset_selection:SubsetSelection",
         "the": "local_dp.randomizers.frequencies.thresholded:THE",
+        "she": "local_dp.randomizers.frequencies.summed:SHE",
         "count-mean-sketch": "local_dp.randomizers.frequencies.count_mean_sketch:CountMeanSketch",
         "olh": "local_dp.randomizers.frequencies.local_hashing:OLH",
         "blh": "local_dp.randomizers.frequencies.local_hashing:BLH",
@@ -53,5 +54,6 @@ RANDOMIZERS = Registry(
         "loloha": "local_dp.randomizers.repeated.loloha:LOLOHA",
         "padding-sampling": "local_dp.randomizers.sets.padding_sampling:PaddingSampling",
         "pckv": "local_dp.randomizers.sets.pckv:PCKV",
+        "pckv-ue": "local_dp.randomizers.sets.pckv_ue:PCKVUE",
     },
 )

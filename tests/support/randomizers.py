@@ -18,6 +18,7 @@ from local_dp.randomizers.frequencies.pi_rappor import PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.summed import SHE
 from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
@@ -37,6 +38,7 @@ from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
+from local_dp.randomizers.sets.pckv_ue import PCKVUE
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -108,6 +110,11 @@ def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
 def of_items(epsilon: float) -> list[FiniteChannel]:
     """Those of a set of items, alone or with numbers."""
     return [PaddingSampling(epsilon), PaddingSampling(epsilon, k=4, limit=1), PCKV(epsilon), PCKV(epsilon, k=3, limit=2, steps=3)]
+
+
+def of_places(epsilon: float) -> list[Randomizer]:
+    """Those whose report is a small one for each of some places."""
+    return [*(SHE(epsilon, k=k) for k in SIZES), PCKVUE(epsilon), PCKVUE(epsilon, k=5, limit=2, steps=3)]
 
 
 def of_vectors(epsilon: float) -> list[Randomizer]:
