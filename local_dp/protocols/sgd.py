@@ -42,7 +42,9 @@ class LocalSGD(Protocol[Halfspace]):
     alpha: float = parameter(0.2, "the expected error that the default number of clients is for", unit="share of examples")
     rounds: int = parameter(200, "how many rounds of gradient descent, each with clients of its own")
     bound: float | None = parameter(None, "the bound on every feature; without it, 1 / sqrt(d)")
-    told: str = parameter("best", "how a gradient is told: one-bit-mean, sampled-signs, nearest-direction, or best: the least error by closed form")
+    told: str = parameter(
+        "best", "how a gradient is told: one-bit-mean (which alone tier aggregate can draw), sampled-signs, nearest-direction, or best: the least error"
+    )
 
     def __post_init__(self) -> None:
         check_margin(self.d, self.gamma, self.bound)

@@ -271,7 +271,7 @@ SENTENCES = {
     ("parity", "--d", "3", "--r", "4"): "The learned rule predicts the label of a record x: it is -1 if bit 2 of x is 1, else +1.",
     ("learn-thresholds",): "The learned rule predicts the label of a record: it is +1 where x >= ",
     ("learn-k-means",): "The records gather around the points (",
-    ("local-sgd",): "The learned rule predicts the label of a record: it is +1 where ",
+    ("local-sgd", "--told", "one-bit-mean"): "The learned rule predicts the label of a record: it is +1 where ",
 }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
+from local_dp.bus.memory import MemoryBroker
 from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.learners import examples
@@ -17,6 +18,7 @@ from local_dp.populations.finite import Finite
 from local_dp.protocols.gradients import ByCoordinate, ByVector, Gradients, gradients_of
 from local_dp.protocols.sgd import LocalSGD
 from local_dp.queries.margins import DescentVector
+from tests.support.builders import in_population, play_in_memory
 
 DIMENSIONS = [1, 2, 3, 4, 8, 20, 100]
 EPSILONS = [0.1, 0.25, 0.5, 1.0, 1.3, 1.4, 2.0, 3.0, 4.0, 6.0, 8.0]
@@ -93,6 +95,15 @@ def test_nothing_changes_where_one_bit_is_best() -> None:
     assert learner.gradients(1.0) == LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean").gradients(1.0)
     assert isinstance(LocalSGD(d=10, gamma=0.2).gradients(4.0), ByVector)
     assert learner.clients(4.0) < 0.4 * LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean").clients(4.0)
+
+
+@pytest.mark.parametrize("way", ["sampled-signs", "nearest-direction"])
+def test_hosts_tell_the_same_gradients(way: str) -> None:
+    """Over a bus in memory the hosts' reports, and with them the rule, are those of the population, bit for bit."""
+    learner = LocalSGD(d=2, gamma=0.9, alpha=0.9, rounds=3, told=way)
+    population = learner.synthetic(30, 1)
+    told, coordinator = play_in_memory(learner.algorithm(1.0, 30), population, 3, MemoryBroker())
+    assert (told, [summary.digest for summary in coordinator.rounds]) == in_population(learner.algorithm(1.0, 30), population)
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "sphere"}, {"bound": 0.0}, {"steps": 3}, {"loss": "zero-one"}, {"weights": (1.0,)}])

@@ -52,7 +52,7 @@ SMALL = {  # parameters at which a few clients can play a protocol that gives ev
     "learn-k-means": {"rounds_asked": "3"},
     "learn-logistic-regression": {"d": "2", "alpha": "0.4"},
     "learn": {"parameters": "steps=4"},
-    "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5"},
+    "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5", "told": "one-bit-mean"},
 }
 
 
