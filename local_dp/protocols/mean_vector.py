@@ -49,10 +49,10 @@ class MeanVector(Protocol[FoundVector]):
     """Estimates the means of `columns` together: of records in a box, each column between public bounds, or with `radius` in the ball of this radius about 0.
 
     One report of the whole record, not one a column: spending epsilon / d on each of d columns has about d times the variance. The randomizer is that of least
-    mean squared error at this epsilon and d by closed form (`bounds.vectors.vector_choices`). Privacy: every report is epsilon-locally private. Utility:
-    unbiased up to the grid, of `steps` from the middle of the bounds to either end; in a box about d C^2 a coordinate, of half its range squared, at
-    epsilon below 2, in a ball in all about (pi / 2) d C^2, and less at large epsilon. `tolerance` sets the default number of clients: all coordinates within
-    it with probability 95 %. Cost: 1 to 5 bits a client, one round.
+    mean squared error at this epsilon and d by closed form (`bounds.vectors.vector_choices`). Privacy: every report is epsilon-locally private.
+    Utility: unbiased up to the grid, of `steps` from the middle of the bounds to either end; in a box a variance of about d C^2 a coordinate, of half its
+    range squared, at epsilon below 2, in a ball in all about (pi / 2) d C^2, and less at large epsilon. `tolerance` sets the default number of clients: all
+    coordinates within it with probability 95 %. Cost: 1 to 12 bits a client, one round.
     """
 
     name: ClassVar[str] = "mean-vector"

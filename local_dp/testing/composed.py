@@ -1,7 +1,7 @@
 """The conformance of bit vectors and of randomizers that a whole public coin encodes."""
 
-from dataclasses import replace
 import math
+from dataclasses import replace
 
 import numpy as np
 
