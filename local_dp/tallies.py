@@ -82,8 +82,8 @@ class Estimate:
         ends = None if self.ends is None else tuple(np.broadcast_to(end, self.value.shape)[place] for end in self.ends)
         return Estimate(self.value[place], self.standard_error[place], self.n, ends)
 
-    def on_scale(self, low: float, high: float) -> "Estimate":
-        """The same estimate after 0 is moved to `low` and 1 to `high`."""
+    def on_scale(self, low: Floats | float, high: Floats | float) -> "Estimate":
+        """The same estimate after 0 is moved to `low` and 1 to `high`: numbers, or one for each coordinate."""
         ends = None if self.ends is None else (low + (high - low) * self.ends[0], low + (high - low) * self.ends[1])
         return Estimate(low + (high - low) * self.value, (high - low) * self.standard_error, self.n, ends)
 
@@ -110,11 +110,11 @@ class Ratio(Estimate):
     """
 
     moments: tuple[Floats, ...] = ()
-    least: float = -np.inf
-    most: float = np.inf
+    least: Floats | float = -np.inf
+    most: Floats | float = np.inf
 
     @classmethod
-    def of(cls, moments: tuple[Floats, ...], n: int, least: float, most: float) -> Self:
+    def of(cls, moments: tuple[Floats, ...], n: int, least: Floats | float, most: Floats | float) -> Self:
         """The quotient with its standard error by linear approximation."""
         a, b, aa, ab, bb = np.broadcast_arrays(*moments)
         with np.errstate(all="ignore"):
@@ -136,7 +136,7 @@ class Ratio(Estimate):
         """One coordinate of a vector."""
         return Ratio(self.value[place], self.standard_error[place], self.n, None, tuple(part[place] for part in self.moments), self.least, self.most)
 
-    def on_scale(self, low: float, high: float) -> "Ratio":
+    def on_scale(self, low: Floats | float, high: Floats | float) -> "Ratio":
         """The same quotient after 0 is moved to `low` and 1 to `high`."""
         a, b, aa, ab, bb = self.moments
         width = high - low

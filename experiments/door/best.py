@@ -28,7 +28,8 @@ def best_for(task: str, *, epsilon: float = 1.0, k: int = 2, clients: int | None
     """The best known randomizer for a task at this epsilon, by closed form, with its reason.
 
     "survey": the share of a yes; "frequency": the shares of `k` symbols; "mean": the mean in [0, 1] of the distribution that the clients are drawn from;
-    "table-mean": that of the clients' own numbers; "strings": the share of one of all strings of `k` bits. With `clients`, the standard error of so many.
+    "table-mean": that of the clients' own numbers; "mean-vector": of vectors in [-1, 1]^k, all coordinates' variances together; "ball-vector": of those in the
+    unit ball; "strings": the share of one of all strings of `k` bits. With `clients`, the standard error of so many.
     Raises InputError.
     """
     found = best.best_for(task, epsilon, k)

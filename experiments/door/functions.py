@@ -20,6 +20,7 @@ from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.learn import Learn
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.mean_found import MeanFound
+from local_dp.protocols.mean_vector import MeanVector
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.statistical_queries import StatisticalQueries
 from local_dp.protocols.survey import Survey
@@ -83,9 +84,9 @@ def histogram(table: Table, column: str, *, bounds: Bounds, bins: int = 10, miss
 
 def mean(
     table: Table,
-    column: str,
+    column: str | Sequence[str],
     *,
-    bounds: Bounds | None = None,
+    bounds: Bounds | Mapping[str, Bounds] | None = None,
     outside: str = "refuse",
     missing: str = "refuse",
     by: str = "",
@@ -96,9 +97,17 @@ def mean(
 ) -> Result:
     """The mean of a column of numbers between public bounds; with `by`, within each group of that column.
 
+    Of a list of columns their means together, by one report of the whole record (`local_dp.protocols.mean_vector.MeanVector`): `bounds` are those of all, or
+    a mapping of each column to its own; a missing number is refused, or counts as the "middle".
     Without bounds a first part of the clients finds them privately (`local_dp.protocols.mean_found.MeanFound`), and nothing is grouped.
     `missing`: refuse, or "exclude" (the mean of those present); `outside`: refuse, or "clip". See `local_dp.protocols.mean.Mean`.
     """
+    if not isinstance(column, str):
+        if by:
+            raise InputError("groups are of one column's mean; give one column, or leave out by")
+        return ask(_mean_vector(tuple(column), bounds, outside, missing), table, How.of(how))
+    if isinstance(bounds, Mapping):
+        raise InputError(f"bounds is {bounds!r}; give (low, high) for one column")
     if bounds is None:
         if by or outside != "refuse":
             raise InputError("groups and clipping need public bounds: add bounds=(low, high)")
@@ -106,6 +115,13 @@ def mean(
     low, high = ends_of(bounds)
     plain = Mean(column=column, low=low, high=high, outside=outside, missing=missing)
     return ask(replace(plain, by=by, labels=_texts(labels), labels_from_data=labels_from_data, other=other), table, How.of(how))
+
+
+def _mean_vector(columns: tuple[str, ...], bounds: Bounds | Mapping[str, Bounds] | None, outside: str, missing: str) -> MeanVector:
+    if bounds is None or (isinstance(bounds, Mapping) and set(bounds) != set(columns)):
+        raise InputError("the means of several columns need public bounds: add bounds=(low, high), or a mapping of each column to its own")
+    low, high = zip(*(ends_of(bounds[column] if isinstance(bounds, Mapping) else bounds) for column in columns), strict=True)
+    return MeanVector(columns=columns, low=tuple(map(str, low)), high=tuple(map(str, high)), outside=outside, missing=missing)
 
 
 def quantiles(

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
-from local_dp.bounds.frequencies import oue_variance, parities_variance, sue_variance
+from local_dp.bounds.frequencies import oue_variance, parities_variance, sue_variance, summed_variance
 from local_dp.bounds.numbers import hybrid_variance, piecewise_variance, staircase_variance
 from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.bounds.vectors import Body, vector_choices
 from local_dp.checks import check_whole
-from local_dp.domains import MAX_LENGTH, Parameter
+from local_dp.domains import MAX_DIMENSION, MAX_LENGTH, Parameter
 from local_dp.errors import InputError, unknown
 from local_dp.randomizers.frequencies.best import best_choice, choices
 from local_dp.randomizers.frequencies.wide_hashing import best_parities
@@ -34,7 +36,8 @@ def best_for(task: str, epsilon: float, k: int = 2) -> Best:
     """The best known randomizer for a task at this epsilon.
 
     "survey": the share of a yes; "frequency": the shares of k symbols; "mean": the mean in [0, 1] of the distribution that the clients are drawn from;
-    "table-mean": that of the clients' own numbers; "strings": the shares of strings of k bits. Raises InputError.
+    "table-mean": that of the clients' own numbers; "mean-vector" and "ball-vector": of vectors in [-1, 1]^k and in the Euclidean unit ball of k dimensions, all
+    coordinates' variances together; "strings": the shares of strings of k bits. Raises InputError.
     """
     check_positive_epsilon(epsilon)
     if task not in TASKS:
@@ -54,6 +57,7 @@ def _frequency(epsilon: float, k: int) -> Best:
     known = {choice.kind.name: float(choice.total) / k for choice in choices(epsilon, k)}
     least, own = min(known.values()), known.pop(chosen.kind.name)
     known |= {"oue": oue_variance(epsilon, share), "sue": sue_variance(epsilon, share), "hadamard": response_gain(epsilon) ** 2 - share**2}
+    known |= {"she": summed_variance(epsilon, share)}
     best = "the least total variance of all that are shipped"
     if own > least:
         best = f"within {100 * (own / least - 1):.2g} % of the least total variance, and simpler to decode"
@@ -78,6 +82,20 @@ def _table_mean(epsilon: float, k: int) -> Best:
     return Best(name, {"epsilon": epsilon}, known[name] / 4, "the mean of the clients' own numbers in [0, 1]", reason, _sorted(others))
 
 
+def _vectors(epsilon: float, d: int, body: Body) -> Best:
+    check_whole("k", d, 1, MAX_DIMENSION)
+    (chosen, *others), told = [choice for choice in vector_choices(epsilon, body, d) if choice.proven], vector_choices(epsilon, body, d)
+    reason = "the least mean squared error of all that are shipped and enumerated"
+    if chosen.shrunk < 1:
+        reason = f"the vector shrunk by 1 / sqrt {d} lies in the ball, whose randomizer has {reason}"
+    if not told[0].proven:
+        less = 100 * (1 - told[0].moment / chosen.moment)
+        reason += f"; {told[0].name}, whose privacy is a density on paper, which clients refuse by default, has {less:.2g} % less"
+    parameters: dict[str, Parameter] = {"epsilon": epsilon, "d": d, **dict(chosen.settings)}
+    what = f"the mean of vectors in {'[-1, 1]^' if body == 'cube' else 'the unit ball of dimension '}{d}, all coordinates together, at 0"
+    return Best(chosen.name, parameters, chosen.moment, what, reason, tuple((choice.name, choice.moment) for choice in others))
+
+
 def _strings(epsilon: float, k: int) -> Best:
     check_whole("k", k, 1, MAX_LENGTH)
     b = best_parities(epsilon, k)
@@ -95,5 +113,7 @@ TASKS: dict[str, Callable[[float, int], Best]] = {
     "frequency": _frequency,
     "mean": _mean,
     "table-mean": _table_mean,
+    "mean-vector": partial(_vectors, body="cube"),
+    "ball-vector": partial(_vectors, body="ball"),
     "strings": _strings,
 }

@@ -68,6 +68,12 @@ def sketch_variance(epsilon: float, buckets: int, points: int, share: float) -> 
     return seen * (1 - seen) / (own - other) ** 2
 
 
+def summed_variance(epsilon: float, share: float) -> float:
+    """n times the variance of summation with histogram encoding of a symbol held by `share`, whatever k: 2 a / (1 - a)^2 + f (1 - f), a = e^(-eps / 2)."""
+    check_positive_epsilon(epsilon)
+    return 1 / (2 * math.sinh(epsilon / 4) ** 2) + share * (1 - share)
+
+
 def thresholded_variance(epsilon: float, threshold: float, share: float) -> float:
     """n times the variance of thresholded histogram encoding's estimate of a symbol held by `share`, whatever k, with the threshold t between 0 and 1.
 

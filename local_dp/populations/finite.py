@@ -57,7 +57,7 @@ class Finite(Population):
             same = len(values) <= FEW and values.tolist() == list(range(len(values)))
             self._asked = query, values, same
         held = self._held(start, stop)
-        return held if same else values.take(held)
+        return held if same else values.take(held, axis=0)
 
     def law(self, query: Query) -> Floats:
         if query.domain.size > MANY:

@@ -25,6 +25,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "identity": "local_dp.protocols.identity:Identity",
         "compare": "local_dp.protocols.compare:Compare",
         "longitudinal": "local_dp.protocols.longitudinal:Longitudinal",
+        "mean-vector": "local_dp.protocols.mean_vector:MeanVector",
         "heavy-hitters": "local_dp.protocols.heavy_hitters:HeavyHitters",
         "heavy-hitters-asked": "local_dp.protocols.heavy_hitters_asked:HeavyHittersAsked",
         "masked-parity": "local_dp.masked.two_rounds:MaskedParityLearner",

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.domains import Domain, levels, symbols
+from local_dp.domains import Domain, Vectors, levels, symbols, vectors
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS, check_bound, check_columns, matrix, on_lattice, read_numbers, weighted_sum
+from local_dp.queries.vectors import check_body, on_rows
 from local_dp.records import Records
 
 
@@ -62,37 +63,76 @@ class Mistake(Query):
 
 
 @dataclass(frozen=True)
-class Descent(Query):
-    """Minus one coordinate of the gradient of a loss at the weights w, divided by `bound` >= abs(x_j): -loss'(y <w, x>) y x_j / bound, in [-1, 1].
+class _Descending(Query):
+    """What tells of minus the gradient of a loss at the weights w, -loss'(y <w, x>) y x. The label y is +1 or -1; any other label counts as its sign."""
 
-    The label y is +1 or -1; any other label counts as its sign. On a lattice of 2^16 steps.
-    """
-
-    name: ClassVar[str] = "descent"
     loss: str
     columns: tuple[str, ...]
     label: str
     weights: tuple[float, ...]
-    coordinate: int
-    bound: float = 1.0
 
     def __post_init__(self) -> None:
         _check_weights(self.numbers, self.columns)
-        check_bound(self.bound)
         if self.loss not in LOSSES:
             raise InputError(f"no loss {self.loss!r}; there are {', '.join(LOSSES)}")
-        if not 0 <= self.coordinate < len(self.columns):
-            raise InputError(f"there is no coordinate {self.coordinate} among {len(self.columns)} columns")
 
     @cached_property
     def numbers(self) -> Floats:
         return read_numbers(self.weights)
+
+    def pull(self, records: Records) -> Floats:
+        """-loss'(y <w, x>) y of each record, shape (n,)."""
+        pull: Floats = LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers)) * np.sign(records.numbers(self.label))
+        return pull
+
+
+@dataclass(frozen=True)
+class Descent(_Descending):
+    """Minus one coordinate of the gradient of a loss at the weights w, divided by `bound` >= abs(x_j): -loss'(y <w, x>) y x_j / bound, in [-1, 1].
+
+    On a lattice of 2^16 steps.
+    """
+
+    name: ClassVar[str] = "descent"
+    coordinate: int
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_bound(self.bound)
+        if not 0 <= self.coordinate < len(self.columns):
+            raise InputError(f"there is no coordinate {self.coordinate} among {len(self.columns)} columns")
 
     @property
     def domain(self) -> Domain:
         return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
-        margin = _margin(records, self.columns, self.label, self.numbers)
-        direction: Floats = LOSSES[self.loss](margin) * np.sign(records.numbers(self.label)) * records.numbers(self.columns[self.coordinate])
-        return on_lattice(direction, self.bound)
+        return on_lattice(self.pull(records) * records.numbers(self.columns[self.coordinate]), self.bound)
+
+
+@dataclass(frozen=True)
+class DescentVector(_Descending):
+    """All coordinates of minus the gradient together, each over `bound`, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, shape (n, d).
+
+    On a lattice of `steps` to either side; what is beyond is moved inside as by `Coordinates`.
+    """
+
+    name: ClassVar[str] = "descent-vector"
+    bound: float = 1.0
+    kind: Literal["cube", "ball"] = "ball"
+    steps: int = 1 << 14
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_bound(self.bound)
+        check_body(self.kind)
+        self.domain  # noqa: B018  # checks the lattice
+
+    @property
+    def domain(self) -> Vectors:
+        return vectors(self.kind, len(self.columns), self.steps)
+
+    def __call__(self, records: Records) -> Ints:
+        pull = self.pull(records)
+        return on_rows((pull * records.numbers(column) / self.bound for column in self.columns), self.steps)

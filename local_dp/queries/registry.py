@@ -22,6 +22,7 @@ QUERIES = Registry(
         "product": "local_dp.queries.examples:Product",
         "mistake": "local_dp.queries.margins:Mistake",
         "descent": "local_dp.queries.margins:Descent",
+        "descent-vector": "local_dp.queries.margins:DescentVector",
         "nearest-centre": "local_dp.queries.centres:NearestCentre",
         "centre-sum": "local_dp.queries.centres:CentreSum",
         "cell": "local_dp.queries.cells:Cell",

@@ -1,36 +1,54 @@
 """Several numeric columns as one vector."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from local_dp.arrays import Ints
+from local_dp.arrays import Floats, Ints
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
-from local_dp.queries.numbers import check_bound, check_columns, matrix
+from local_dp.queries.numbers import check_columns
 from local_dp.records import Records
+
+
+def on_rows(columns: Iterable[Floats], steps: int) -> Ints:
+    """Coordinates in [-1, 1], each of shape (n,), as rows of a lattice of `steps` to either side, shape (n, d): beyond it the end, missing the middle."""
+    inside = (np.clip(np.nan_to_num(column, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0) for column in columns)
+    return np.stack([np.rint(column * steps).astype(np.int16) for column in inside], axis=-1)
+
+
+def check_body(kind: str) -> None:
+    if kind not in ("cube", "ball"):
+        raise InputError(f"there is no body {kind!r}; give cube or ball")
 
 
 @dataclass(frozen=True)
 class Coordinates(Query):
-    """The columns, each over `bound`, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, on a lattice of `steps` to either side; shape (n, d).
+    """The columns, each less its centre and over its reach, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, shape (n, d).
 
-    A number beyond the bound counts as the bound, a missing one as 0, and a vector outside the ball as the nearest on its way to 0.
+    On a lattice of `steps` to either side. A number beyond centre +- reach counts as the nearer end, a missing one as the centre, and a vector outside the
+    ball as the nearest on its way to 0. Whoever asks so has decided that, or made sure that there is none (`protocols.policies`).
     """
 
     name: ClassVar[str] = "coordinates"
     columns: tuple[str, ...]
-    bound: float
+    centres: tuple[float, ...]
+    reaches: tuple[float, ...]
     kind: Literal["cube", "ball"] = "ball"
     steps: int = 1 << 10
 
     def __post_init__(self) -> None:
         check_columns(self.columns)
-        check_bound(self.bound)
-        if self.kind not in ("cube", "ball"):
-            raise InputError(f"there is no body {self.kind!r}; give cube or ball")
+        numbers = (*self.centres, *self.reaches)
+        if not len(self.centres) == len(self.reaches) == len(self.columns) or not all(type(each) in (int, float) and math.isfinite(each) for each in numbers):
+            raise InputError(f"{len(self.columns)} columns need as many finite centres and reaches; given are {self.centres!r:.80} and {self.reaches!r:.80}")
+        if min(self.reaches) <= 0:
+            raise InputError(f"a reach is {min(self.reaches)!r}; give positive numbers")
+        check_body(self.kind)
         self.domain  # noqa: B018  # checks the lattice
 
     @property
@@ -38,5 +56,5 @@ class Coordinates(Query):
         return vectors(self.kind, len(self.columns), self.steps)
 
     def __call__(self, records: Records) -> Ints:
-        shares = np.clip(np.nan_to_num(matrix(records, self.columns).T / self.bound, nan=0.0, posinf=1.0, neginf=-1.0), -1.0, 1.0)
-        return np.rint(shares * self.steps).astype(np.int64)
+        columns = map(records.numbers, self.columns)
+        return on_rows(((column - centre) / reach for column, centre, reach in zip(columns, self.centres, self.reaches, strict=True)), self.steps)

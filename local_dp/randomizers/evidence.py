@@ -16,6 +16,7 @@ from local_dp.randomizers.meetings import meetings
 from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.place_vector import PlaceVector
 
 PROVEN: frozenset[Evidence] = frozenset({"enumerated", "product", "per coin"})
 MAX_ENTRIES = 1 << 28
@@ -38,7 +39,7 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
         return _of_mixture(randomizer)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
-    if isinstance(randomizer, BitVector):
+    if isinstance(randomizer, BitVector | PlaceVector):
         return _of_product(randomizer)
     raise RefusedError("unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate")
 
@@ -142,26 +143,45 @@ def _lines(randomizer: Mixed) -> tuple[Ints, Ints]:
     return one, other
 
 
-def _of_product(randomizer: BitVector) -> Fraction:
+def _of_product(randomizer: BitVector | PlaceVector) -> Fraction:
     """The largest product over places of the worst ratio of one bit, over all pairs of values."""
     return worst_meeting(randomizer)[0]
 
 
-def worst_meeting(randomizer: BitVector) -> tuple[Fraction, tuple[int, int]]:
+def worst_meeting(randomizer: BitVector | PlaceVector) -> tuple[Fraction, tuple[int, int]]:
     """That ratio, and the places in the domain of two values that have it. Raises RefusedError("unverifiable")."""
+    worst = _worst_of_bits(randomizer) if isinstance(randomizer, BitVector) else _worst_of_symbols(randomizer)
+    found = Fraction(1), (0, 0)
+    if worst:
+        for meeting in meetings(randomizer.code, list(worst)):
+            ratio = math.prod((factor**times for factor, times in zip(worst.values(), meeting.counts, strict=True)), start=Fraction(1))
+            found = max(found, (ratio, meeting.rows), key=lambda each: each[0])
+    return found
+
+
+def _worst_of_bits(randomizer: BitVector) -> dict[tuple[int, int], Fraction]:
+    """The worst ratio of one bit between any two symbols that differ."""
     code, ones, total = randomizer.code, randomizer.ones, 1 << randomizer.word_bits
     if code.shape[0] != randomizer.domain.size or code.min() < 0 or code.max() >= len(ones) or not all(0 <= weight <= total for weight in ones):
         raise RefusedError("unverifiable", f"{randomizer.name}: its code and its weights of a 1 do not fit together")
     used = [symbol for symbol in range(len(ones)) if (code == symbol).any()]
     if any(ones[symbol] in (0, total) for symbol in used) and len({ones[symbol] for symbol in used}) > 1:
         raise RefusedError("unverifiable", f"{randomizer.name}: a bit that some value never sends reveals that value")
-    worst = {(a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b])) for a in used for b in used if ones[a] != ones[b]}
-    found = Fraction(1), (0, 0)
-    if worst:
-        for meeting in meetings(code, list(worst)):
-            ratio = math.prod((factor**times for factor, times in zip(worst.values(), meeting.counts, strict=True)), start=Fraction(1))
-            found = max(found, (ratio, meeting.rows), key=lambda each: each[0])
-    return found
+    return {(a, b): max(Fraction(ones[a], ones[b]), Fraction(total - ones[a], total - ones[b])) for a in used for b in used if ones[a] != ones[b]}
+
+
+def _worst_of_symbols(randomizer: PlaceVector) -> dict[tuple[int, int], Fraction]:
+    """The worst ratio of one place's report between any two symbols."""
+    code, inner = randomizer.code, randomizer.inner
+    fits = code.shape[0] == randomizer.domain.size and code.min() >= 0 and code.max() < inner.domain.size and inner.domain.low == 0
+    if not fits or inner.uses_coins or inner.word_bits != randomizer.word_bits or inner.alphabet > 1 << 8:
+        raise RefusedError("unverifiable", f"{randomizer.name}: its code and the channel of its places do not fit together")
+    if type(randomizer).respond is not PlaceVector.respond:
+        raise RefusedError("unverifiable", f"{randomizer.name}: it has a sampler of its own")
+    _of_table(inner)  # that its rows are laws, and that no report is one symbol's alone
+    rows = inner.channel().tolist()
+    pairs = ((a, b) for a in range(len(rows)) for b in range(len(rows)) if rows[a] != rows[b])
+    return {(a, b): max(Fraction(one, other) for one, other in zip(rows[a], rows[b], strict=True) if other) for a, b in pairs}
 
 
 def exact_epsilon(randomizer: Randomizer) -> float:

@@ -12,6 +12,7 @@ from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.in_blocks import in_blocks
+from local_dp.randomizers.place_vector import PlaceVector
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class PerCoin(Randomizer):
 
     @cached_property
     @abstractmethod
-    def inner(self) -> FiniteChannel | BitVector:
+    def inner(self) -> FiniteChannel | BitVector | PlaceVector:
         """The channel of the codes, or a vector of bits; it uses no coin."""
 
     @abstractmethod

@@ -7,9 +7,10 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.place_vector import PlaceVector
 from local_dp.testing.channels import conform_channel
 from local_dp.testing.common import SLACK
-from local_dp.testing.composed import conform_bits, conform_coins
+from local_dp.testing.composed import conform_bits, conform_coins, conform_places
 
 
 def conform(randomizer: Randomizer, slack: float = SLACK, exhaustive: bool = True, runs: bool = True, symbols: bool = True) -> None:
@@ -23,6 +24,8 @@ def conform(randomizer: Randomizer, slack: float = SLACK, exhaustive: bool = Tru
         conform_channel(randomizer, slack, exhaustive, runs, symbols)
     elif isinstance(randomizer, BitVector):
         conform_bits(randomizer, slack, symbols)
+    elif isinstance(randomizer, PlaceVector):
+        conform_places(randomizer, slack, symbols)
     elif isinstance(randomizer, PerCoin):
         conform_coins(randomizer, slack, symbols)
     else:

@@ -1,5 +1,6 @@
 """The conformance of bit vectors and of randomizers that a whole public coin encodes."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ from local_dp.arrays import Floats, Words
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.place_vector import PlaceVector
 from local_dp.tallies import Tally
 from local_dp.testing.channels import conform_channel
 from local_dp.testing.common import check_loss, check_parameters, truth, values_of
@@ -30,10 +32,28 @@ def conform_bits(randomizer: BitVector, slack: float, symbols: bool) -> None:
     check_parameters(randomizer)
 
 
+def conform_places(randomizer: PlaceVector, slack: float, symbols: bool) -> None:
+    """All checks of a vector of small reports: the channel of a place, that each place answers by its own word alone, its loss, tally and estimate."""
+    conform_channel(randomizer.inner, math.inf, exhaustive=False, symbols=False)
+    check_loss(randomizer, slack)
+    values, generator, no_cells = values_of(randomizer.domain), np.random.default_rng(1), np.zeros(1, dtype=np.uint8)
+    words = generator.integers(0, (1 << randomizer.word_bits) - 1, (len(values), randomizer.places), dtype=f"u{randomizer.width // 8}", endpoint=True)
+    reports = randomizer.respond(values, words, no_cells)
+    for place in range(randomizer.places):
+        own = randomizer.inner.respond(randomizer.code[values - randomizer.domain.low, place], words[:, place], no_cells)
+        assert (reports[:, place] == own).all(), f"{randomizer.name}: a place does not report what its own word says"
+    _check_reports(randomizer)
+    if symbols:
+        _check_drawn_estimate(randomizer)
+    check_parameters(randomizer)
+
+
 def conform_coins(randomizer: PerCoin, slack: float, symbols: bool) -> None:
     """All checks of a randomizer behind a public coin: its inner channel, its codes under any coin, its tally, its estimate from made-up clients."""
     if isinstance(randomizer.inner, BitVector):
         conform_bits(randomizer.inner, slack, symbols=False)
+    elif isinstance(randomizer.inner, PlaceVector):
+        conform_places(randomizer.inner, slack, symbols=False)
     else:
         conform_channel(randomizer.inner, slack, exhaustive=False, symbols=False)
     check_loss(randomizer, slack)
@@ -144,7 +164,7 @@ def _estimated(randomizer: BitVector, ones: Floats) -> Floats:
     return np.atleast_1d(randomizer.estimate(Tally(ones.astype(np.int64), 1)).value)
 
 
-def _check_drawn_estimate(randomizer: PerCoin) -> None:
+def _check_drawn_estimate(randomizer: PerCoin | PlaceVector) -> None:
     """From COINS made-up clients that all hold one value, the estimate is within six standard errors of the truth (a right one fails below 1e-8 each)."""
     generator = np.random.default_rng(5)
     for value in values_of(randomizer.domain)[[0, 1, -1]]:

@@ -16,6 +16,7 @@ from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above,
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.place_vector import PlaceVector
 from local_dp.testing.findings import Finding, Witness
 
 
@@ -58,6 +59,8 @@ def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None
         return witness_of(randomizer.inner, ratio)  # values of the inner channel: codes
     if isinstance(randomizer, BitVector):
         return _of_product(randomizer)
+    if isinstance(randomizer, PlaceVector):
+        return _of_places(randomizer)
     if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_rows(randomizer, ratio, lambda cell: corner_rows(randomizer, cell), randomizer.corners)
     if isinstance(randomizer, FiniteChannel) and randomizer.cells * randomizer.alphabet * randomizer.domain.size <= MAX_ENTRIES:
@@ -99,6 +102,18 @@ def _of_product(randomizer: BitVector) -> Witness | None:
         return None
     bits = "".join(_likelier(ones[code[first, place]], ones[code[second, place]], 1 << randomizer.word_bits) for place in at)
     return Witness((first + low, second + low), f"bits {bits} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
+
+
+def _of_places(randomizer: PlaceVector) -> Witness | None:
+    """The pair of values with the largest product of ratios, and the reports of places by which the first is told from the second."""
+    try:
+        ratio, (first, second) = worst_meeting(randomizer)
+    except RefusedError:
+        return None
+    code, rows, low = randomizer.code, randomizer.inner.channel().astype(np.float64), randomizer.domain.low
+    at = np.flatnonzero(code[first] != code[second])[:8].tolist()
+    told = (str(int((rows[code[first, place]] / np.maximum(rows[code[second, place]], 1)).argmax())) for place in at)
+    return Witness((first + low, second + low), f"reports {', '.join(told)} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
 
 
 def _likelier(ones: int, other: int, total: int) -> str:

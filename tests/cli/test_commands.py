@@ -218,6 +218,7 @@ def test_the_published_schema_is_one(table: Path) -> None:
     validator = jsonschema.Draft202012Validator(SCHEMA)
     runs = [outcome_of(name, "--tier", "aggregate", "--seed", "2") for name in with_law()]
     runs.append(outcome_of("heavy-hitters", "--tier", "population", "--clients", "20000", "--bits", "8", "--share", "0.09"))
+    runs.append(outcome_of("mean-vector", "--tier", "population", "--clients", "100"))
     runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", "--labels", "no;yes", "--seed", "1", "--tier", "population"))
     total = ("--labels", "no;yes", "--missing", "category", "--other", "category", "--private")
     runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", *total, "--tier", "population"))
@@ -270,7 +271,7 @@ SENTENCES = {
     ("parity", "--d", "3", "--r", "4"): "The learned rule predicts the label of a record x: it is -1 if bit 2 of x is 1, else +1.",
     ("learn-thresholds",): "The learned rule predicts the label of a record: it is +1 where x >= ",
     ("learn-k-means",): "The records gather around the points (",
-    ("local-sgd",): "The learned rule predicts the label of a record: it is +1 where ",
+    ("local-sgd", "--told", "one-bit-mean"): "The learned rule predicts the label of a record: it is +1 where ",
 }
 
 

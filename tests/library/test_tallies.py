@@ -14,6 +14,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.summed import SHE
 from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
@@ -34,6 +35,7 @@ from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
+from local_dp.randomizers.sets.pckv_ue import PCKVUE
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -41,7 +43,9 @@ from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.randomizers.vectors.projunit import ProjUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
+from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 from tests.support.randomizers import DESIGNS
 
@@ -62,8 +66,10 @@ KINDS: dict[str, Randomizer] = {
     "square-wave": SquareWave(1.0),
     "duchi-vector": DuchiVector(1.0),
     "random-coordinate": RandomCoordinate(1.0),
+    "sampled-signs": SampledSigns(1.0),
     "nearest-direction": NearestDirection(1.0),
     "privunit": PrivUnit(1.0),
+    "projunit": ProjUnit(1.0),
     "prefix-signs": PrefixSigns(1.0, k=8),
     "sign-rows": SignRows(1.0, k=8),
     "characters": Characters(1.0, d=3),
@@ -78,6 +84,8 @@ KINDS: dict[str, Randomizer] = {
     "genprot": GenProt(1.0),
     "padding-sampling": PaddingSampling(1.0),
     "pckv": PCKV(1.0),
+    "pckv-ue": PCKVUE(1.0),
+    "she": SHE(1.0),
     "memoised-grr": MemoisedGRR(1.0, k=4),
     "memoised-rappor": MemoisedRAPPOR(1.0, k=4),
     "loloha": LOLOHA(1.0, k=4),

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from local_dp.bounds.masked_parity import masked_parity_clients
+from local_dp.domains import Vectors
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.masked.concept import Concept
@@ -201,13 +202,15 @@ def test_protocols_on_tables_check_what_they_read() -> None:
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_laws_agree_with_the_clients_drawn(protocol: Protocol[Any]) -> None:
-    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others: chi-square, alpha 1e-6.
+    """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others, vectors apart: chi-square, alpha 1e-6.
 
     Of others, since a run in several rounds asks about what its own clients happened to tell.
     """
     n = 200_000
     population = protocol.synthetic(2 * n, 8)
     for query in queries_of(protocol, protocol.synthetic(n, 8)):
+        if isinstance(query.domain, Vectors):
+            continue
         law = population.law(query)
         assert abs(law.sum() - 1) < 1e-12
         counts = np.bincount(query(population.batch(n, 2 * n)).astype(np.int64) - query.domain.low, minlength=query.domain.size)

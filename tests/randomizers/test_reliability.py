@@ -25,6 +25,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.place_vector import PlaceVector
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
@@ -59,7 +60,8 @@ PURE = [name for name in PROVEN_ONES if isinstance(of_size(name, 1.0, 2).loss, P
 def enumerable(randomizer: Randomizer) -> bool:
     """Whether its reports are symbols; bits behind a coin are those of a randomizer that is enumerated by itself, and vectors have too many values."""
     inner = randomizer.inner if isinstance(randomizer, PerCoin) else randomizer
-    return not isinstance(randomizer.domain, Vectors) and (inner is randomizer or isinstance(inner, FiniteChannel))
+    single = isinstance(inner, FiniteChannel) or (inner is randomizer and not isinstance(inner, PlaceVector))  # many places: tests/randomizers/test_places.py
+    return not isinstance(randomizer.domain, Vectors) and single
 
 
 def stated_loss(randomizer: Randomizer) -> float:

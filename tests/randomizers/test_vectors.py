@@ -11,9 +11,9 @@ from scipy import integrate, stats
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.response import response_gain
-from local_dp.bounds.vectors import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance
+from local_dp.bounds.vectors import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance, signs_variance
 from local_dp.domains import Vectors, vectors
-from local_dp.errors import InputError, RefusedError
+from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
@@ -26,8 +26,8 @@ from local_dp.randomizers.vectors.base import VectorCoin
 from local_dp.randomizers.vectors.directions import UNIT, normals_of, quantiles, signs_of, words_of
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector, mean_sign
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
-from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
+from local_dp.randomizers.vectors.sampled_signs import SampledSigns, best_signs
 from local_dp.records import Records
 from local_dp.testing import conform
 from local_dp.testing.audit import audit
@@ -46,7 +46,7 @@ def test_they_conform(epsilon: float) -> None:
         check_loss(randomizer)
 
 
-@pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, NearestDirection], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, SampledSigns, NearestDirection], ids=lambda kind: kind.name)
 def test_they_pass_the_audit(kind: Any) -> None:
     """Every input is answered in one form, words decide alone, and under each coin tried the sampler is its channel's."""
     found = audit(kind(1.0, d=3, steps=2))
@@ -87,13 +87,13 @@ def test_bodies_that_are_none_are_refused() -> None:
 
 def test_columns_make_a_vector() -> None:
     """Columns over a bound are the rows of a lattice; what is beyond is moved inside, what is missing counts as 0; the query travels."""
-    query = Coordinates(("a", "b"), 2.0, "ball", 8)
+    query = Coordinates(("a", "b"), (0.0, 0.0), (2.0, 2.0), "ball", 8)
     records = Records({"a": np.array([1.0, 2.0, np.nan, -5.0]), "b": np.array([0.0, 2.0, np.inf, 0.1])})
     assert query.values(records).tolist() == [[4, 0], [5, 5], [0, 8], [-8, 0]] or query.values(records)[1].tolist() == [5, 5]
     assert (np.sqrt((query.values(records) ** 2).sum(axis=1)) <= 8).all()
     assert QUERIES.build("coordinates", query.params()) == query
     with pytest.raises(InputError, match="body"):
-        Coordinates(("a",), 1.0, "sphere")  # type: ignore[arg-type]
+        Coordinates(("a",), (0.0,), (1.0,), "sphere")  # type: ignore[arg-type]
 
 
 def test_a_population_estimates_its_mean_vector() -> None:
@@ -103,7 +103,7 @@ def test_a_population_estimates_its_mean_vector() -> None:
     records = Records({name: generator.normal(mean, 0.1, n).clip(-1, 1) for name, mean in (("a", 0.4), ("b", -0.3), ("c", 0.1))})
     truth = np.array([records[name].mean() for name in ("a", "b", "c")])
     for randomizer in (DuchiVector(2.0, d=3), RandomCoordinate(2.0, d=3), NearestDirection(2.0, d=3)):
-        query = LocalQuery(Coordinates(("a", "b", "c"), 1.0, randomizer.ball), randomizer, Cohort(0, n))
+        query = LocalQuery(Coordinates(("a", "b", "c"), (0.0,) * 3, (1.0,) * 3, randomizer.ball), randomizer, Cohort(0, n))
         (tally,) = PopulationOracle(Rows(records), KeyedNoise(1), 1, 2.0).answer((query,))
         estimate = randomizer.estimate(tally)
         assert (abs(estimate.value - truth) < 5 * estimate.standard_error + 0.002).all()  # 5: 6e-7 a coordinate; rounding to the lattice: below .002
@@ -201,6 +201,20 @@ def test_one_coordinate_beats_all_of_them() -> None:
     assert duchi_vector_variance(1.0, 1000) / random_coordinate_variance(1.0, 1000) == pytest.approx(math.pi / 2, rel=1e-3)
 
 
+def test_several_signs_beat_one_from_where_they_do() -> None:
+    """The best number of signs is that of a search over all, grows with epsilon, and halves and more the variance of a random coordinate at epsilon 4."""
+    for epsilon in (0.1, 1.0, 1.4, 1.5, 2.0, 4.0, 8.0):
+        variances = [signs_variance(epsilon, 100, count) for count in range(1, 13)]
+        assert variances[0] == pytest.approx(random_coordinate_variance(epsilon, 100), rel=1e-9)
+        assert best_signs(nano_epsilon(epsilon), 100) == 1 + int(np.argmin(variances))
+    assert [best_signs(nano_epsilon(epsilon), 100) for epsilon in (1.0, 1.3, 1.4, 4.0, 8.0)] == [1, 1, 2, 4, 8]
+    assert best_signs(nano_epsilon(8.0), 3) == 3
+    assert 2.5 < random_coordinate_variance(4.0, 100) / signs_variance(4.0, 100, 4) < 2.6
+    for wrong in ({"signs": 4, "d": 3}, {"signs": 13, "d": 100}, {"signs": -1}, {"signs": True}, {"d": 0}):
+        with pytest.raises(InputError):
+            SampledSigns(1.0, **wrong)
+
+
 def own_estimates(randomizer: VectorCoin, honest: VectorCoin, value: Ints) -> Floats:
     """What each of N clients' reports stands for, shape (N, d): from tallies of one report, whose estimates the tally of all averages."""
     coins = public_coins(COINS, 0, N)
@@ -212,12 +226,18 @@ def own_estimates(randomizer: VectorCoin, honest: VectorCoin, value: Ints) -> Fl
         picked = (coins >> np.uint64(32)) * np.uint64(honest.d) >> np.uint64(32)
         gain = honest.inner.total / (honest.inner.slope * honest.inner.steps)
         own = np.eye(honest.d)[picked.astype(np.int64)] * (honest.d * gain * (2.0 * reports - 1))[:, None]
+    elif isinstance(honest, SampledSigns):
+        first = ((coins >> np.uint64(32)) * np.uint64(honest.d) >> np.uint64(32)).astype(np.int64)
+        own = np.zeros((N, honest.d))
+        for place in range(honest.chosen):
+            told = reports.astype(np.int64) >> place & 1
+            own[np.arange(N), (first + place) % honest.d] = honest.d / honest.chosen * honest.gain * (2.0 * told - 1)
     else:
         assert isinstance(honest, NearestDirection)
         drawn = normals_of(words_of(coins, -(-honest.chosen * honest.d // 4) + 1), honest.chosen * honest.d).reshape(N, honest.chosen, honest.d)
         told = drawn[np.arange(N), reports.astype(np.int64)].astype(np.float64) - drawn.mean(axis=1)
         own = told * honest.scale * honest.chosen
-    if not isinstance(honest, RandomCoordinate):  # which divides by those who were asked
+    if not isinstance(honest, RandomCoordinate | SampledSigns):  # which divide by those who were asked
         np.testing.assert_allclose(own.mean(axis=0), honest.estimate(honest.tally(reports, coins)).value, atol=1e-9)
     return own
 
@@ -228,6 +248,8 @@ def closed_form(randomizer: VectorCoin, value: Floats) -> float:
         return randomizer.d * duchi_vector_variance(randomizer.epsilon, randomizer.d) - float(value @ value)
     if isinstance(randomizer, RandomCoordinate):
         return randomizer.d * random_coordinate_variance(randomizer.epsilon, randomizer.d) - float(value @ value)
+    if isinstance(randomizer, SampledSigns):
+        return randomizer.d * signs_variance(randomizer.epsilon, randomizer.d, randomizer.chosen) - float(value @ value)
     assert isinstance(randomizer, NearestDirection)
     if not value.any():  # no direction is nearest: the first stands for it
         growth, count = math.exp(randomizer.epsilon), randomizer.chosen
@@ -246,7 +268,7 @@ def check_moments(randomizer: VectorCoin, honest: VectorCoin, value: Ints) -> No
     assert abs(squares.mean() / closed - 1) < 0.03, f"variance {squares.mean()} for {closed}"
 
 
-@pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, NearestDirection], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, SampledSigns, NearestDirection], ids=lambda kind: kind.name)
 @pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 10), (4.0, 4)])
 @pytest.mark.parametrize("which", [0, 2, 3, 4], ids=["axis", "diagonal", "nothing", "some"])
 def test_simulated_reports_have_the_closed_forms(kind: Any, epsilon: float, d: int, which: int) -> None:
@@ -281,73 +303,8 @@ def test_wrong_twins_show(twin: VectorCoin) -> None:
         check_moments(twin, honest, value)
 
 
-# --- PrivUnit --------------------------------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overspent(PrivUnit):
-    """Chooses the cap as if it had twice the epsilon."""
-
-    @property
-    def threshold(self) -> int:
-        return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)
-
-
-def privunit_moments(randomizer: PrivUnit, value: Ints) -> None:
-    """As `check_moments`: means within 6 standard errors and 1e-4, the squared error within 3 % of 1 / m^2 - ||x||^2, reports on the sphere."""
-    reports = randomizer.respond(np.repeat(value[None], N, axis=0), randomizer.draw(KeyedNoise(11), Draw(1), 0, N), np.zeros(1, dtype=np.uint8))
-    x, variance = value / randomizer.steps, best_privunit(randomizer.epsilon, randomizer.d)[1] + 1
-    assert randomizer.possible(reports).all()
-    assert not randomizer.possible(reports // 2).any()
-    estimate = randomizer.estimate(randomizer.tally(reports, np.zeros(1, dtype=np.uint8)))
-    assert (abs(estimate.value - x) < 6 * estimate.standard_error + 1e-4).all(), f"biased by {estimate.value - x}"
-    away = reports * math.sqrt(variance) / 2.0**14 - x
-    assert float((away**2).sum(axis=1).mean()) == pytest.approx(variance - float(x @ x), rel=0.03)
-
-
-@pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 2), (4.0, 10)])
-@pytest.mark.parametrize("which", [0, 3, 5], ids=["axis", "nothing", "some"])
-def test_privunit_has_its_closed_form(epsilon: float, d: int, which: int) -> None:
-    """On an axis, at 0 and elsewhere: no bias, and the closed-form squared error within 3 %, with the best cap."""
-    randomizer = PrivUnit(epsilon, d=d)
-    privunit_moments(randomizer, randomizer.domain.some(6)[which])
-
-
-def test_privunit_is_no_proof() -> None:
-    """Clients refuse it by default and take it if their policy does; the audit has nothing to enumerate, finds no violation, and one where there is one."""
-    with pytest.raises(RefusedError) as refused:
-        check_loss(PrivUnit(1.0))
-    assert refused.value.code == "evidence"
-    check_loss(PrivUnit(1.0), frozenset({"density"}))
-    found = audit(PrivUnit(1.0, d=2))
-    assert found.holds, found
-    assert (found.grade, found.loss) == ("black box", None)
-    assert not audit(Overspent(1.0, d=2)).holds
-    with pytest.raises(AssertionError, match="biased"):
-        privunit_moments(Overspent(1.0, d=3), np.array([1024, 0, 0]))
-    with pytest.raises(InputError, match="2 coordinates"):
-        PrivUnit(1.0, d=1)
-
-
-def test_the_cap_is_chosen_as_its_density_allows() -> None:
-    """Cap and rest, of densities threshold / q and the rest's, differ by less than e^eps, and by that almost; the choice itself is by a whole threshold."""
-    for epsilon in (0.1, 1.0, 4.0):
-        randomizer = PrivUnit(epsilon, d=20)
-        chosen, share = randomizer.threshold / 2.0**64, randomizer.cap.share
-        ratio = chosen / share / ((1 - chosen) / (1 - share))
-        assert epsilon - 1e-6 < math.log(ratio) <= epsilon
-        assert 1 - stats.beta(9.5, 9.5, loc=-1, scale=2).cdf(randomizer.cap.height) == pytest.approx(share, rel=1e-9)
-        words = np.full((2, randomizer.words), 1 << 63, dtype=np.uint64)
-        words[:, 0] = randomizer.threshold - 1, randomizer.threshold
-        words[:, 1] = 0  # as near to the vector as may be
-        x = randomizer.domain.some(5)[[0, 0]]
-        near = abs(randomizer.respond(x, words, np.zeros(1, dtype=np.uint8))[:, 0]) / 2.0**14
-        assert near[0] > 0.9
-        assert near[1] == pytest.approx(randomizer.cap.height, abs=1e-4)
-
-
 def test_vectors_are_a_domain_of_their_own() -> None:
     """A query of one body does not fit a randomizer of another."""
     assert isinstance(NearestDirection(1.0).domain, Vectors)
     with pytest.raises(InputError, match="takes"):
-        LocalQuery(Coordinates(("a", "b"), 1.0, "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))
+        LocalQuery(Coordinates(("a", "b"), (0.0, 0.0), (1.0, 1.0), "cube"), NearestDirection(1.0, d=2), Cohort(0, 5))

@@ -33,13 +33,14 @@ from tests.support.virtual_time import run_virtually
 SEED = 20080402
 RUN = "test-run"
 PATIENT = Terms(deadline=20.0, quorum=1.0)
-WITHOUT_LAW = {"heavy-hitters", "heavy-hitters-asked", "longitudinal"}  # whose tallies have no law that is drawn at a cost independent of n, or who may ask again
+WITHOUT_LAW = {"heavy-hitters", "heavy-hitters-asked", "mean-vector", "longitudinal"}  # no law of a cost independent of n, or who may ask a client again
 SMALL = {  # parameters at which a few clients can play a protocol that gives every query its own, or check its randomizer at once
     "prefix-sums": {"k": "16"},
     "workload": {"k": "8"},
     "marginals": {"columns": "a;b;c"},
     "heavy-hitters": {"bits": "8", "share": "0.09"},
     "heavy-hitters-asked": {"bits": "14", "share": "0.09"},
+    "mean-vector": {"d": "2"},
     "mean-found": {"resolved": "1000"},
     "quantiles": {"bins": "32", "tolerance": "0.05"},
     "learn-conjunctions": {"d": "3"},
@@ -53,7 +54,7 @@ SMALL = {  # parameters at which a few clients can play a protocol that gives ev
     "learn-k-means": {"rounds_asked": "3"},
     "learn-logistic-regression": {"d": "2", "alpha": "0.4"},
     "learn": {"parameters": "steps=4"},
-    "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5"},
+    "local-sgd": {"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "5", "told": "one-bit-mean"},
 }
 
 

@@ -18,6 +18,7 @@ from local_dp.randomizers.frequencies.pi_rappor import PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.frequencies.summed import SHE
 from local_dp.randomizers.frequencies.thresholded import THE
 from local_dp.randomizers.frequencies.unary import OUE, SUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
@@ -37,6 +38,7 @@ from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
+from local_dp.randomizers.sets.pckv_ue import PCKVUE
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
@@ -44,7 +46,9 @@ from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.randomizers.vectors.projunit import ProjUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
+from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 
 SIZES = (2, 3, 8, 64)
 DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
@@ -108,15 +112,20 @@ def of_items(epsilon: float) -> list[FiniteChannel]:
     return [PaddingSampling(epsilon), PaddingSampling(epsilon, k=4, limit=1), PCKV(epsilon), PCKV(epsilon, k=3, limit=2, steps=3)]
 
 
+def of_places(epsilon: float) -> list[Randomizer]:
+    """Those whose report is a small one for each of some places."""
+    return [*(SHE(epsilon, k=k) for k in SIZES), PCKVUE(epsilon), PCKVUE(epsilon, k=5, limit=2, steps=3)]
+
+
 def of_vectors(epsilon: float) -> list[Randomizer]:
     """Those of a vector, in few dimensions."""
-    kinds: list[Any] = [DuchiVector, RandomCoordinate, NearestDirection]
+    kinds: list[Any] = [DuchiVector, RandomCoordinate, SampledSigns, NearestDirection]
     return [kind(epsilon, d=d) for kind in kinds for d in (1, 2, 5)]
 
 
 def of_densities(epsilon: float) -> list[Randomizer]:
     """Those whose loss is proved on paper only."""
-    return [PrivUnit(epsilon, d=d) for d in (2, 5)]
+    return [*(PrivUnit(epsilon, d=d) for d in (2, 5)), *(ProjUnit(epsilon, d=d) for d in (2, 5, 40))]
 
 
 def of_changes(epsilon: float) -> list[Randomizer]:

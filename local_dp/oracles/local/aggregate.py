@@ -8,6 +8,7 @@ from local_dp.oracles.local.base import LocalOracle
 from local_dp.populations.base import Population
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.place_vector import PlaceVector
 from local_dp.tallies import Tally
 
 
@@ -32,7 +33,7 @@ class AggregateOracle(LocalOracle):
         self.finish(queries, sum(tally.n for tally in tallies), None)
         return tallies
 
-    def _draw(self, query: LocalQuery, channel: FiniteChannel | BitVector) -> Tally:
+    def _draw(self, query: LocalQuery, channel: FiniteChannel | BitVector | PlaceVector) -> Tally:
         law = self.population.tally_law(query.query, channel) if isinstance(channel, FiniteChannel) else None
         if law is not None:
             return Tally(self.generator.multinomial(len(query.cohort), law.ravel()).reshape(law.shape))
@@ -40,8 +41,8 @@ class AggregateOracle(LocalOracle):
         return channel.draw_tally(counts, self.generator)
 
 
-def _channel(query: LocalQuery) -> FiniteChannel | BitVector:
-    if not isinstance(query.randomizer, FiniteChannel | BitVector) or query.once:
+def _channel(query: LocalQuery) -> FiniteChannel | BitVector | PlaceVector:
+    if not isinstance(query.randomizer, FiniteChannel | BitVector | PlaceVector) or query.once:
         what = "memoised answers" if query.once else f"{query.randomizer.name!r}"
         raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
     return query.randomizer

@@ -31,21 +31,17 @@ class PCKV(Padded):
     steps: int = 2
 
     def prepare(self) -> None:
-        check_whole("k", self.k, 1, 7)
-        check_whole("steps", self.steps, 1, MAX_VALUES - 2)
-        if (self.steps + 2) ** self.k > MAX_VALUES:
-            raise InputError(f"{self.k} keys with numbers of {self.steps} steps make more than {MAX_VALUES} records; give fewer of either")
+        self.domain  # noqa: B018  # checks the sizes
         self.fill(2 * self.k)
 
     @property
     def domain(self) -> Domain:
-        return Domain("key values", 0, (self.steps + 2) ** self.k - 1)
+        return key_values(self.k, self.steps, MAX_VALUES)
 
     @property
     def digits(self) -> Ints:
         """Of each record, shape (values, k)."""
-        digits: Ints = np.arange(self.domain.size)[:, None] // (self.steps + 2) ** np.arange(self.k) % (self.steps + 2)
-        return digits
+        return digits_of(np.arange(self.domain.size), self.k, self.steps)
 
     @property
     def held(self) -> Bools:
@@ -79,6 +75,21 @@ class PCKV(Padded):
             stands[keys, 0, first + keys] += 1 / gain
             stands[self.k + keys, 0, first + keys] = sign / gain
         return seen_joint(tally, stands).ratio(slice(self.k, None), slice(0, self.k), -1.0, 1.0)
+
+
+def key_values(k: int, steps: int, most: int) -> Domain:
+    """Records of k keys, each missing or with a number of `steps` steps, as one number of k digits in base steps + 2. Raises InputError beyond `most`."""
+    check_whole("k", k, 1, most.bit_length())
+    check_whole("steps", steps, 1, most - 2)
+    if (steps + 2) ** k > most:
+        raise InputError(f"{k} keys with numbers of {steps} steps make more than {most} records; give fewer of either")
+    return Domain("key values", 0, (steps + 2) ** k - 1)
+
+
+def digits_of(records: Ints, k: int, steps: int) -> Ints:
+    """Of each record, shape (values, k)."""
+    digits: Ints = records[:, None] // (steps + 2) ** np.arange(k) % (steps + 2)
+    return digits
 
 
 def pckv_variances(epsilon: float, k: int, limit: int, share: float, total: float) -> tuple[float, float]:

@@ -47,6 +47,13 @@ class Cap:
         """m, the mean of <v, x> of a report."""
         return self.inside * math.expm1(epsilon) / (self.share * math.expm1(epsilon) + 1)
 
+    def square(self, epsilon: float, d: int) -> float:
+        """The mean of <v, x>^2 of a report: 1 / d on the whole sphere, more in the cap."""
+        from scipy.special import betaincc
+
+        within, chosen = float(betaincc(1.5, (d - 1) / 2, self.height**2)) / (2 * d), self.chosen(epsilon)
+        return chosen * within / self.share + (1 - chosen) * (1 / d - within) / (1 - self.share)
+
 
 @lru_cache(maxsize=1024)
 def best_cap(epsilon: float, d: int) -> Cap:
@@ -66,6 +73,23 @@ def _across(drawn: Floats, towards: Floats) -> Floats:
     across[lost] = np.eye(towards.shape[1])[least] - towards[lost, least][:, None] * towards[lost]
     across /= np.sqrt((across**2).sum(axis=1))[:, None]
     return across
+
+
+def turned(rows: Floats, words: Words, steps: int) -> Floats:
+    """The directions of lattice vectors, of one of norm r < 1 the opposite with probability (1 - r) / 2 by its word: unit vectors of mean row / steps."""
+    norms = np.sqrt((rows**2).sum(axis=1))
+    towards: Floats = rows / np.maximum(norms, 1)[:, None]
+    towards[norms == 0, 0] = 1.0  # nothing has no direction: any will do
+    uniform = (words & np.uint64((1 << _COIN) - 1)).astype(np.float64) * 2 + (1 - (1 << _COIN))
+    towards *= np.where(uniform * steps > norms * (1 << _COIN), -1.0, 1.0)[:, None]
+    return towards
+
+
+def on_sphere(tally: Tally, scale: float) -> Estimate:
+    """The mean of what reports stand for, `scale` times them, from the sums of coordinates and of their squares, shape (2, d)."""
+    n = tally.answered
+    mean, square = tally.counts[0] / n, tally.counts[1] / n
+    return Estimate(scale * mean, scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +129,11 @@ class PrivUnit(Randomizer):
         return self.nano / NANO * (1 - _SLACK)
 
     @property
+    def mean(self) -> float:
+        """m, the mean of <v, x> of a report."""
+        return self.cap.mean(self._inner)
+
+    @property
     def threshold(self) -> int:
         """The weight of the cap, out of 2^64."""
         return int(self.cap.chosen(self._inner) * 2.0**64)
@@ -121,16 +150,13 @@ class PrivUnit(Randomizer):
         reports: Any = np.empty((len(values), self.d), dtype="<i2")
         for first in range(0, len(values), _BLOCK):
             some = slice(first, first + _BLOCK)
-            reports[some] = np.rint(self._points(values[some].astype(np.float64), words[some]) * UNIT)
+            towards = turned(values[some].astype(np.float64), words[some, 1], self.steps)
+            reports[some] = np.rint(self.points(towards, words[some]) * UNIT)
         sent: Words = reports
         return sent
 
-    def _points(self, rows: Floats, words: Words) -> Floats:
-        norms = np.sqrt((rows**2).sum(axis=1))
-        towards = rows / np.maximum(norms, 1)[:, None]
-        towards[norms == 0, 0] = 1.0  # nothing has no direction: any will do
-        uniform = (words[:, 1] & np.uint64((1 << _COIN) - 1)).astype(np.float64) * 2 + (1 - (1 << _COIN))
-        towards *= np.where(uniform * self.steps > norms * (1 << _COIN), -1.0, 1.0)[:, None]
+    def points(self, towards: Floats, words: Words) -> Floats:
+        """Points of the sphere, from the caps about these unit vectors or from the rest."""
         height = self._heights(words)
         points = _across(normal_means().take(pieces_of(np.ascontiguousarray(words[:, 2:]), self.d)), towards)
         points *= np.sqrt(1 - height**2)[:, None]
@@ -166,6 +192,4 @@ class PrivUnit(Randomizer):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased up to 1e-4, shape (d,)."""
-        n, scale = tally.answered, 1 / (self.cap.mean(self._inner) * UNIT)
-        mean, square = tally.counts[0] / n, tally.counts[1] / n
-        return Estimate(scale * mean, scale * np.sqrt(np.maximum(square - mean**2, 0.0) / n), n)
+        return on_sphere(tally, 1 / (self.mean * UNIT))

@@ -9,6 +9,7 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.vectors.base import VectorCoin
+from local_dp.randomizers.vectors.sampled_signs import of_signs
 from local_dp.tallies import Estimate, Tally
 
 
@@ -44,9 +45,4 @@ class RandomCoordinate(VectorCoin):
 
     def estimate(self, tally: Tally) -> Estimate:
         """The mean vector, in [-1, 1] a coordinate, unbiased, shape (d,); 0 with infinite error where nobody was asked for it."""
-        n, sizes = tally.answered, tally.counts.sum(axis=1)
-        gain = self.inner.total / (self.inner.slope * self.inner.steps)
-        asked = np.maximum(sizes, 1)
-        mean = gain * (tally.counts[:, 1] - tally.counts[:, 0]) / asked
-        error = np.sqrt((gain**2 - np.minimum(mean**2, 1.0)) / asked)
-        return Estimate(mean, np.where(sizes > 0, error, np.inf), n)
+        return of_signs(tally, self.inner.total / (self.inner.slope * self.inner.steps))

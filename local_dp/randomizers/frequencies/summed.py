@@ -1,0 +1,124 @@
+"""Summation with histogram encoding: discrete Laplace noise on each of k counts of 0 or 1; the server adds up."""
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.domains import Domain, symbols
+from local_dp.errors import InputError
+from local_dp.loss import NANO, exp_epsilon
+from local_dp.randomizers.finite import too_narrow
+from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.table import TableChannel, whole_weights
+from local_dp.tallies import Estimate, Joint, Tally
+
+WIDEST = 127  # whole numbers to either side that are told apart
+_TAIL = 32.0  # nats: beyond so many a report is rarer than 2^-46
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyBit(TableChannel):
+    """A bit plus discrete Laplace noise, Pr[y] = (1 - a) / (1 + a) a^|y|, a = e^-epsilon, moved to the nearest of -B..B + 1, which is report 0..2 B + 1."""
+
+    name: ClassVar[str] = "noisy-bit"
+    source: ClassVar[str] = "Ghosh, Roughgarden, Sundararajan 2009"
+
+    def prepare(self) -> None:
+        weights = _weights(self.nano, self.reach, self.word_bits)
+        if weights is None:
+            raise too_narrow(self)
+        self.hold(weights)
+
+    @property
+    def reach(self) -> int:
+        """B: the tails beyond it are told as its ends, which loses nothing, for the geometric law has no memory."""
+        return max(1, min(WIDEST - 1, int(_TAIL / 2 * NANO / self.nano)))
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(2)
+
+    @cached_property
+    def decoded(self) -> Floats:
+        """What each report stands for: the noisy count, the ends a / (1 - a) further out; of mean 0 and 1 exactly by the weights held."""
+        beyond = 1 / math.expm1(self.nano / NANO)
+        count = np.arange(-self.reach, self.reach + 2, dtype=np.float64)
+        count[[0, -1]] += -beyond, beyond
+        none, one = self.weights.astype(np.float64) @ count / self.total
+        stands: Floats = (count - none) / (one - none)
+        return stands
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The share of ones."""
+        n, counts = tally.answered, tally.counts[0]
+        mean = counts @ self.decoded / n
+        return Estimate(np.asarray(mean), np.sqrt(np.asarray(max(0.0, counts @ self.decoded**2 / n - mean**2) / n)), n)
+
+
+@lru_cache(maxsize=64)
+def _weights(nano: int, reach: int, bits: int) -> Words | None:
+    """The law of both bits in whole weights, None where words are too narrow."""
+    with localcontext() as context:
+        context.prec = 60
+        a = (-Decimal(nano) / NANO).exp()
+        ends = -reach, reach + 1
+        law = [[a ** abs(y - bit) / (1 + a) * (1 if y in ends else 1 - a) for y in range(ends[0], ends[1] + 1)] for bit in (0, 1)]
+    return whole_weights(law, exp_epsilon(nano), bits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SHE(PlaceVector, FrequencyOracle):
+    """Reports for each symbol its count, 1 at the own one and 0 elsewhere, plus discrete Laplace noise of scale 2 / eps; the tally adds up.
+
+    Privacy: the two counts that change lose eps / 2 each, enumerated over the window of whole numbers that noise is clamped to. Utility: each frequency has
+    variance (2 a / (1 - a)^2 + f (1 - f)) / n, a = e^(-eps / 2), about 8 / eps^2 (`bounds.frequencies.summed_variance`), or a little less where the
+    window is felt (eps below .2): always more than optimised unary encoding, so it is here to be compared with. Cost: k bytes.
+    """
+
+    name: ClassVar[str] = "she"
+    source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
+    k: int = 2
+
+    def prepare(self) -> None:
+        symbols(self.k)
+        if self.nano < 2000:
+            raise InputError(f"epsilon is {self.epsilon!r}; {self.name} needs at least 2e-6 nats")
+        self.inner  # noqa: B018  # checks the width of words
+
+    @cached_property
+    def inner(self) -> NoisyBit:
+        return NoisyBit(self.nano // 2 / NANO, word_bits=self.word_bits)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    @property
+    def shares(self) -> int:
+        return self.k
+
+    @cached_property
+    def code(self) -> Ints:
+        return np.eye(self.k, dtype=np.uint8)
+
+    def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
+        """The mean and the mean square of what is told of each symbol."""
+        law = tally.counts / tally.answered
+        return law @ self.inner.decoded, law @ self.inner.decoded**2
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k frequencies, unbiased, shape (k,)."""
+        mean, square = self._moments(tally)
+        return Estimate(mean, np.sqrt(np.maximum(square - mean**2, 0.0) / tally.n), tally.n)
+
+    def joint(self, tally: Tally, weights: Floats) -> Joint:
+        """Linear functions of the frequencies; what is told at two places multiplies to 0 on average, for given the value the places are independent."""
+        each, square = self._moments(tally)
+        mean = weights @ each
+        return Joint(mean, ((weights * square) @ weights.T - np.outer(mean, mean)) / tally.n, tally.n)
