@@ -11,14 +11,14 @@ import numpy as np
 from clients.journal import Commit, Store
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise, Noise
-from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, respond
+from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records, chunks
 from local_dp.testing.gate import verify
-from local_dp.wire import MAX_BYTES, Ask, Refusal, Reply, Request, Span, encode
+from local_dp.wire import Ask, Refusal, Reply, Request, Span, encode, per_message
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class ClientRole:
     def _replies(self, request: Request, place: int, query: LocalQuery) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins
         replies = []
-        for start, stop in chunks(query.cohort.start, query.cohort.stop, min(CHUNK, MAX_BYTES // 2 // dtype.itemsize)):
+        for start, stop in chunks(query.cohort.start, query.cohort.stop, per_message(dtype.itemsize)):
             records = self.records.take(slice(start - self.start, stop - self.start))
             reports = respond(query, records, start, self.noise, Draw(request.round, place, query.once), coins)
             packed = np.ascontiguousarray(reports, dtype=dtype.base).tobytes()

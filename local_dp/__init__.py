@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from experiments.door.best import best_for
     from experiments.door.budget import budget
     from experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
+    from experiments.door.mix import mix
     from experiments.door.plan import Plan, plan
     from experiments.door.price import price
     from experiments.door.result import Result
@@ -36,6 +37,7 @@ _HOMES = {
         "statistical_queries",
         "survey",
     ),
+    "experiments.door.mix": ("mix",),
     "experiments.door.plan": ("Plan", "plan"),
     "experiments.door.price": ("price",),
     "experiments.door.result": ("Result",),
@@ -60,6 +62,7 @@ __all__ = [  # the names of the door, and the version
     "learn",
     "masked_parity",
     "mean",
+    "mix",
     "plan",
     "price",
     "quantiles",

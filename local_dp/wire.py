@@ -7,11 +7,12 @@ import msgpack
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from local_dp.errors import InputError, WireError
-from local_dp.oracles.local.asked import ONCE
+from local_dp.oracles.local.asked import CHUNK, ONCE
 
 MAX_BYTES = 1 << 20
 MAX_TEXT = 1 << 16  # characters of one parameter: a hypothesis may have thousands of coefficients
 VERSION = "ldp/1"
+_BEHIND = ".behind"
 EVERYBODY = "all"  # the group every member is in
 _NAME = r"^[A-Za-z0-9_.-]{1,64}$"
 Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
@@ -76,6 +77,19 @@ class Refusal(_Message):
     text: Annotated[str, Field(max_length=1000)]
 
 
+class Absent(_Message):
+    """A shuffler has no reports for the places start..stop of an ask: so many clients have not answered, have refused, or were no crowd. Never which."""
+
+    kind: Literal["absent"] = "absent"
+    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    member: Name
+    ask: Annotated[int, Field(ge=0, lt=MAX_ASKS)]
+    start: Index
+    stop: Index
+    why: Literal["missing", "refused", "crowd"]
+    code: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")] = ""  # under which the first refused
+
+
 class Hello(_Message):
     """A member is here, with the clients start..stop."""
 
@@ -104,7 +118,7 @@ class End(_Message):
     kind: Literal["end"] = "end"
 
 
-AnyMessage: TypeAlias = Request | Reply | Refusal | Hello | Gone | Roll | End
+AnyMessage: TypeAlias = Request | Reply | Refusal | Absent | Hello | Gone | Roll | End
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="kind")])
 
 
@@ -135,6 +149,17 @@ def decode(payload: bytes) -> AnyMessage:
     if encode(message) != payload:
         raise WireError("a message that is not in canonical form")
     return message
+
+
+def per_message(width: int) -> int:
+    """How many reports of `width` bytes travel in one message."""
+    return min(CHUNK, MAX_BYTES // 2 // width)
+
+
+def behind(run: str) -> str:
+    """The name of a run as its server knows it, where a shuffler stands between it and the clients. Raises InputError for a name that leaves no room."""
+    check_name(run + _BEHIND)
+    return run + _BEHIND
 
 
 def _no_extension(code: int, data: bytes) -> Any:

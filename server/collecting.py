@@ -1,10 +1,11 @@
 """One round while it is open, sans I/O: who is asked when, who is asked again, and when it is over."""
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from local_dp.loss import NANO
 from local_dp.steps import Steps
-from local_dp.wire import EVERYBODY, End, Refusal, Reply, Request, Roll
+from local_dp.wire import EVERYBODY, Absent, End, Refusal, Reply, Request, Roll
 from server.members import Member, Members
 from server.progress import Interim, RoundProgress
 from server.round import Round, joined
@@ -12,6 +13,7 @@ from server.waves import Wave, Waves
 
 ASK_AGAIN = 1.0  # seconds without anything new
 BATCH = 4000  # missing spans named in one request
+Answer: TypeAlias = Reply | Refusal | Absent
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Collecting:
         """A member's connection has broken."""
         self._waves.gone(member)
 
-    def report(self, member: Member, message: Reply | Refusal, now: float) -> None:
-        """Counts a member's reports or its refusal. Raises WireError if they do not fit the round."""
+    def report(self, member: Member, message: Answer, now: float) -> None:
+        """Counts a member's reports, its refusal or its lack of them. Raises WireError if they do not fit the round."""
         before = self.round.outstanding
         count(self.round, message)
         new = before - self.round.outstanding
@@ -99,9 +101,11 @@ class Collecting:
         return RoundProgress(round.number, answered, asked, self._epsilon, left, refused, self._waves.lost(), interim=interim)
 
 
-def count(round: Round, message: Reply | Refusal) -> None:
-    """Counts a report or a refusal in its round, open or closed. Raises WireError if it does not fit."""
+def count(round: Round, message: Answer) -> None:
+    """Counts reports, a refusal or the lack of them in their round, open or closed. Raises WireError if they do not fit."""
     if isinstance(message, Refusal):
         round.refuse(message)
+    elif isinstance(message, Absent):
+        round.miss(message)
     else:
         round.accept(message)

@@ -6,8 +6,8 @@ from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.base import LocalOracle
 from local_dp.tallies import Tally
-from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Refusal, Reply, Roll
-from server.collecting import ASK_AGAIN, Collecting, Send, count
+from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Reply, Roll
+from server.collecting import ASK_AGAIN, Answer, Collecting, Send, count
 from server.members import Member, Members
 from server.progress import Progress, Turnout
 from server.round import Round
@@ -72,12 +72,22 @@ class Coordinator(LocalOracle):
     def close(self, now: float) -> tuple[Tally, ...]:
         """Ends the round: the tally of each query. Raises RefusedError or QuorumError if a cohort has fewer replies than its quorum."""
         assert self._collecting is not None
-        round, began, self._collecting = self._collecting.round, self._collecting.began, None
-        round.close()
+        began, round = self._collecting.began, self.shut()
         self.terms.judge(round)
         self.seconds.append(now - began)
         self.finish(tuple(part.query for part in round.parts), round.counts.answered, round.digest())
         return round.tallies()
+
+    def shut(self) -> Round:
+        """Ends the round, however few have answered."""
+        assert self._collecting is not None
+        round, self._collecting = self._collecting.round, None
+        round.close()
+        return round
+
+    def forget(self, round: Round) -> None:
+        """Keeps nothing of a round that is over: what still comes for it is rejected."""
+        del self._history[round.number]
 
     def progress(self, now: float) -> Progress | None:
         """How far the open round is; before the first, who is there."""
@@ -99,7 +109,7 @@ class Coordinator(LocalOracle):
                 self._hello(parts[4], message, now)
             elif isinstance(message, Gone):
                 self._gone(message, now)
-            elif isinstance(message, Reply | Refusal):
+            elif isinstance(message, Answer):
                 self._report(message, now)
         except WireError:
             self.rejected += 1
@@ -124,11 +134,11 @@ class Coordinator(LocalOracle):
             if self._collecting is not None:
                 self._collecting.gone(member)
 
-    def _report(self, message: Reply | Refusal, now: float) -> None:
+    def _report(self, message: Answer, now: float) -> None:
         round = self._history.get(message.round)
         if round is None:
             raise WireError("a report for a round that was not asked")
-        stop = message.stop if isinstance(message, Refusal) else message.start + len(message.reports) // message.width
+        stop = message.start + len(message.reports) // message.width if isinstance(message, Reply) else message.stop
         member = self.members.speaker(message.member, message.start, stop)
         if self._collecting is not None and round is self._collecting.round:
             self._collecting.report(member, message, now)

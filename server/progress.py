@@ -51,7 +51,7 @@ Progress: TypeAlias = Attendance | RoundProgress
 class Turnout:
     """How the reports of a run or of a round fared; a client that is asked three things owes three.
 
-    A late report is one that came after its round had closed; it is not counted in the estimate.
+    A late report is one that came after its round had closed; it is not counted in the estimate. One that is held back came to a shuffler, with too few others.
     """
 
     asked: int = 0
@@ -61,6 +61,7 @@ class Turnout:
     duplicate: int = 0
     conflicting: int = 0
     missing: int = 0
+    held_back: int = 0
 
     def __add__(self, other: "Turnout") -> "Turnout":
         return Turnout(**{name: value + getattr(other, name) for name, value in vars(self).items()})

@@ -13,6 +13,7 @@ from local_dp.wire import EVERYBODY, End, decode, encode, topic
 from server.collecting import Send
 from server.coordinator import Coordinator
 from server.progress import Progress
+from server.round import Round
 
 SHOWN = 0.25  # seconds between two looks at how far a round is
 
@@ -64,6 +65,12 @@ class RemoteOracle:
         """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort than its quorum."""
         self.coordinator.open(queries, _now())
         return self.coordinator.close(await self._settle())
+
+    async def collect(self, queries: tuple[LocalQuery, ...]) -> Round:
+        """One round, however few answer it. Raises as `Coordinator.open`."""
+        self.coordinator.open(queries, _now())
+        await self._settle()
+        return self.coordinator.shut()
 
     async def end(self) -> None:
         """Tells every client that the run is over."""

@@ -10,7 +10,7 @@ from local_dp.noise import Draw
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
 from local_dp.records import chunks
 from local_dp.tallies import Tally
-from local_dp.wire import Ask, Refusal, Reply, Request, Span
+from local_dp.wire import Absent, Ask, Refusal, Reply, Request, Span
 from server.progress import Turnout
 
 
@@ -26,6 +26,8 @@ class Part:
     reports: Words = field(init=False)
     answered: Bools = field(init=False)
     refused: Bools = field(init=False)
+    absent: Bools = field(init=False)  # nothing will come, as a shuffler says
+    held_back: int = field(init=False, default=0)
     refusals: dict[str, str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -33,6 +35,7 @@ class Part:
         self.reports = np.zeros((size, self.query.randomizer.report_dtype.itemsize), dtype=np.uint8)
         self.answered = np.zeros(size, dtype=np.bool_)
         self.refused = np.zeros(size, dtype=np.bool_)
+        self.absent = np.zeros(size, dtype=np.bool_)
 
     def window(self, start: int, stop: int) -> slice | None:
         """The clients start..stop as positions in this cohort, or None if none of them is in it."""
@@ -41,8 +44,8 @@ class Part:
         return slice(low - first, high - first) if low < high else None
 
     def waiting(self, window: slice) -> Bools:
-        """Which of these positions have neither answered nor refused."""
-        waiting: Bools = ~(self.answered[window] | self.refused[window])
+        """Which of these positions have neither answered nor refused, nor will."""
+        waiting: Bools = ~(self.answered[window] | self.refused[window] | self.absent[window])
         return waiting
 
     def ask(self) -> Ask:
@@ -123,7 +126,8 @@ class Round:
         if self.closed:
             self.counts.late += len(reports) - again
             return
-        self.outstanding -= int(np.count_nonzero(part.waiting(window))) if again or part.refusals else len(reports)
+        some = again or part.refusals or bool(part.absent[window].any())
+        self.outstanding -= int(np.count_nonzero(part.waiting(window))) if some else len(reports)
         part.reports[window] = np.where(known[:, None], part.reports[window], reports) if again else reports
         self.counts.answered += len(reports) - again
         part.answered[window] = True
@@ -141,6 +145,22 @@ class Round:
                 if waiting:
                     part.refusals.setdefault(refusal.code, refusal.text)
 
+    def miss(self, absent: Absent) -> None:
+        """Counts places of an ask for which a shuffler has no reports. Raises WireError if they are not the ask's."""
+        part = self.parts[absent.ask] if absent.ask < len(self.parts) else None
+        if part is None or not part.query.cohort.start <= absent.start < absent.stop <= part.query.cohort.stop:
+            raise WireError(f"no reports to ask {absent.ask} for {absent.start}..{absent.stop}, which are not its places")
+        if self.closed:
+            return
+        window = part.window(absent.start, absent.stop)
+        assert window is not None
+        waiting = int(part.waiting(window).sum())
+        self.outstanding -= waiting
+        (part.refused if absent.why == "refused" else part.absent)[window] = True
+        if absent.why == "refused":
+            part.refusals.setdefault(absent.code, "so the shuffler says, who does not say whose words they were")
+        part.held_back += waiting * (absent.why == "crowd")
+
     def awaited(self, start: int, stop: int) -> list[Span]:
         """The spans of clients among start..stop that owe a report, ascending and apart."""
         spans = []
@@ -155,7 +175,8 @@ class Round:
         """No report counts any more."""
         self.closed = True
         self.counts.refused = sum(int(np.count_nonzero(part.refused & ~part.answered)) for part in self.parts if part.refusals)
-        self.counts.missing = self.counts.asked - self.counts.answered - self.counts.refused
+        self.counts.held_back = sum(part.held_back for part in self.parts)
+        self.counts.missing = self.counts.asked - self.counts.answered - self.counts.refused - self.counts.held_back
 
     def tallies(self) -> tuple[Tally, ...]:
         """The tally of each ask over the reports that came."""

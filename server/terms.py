@@ -31,6 +31,12 @@ class Terms:
         short = [ask for ask, part in enumerate(parts) if _answered(part) < self.quorum * len(part.query.cohort)]
         if not short:
             return
+        for ask in short:
+            if parts[ask].held_back:
+                raise QuorumError(
+                    f"round {round.number}: the shuffler holds back the reports of {parts[ask].held_back} of {len(parts[ask].query.cohort)} clients"
+                    f"{_which(ask, round)}, fewer than its minimum crowd; ask more clients, or allow a smaller --crowd"
+                )
         refused = next((ask for ask in short if _refused(parts[ask])), None)
         ask = short[0] if refused is None else refused
         asked, others = len(parts[ask].query.cohort), f"; {len(short)} of {len(parts)} cohorts fell short" if len(parts) > 1 else ""

@@ -77,6 +77,7 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "server": "with the deployment page",
     "host": "with the deployment page",
     "client": "with the deployment page",
+    "shuffler": "tests/cli/test_cli.py joins one between server and hosts",
     "experiment NAME": "tests/cli/test_own_folder.py runs one",
     "report DIR": "with the README's blocks",
     "compare PROTOCOL": "tests/door/test_plan.py runs a smaller one",
@@ -273,7 +274,7 @@ def test_python_blocks_print_the_tables_above_them() -> None:
             ran[document.name] += 1
             tables += table is not None
         assert ran[document.name] == document.read_text().count("```python"), f"{document.name}: a block was not found"
-    assert (ran["README.md"], ran["limits.md"], tables) == (2, 22, 34)
+    assert (ran["README.md"], ran["limits.md"], tables) == (2, 22, 35)
 
 
 def sections() -> dict[str, str]:

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from experiments.claims.map_games import measure_parity_game, measure_worst_case, parity_game_check, worst_case_check
-from experiments.claims.map_runs import EPSILON, ONE_ROUND, PROTOCOLS, SUCCESS, measure_one_round, measure_parity, measure_protocol, measure_users
+from experiments.claims.map_runs import (
+    EPSILON,
+    ONE_ROUND,
+    PROTOCOLS,
+    SHUFFLE_DELTA,
+    SUCCESS,
+    measure_one_round,
+    measure_parity,
+    measure_protocol,
+    measure_users,
+)
+from experiments.claims.map_shuffled import SHUFFLED, shuffled_check, shuffled_points, shuffled_table, shuffled_told
 from experiments.lab.calibration import intervals_check
 from experiments.lab.chapters import LOCAL_MODEL, Chapter
 from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
@@ -152,6 +163,7 @@ class Map(Experiment):
         points += [{"class": "parity", "d": d, "trials": 600 if quick else 2000} for d in ((8, 12, 16) if quick else (8, 12, 16, 20, 24))]
         points += [{"class": "worst-case", "d": d, "targets": 4 if quick else 10} for d in ((12,) if quick else (12, 14, 16))]
         points += [{"class": "parity-game", "d": d} for d in ((8,) if quick else (8, 10))]
+        points += shuffled_points(quick)
         return [*points, *({"class": "users", "of": name, "d": d, "n": n} for name, (d, n) in USERS.items())]
 
     def measure(self, point: Point, seed: int) -> Measurement:
@@ -162,6 +174,8 @@ class Map(Experiment):
             return measure_parity_game(d, seed)
         if name == "users":
             return measure_users(point["of"], d, point["n"], seed)
+        if name == SHUFFLED:
+            return measure_one_round(point["of"], d, point["trials"], seed, shuffled=True)
         if name == "parity":
             return measure_parity(d, point["trials"], seed)
         return (measure_one_round if name in ONE_ROUND else measure_protocol)(name, d, point["trials"], seed)
@@ -195,7 +209,8 @@ class Map(Experiment):
         )
         enough = _enough_check({name: by_class[name] for name in ONE_ROUND})
         users = [cross_check_shown(f"{TITLES[point['of']]}, d = {point['d']}", found, 0.8) for point, found in by_class["users"]]
-        rules = [(TITLES[name], [check], _enough_told(series[name], by_class[name])) for name, check in in_lni.items()]
+        mixed = by_class[SHUFFLED]
+        rules = [(TITLES[name], [check], _enough_told(series[name], by_class[name]) + shuffled_told(mixed, name, COMPARED)) for name, check in in_lni.items()]
         two = _bound_told("measured", masked, "in one round", series["masked-parity-one-round"], _one_round_bound)
         curated = _bound_told("computed exactly, runs agree", parity, "without a curator, each asked once", series["parity-halving"], _local_bound)
         placed = [
@@ -204,8 +219,8 @@ class Map(Experiment):
             Region("CI", "a trusted curator", _placed([(TITLES["parity"], [in_ci, not_li, game], curated)])),
         ]
         return Finding(
-            checks=[*in_lni.values(), in_li, not_lni, worst, in_ci, not_li, game, *users, enough, intervals_check()],
-            tables=[_table(by_class)],
+            checks=[*in_lni.values(), in_li, not_lni, worst, in_ci, not_li, game, *users, enough, shuffled_check(mixed, by_class), intervals_check()],
+            tables=[_table(by_class), shuffled_table(mixed, by_class, TITLES)],
             figures=[Regions("map", f"Where each class lies, and the least people for {SUCCESS:.0%} success, at ε = {EPSILON:g}", placed), _curves(series)],
             notes=_NOTES,
             headline=_headline(masked, parity),
@@ -225,6 +240,8 @@ _NOTES = [
     "others, each person answers in one round), fully interactive (a person may be asked again). The bound for one round holds for every non-interactive "
     "protocol at every ε. The bound for parity holds for sequentially interactive protocols at ε up to ln 3; nothing is proven here for fully interactive "
     "ones beyond the game, which bounds the queries of statistical-query algorithms, adaptive or not.",
+    f"Behind a shuffler, between the two trusts, the same reports may lose more each: all of those to one question together lose ε = {EPSILON:g} beside "
+    f"δ = {SHUFFLE_DELTA:g}, each person answering one. It is no region of its own: somebody is trusted to mix, and asks once.",
     "A class is drawn in a region only if its checks were shown in this run.",
 ]
 

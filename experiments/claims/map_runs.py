@@ -1,7 +1,9 @@
 """The runs behind the map: one class, one model of computation, one dimension each; every count of people is the least one for the same success."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,10 +30,14 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
 from local_dp.protocols.registry import find_protocol
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.shuffle.accountant import largest_local
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
 
 EPSILON = 1.0
+SHUFFLE_DELTA = 1e-6
+_STEP = 1.05  # from one crowd that is accounted for to the next
 SUCCESS = 0.9  # the probability of success that every count of people is for
 USER_RUNS = 200
 CURATOR_BETA = 0.05  # how seldom the curator's learner gives no answer
@@ -77,10 +83,15 @@ class OneRoundClass:
         """Enough people, by Hoeffding's bound and one share of the failures a query: a sufficient bound, not a least number."""
         return self.learner(d).clients(EPSILON, 1 - SUCCESS)
 
-    def local(self, d: int, n: int) -> Algorithm[LocalQuery, Tally, Any]:
+    def local(self, d: int, n: int, epsilon: float = EPSILON) -> Algorithm[LocalQuery, Tally, Any]:
         """The learner on n people, fresh ones for every query."""
         learner = self.learner(d)
-        return local_from_sq(learner.algorithm(), EPSILON, lambda query: max(1, n // learner.queries))
+        return local_from_sq(learner.algorithm(), epsilon, lambda query: max(1, n // learner.queries))
+
+    def behind_shuffler(self, d: int, n: int) -> float:
+        """What a report may lose if those to one query are shuffled together and may lose EPSILON, beside SHUFFLE_DELTA: of a crowd some percent smaller."""
+        crowd = n // self.learner(d).queries
+        return _report_epsilon(math.floor(_STEP ** math.floor(math.log(max(crowd, 1)) / math.log(_STEP))))
 
     def learned(self, d: int, hypothesis: Any, population: Finite) -> bool:
         """Whether the hypothesis is within alpha of the best one."""
@@ -125,24 +136,35 @@ def _seed(name: str, seed: int, d: int) -> int:
     return int.from_bytes(stream_key(f"map {name}", seed, d)[:8], "little")
 
 
-def measure_one_round(name: str, d: int, trials: int, seed: int) -> Measurement:
-    """The least number of people that learn the class to within alpha in one round; `rounds` is counted, `fixed` read off the protocol's type."""
-    kind, generator = ONE_ROUND[name], np.random.default_rng([_seed(name, seed, d)])
+@lru_cache(maxsize=256)
+def _report_epsilon(crowd: int) -> float:
+    """The largest epsilon of one yes or no at which so many, shuffled, lose EPSILON at most."""
+    return EPSILON if crowd < 2 else largest_local(BinaryRR, crowd, EPSILON, SHUFFLE_DELTA)
+
+
+def measure_one_round(name: str, d: int, trials: int, seed: int, shuffled: bool = False) -> Measurement:
+    """The least number of people that learn the class to within alpha in one round; `rounds` is counted, `fixed` read off the protocol's type.
+
+    `shuffled`: with a shuffler, and EPSILON for what all reports lose together; `report` is then what one may lose.
+    """
+    kind, generator = ONE_ROUND[name], np.random.default_rng([_seed(f"{name} shuffled" if shuffled else name, seed, d)])
     rounds = 0
 
     def success(n: int, runs: int) -> int:
         nonlocal rounds
-        local, wins = kind.local(d, n), 0
+        epsilon = kind.behind_shuffler(d, n) if shuffled else EPSILON
+        local, wins = kind.local(d, n, epsilon), 0
         for _ in range(runs):
             population = kind.draw(d, generator, n)
-            oracle = AggregateOracle(population, generator, EPSILON)
+            oracle = AggregateOracle(population, generator, epsilon)
             wins += kind.learned(d, run(local, oracle), population)
             rounds = max(rounds, len(oracle.rounds))
         return wins
 
     enough = kind.clients(d)
     found = _least(success, enough // 2, trials, kind.learner(d).queries)
-    return {**found, "rounds": rounds, "fixed": isinstance(kind.local(d, enough), Nonadaptive), "enough": enough}
+    told = {"report": kind.behind_shuffler(d, found["n"])} if shuffled and "n" in found else {}
+    return {**found, **told, "rounds": rounds, "fixed": isinstance(kind.local(d, enough), Nonadaptive), "enough": enough}
 
 
 def measure_protocol(name: str, d: int, trials: int, seed: int) -> Measurement:

@@ -17,14 +17,17 @@ from experiments.door.asking import play
 from experiments.text.numbers import number
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.over_bus import serve_run
-from experiments.tiers.settings import OnProgress
+from experiments.tiers.settings import MOST_CLIENTS, OnProgress
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
+from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol
+from local_dp.shuffle.role import check_crowd
 from local_dp.wire import check_name
+from server.shuffler import ShufflerConfig
 
 URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]"
 MEETING = "survey --broker mqtt://localhost --run first"
@@ -55,6 +58,33 @@ class Server(Asking):
 
             result = play(settings, how, serve, truth_known=table is not None)  # otherwise the clients' records are their own
         show(result.to_dict(), self.as_json)
+
+
+@dataclass(frozen=True)
+class Shuffler:
+    """Stands between the clients and the server of a run, and takes the senders away.
+
+    To the clients it is who asks them; the server is started with --shuffle, and hears of reports in random order, once they are a crowd. The order is the
+    operating system's entropy, unless a seed is given.
+    """
+
+    broker: str = option(help=f"The clients' broker: {URL}", metavar="URL")
+    run: str = option(help="The run that server, hosts and clients join", metavar="NAME")
+    clients: int = option(help="How many clients there are", metavar="N")
+    crowd: int = option(100, "The fewest clients whose reports are passed on", metavar="C")
+    server_broker: str = option("", "The server's broker, if it is another one, which the clients' names then never reach", metavar="URL")
+    joining: float = option(48.0, "How long to wait for the clients to join; less than the server waits", metavar="T", unit="seconds")
+    deadline: float = option(24.0, "The longest that a round may take; less than the server's", metavar="T", unit="seconds")
+    seed: int | None = option(None, "Repeats the order of a simulation", metavar="S")
+
+    def __call__(self) -> None:
+        check_name(self.run)
+        check_whole("clients", self.clients, 2, MOST_CLIENTS["hosts"])
+        check_crowd(self.crowd)
+        own = {name: getattr(self, name) for name in ("run", "broker", "clients", "crowd", "seed", "deadline", "joining")}
+        SCREEN.working(f"mixing the reports of run {self.run}")
+        asyncio.run(ShufflerConfig(**own, server_broker=self.server_broker or self.broker).serve())
+        SCREEN.note(f"shuffler: run {self.run} is over")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,6 +32,9 @@ class Planning:
     clients: int | None = option(None, "How many clients there are: says how accurate they are", metavar="N")
     population: Literal["any", "made-up"] = option(ANY, "Any population (the least favourable law), or the one that a run without a table makes up")
     records: Path | None = option(None, "A CSV or Parquet table: plans for people like its rows", metavar="FILE")
+    shuffle: float | None = option(
+        None, "Also behind a shuffler: epsilon is then what all reports lose together, beside this delta, such as 1e-6", metavar="DELTA"
+    )
     settings: tuple[str, ...] = option((), "A parameter of the protocol; may be repeated", name="--set", metavar="KEY=VALUE")
     as_json: bool = option(False, "Print the plan as JSON, alone on standard output", name="--json")
 
@@ -39,7 +42,9 @@ class Planning:
         values = settings_of(self.settings, given)
         protocol, records = read_task(kind, values, self.records)
         SCREEN.working("computing the errors of every randomizer")
-        wish = Wish(epsilon=self.epsilon, accuracy=self.accuracy, clients=self.clients, of=self.population if records is None else records)
+        wish = Wish(
+            epsilon=self.epsilon, accuracy=self.accuracy, clients=self.clients, of=self.population if records is None else records, shuffle=self.shuffle
+        )
         data = made(protocol, wish).to_dict()
         SCREEN.tell(json.dumps(data) if self.as_json else shown(data, screen_width()))
 

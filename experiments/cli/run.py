@@ -31,6 +31,7 @@ class Run(Asking):
     allow: str | None = option(None, "The clients' own list of randomizers, separated by commas", metavar="NAMES")
     unverified: bool = option(False, "In memory, use a randomizer whose loss is not what it says; the result says so")
     cluster: str = option("", "A Dask scheduler whose workers simulate the population tier, as tcp://host:8786", metavar="URL")
+    crowd: int = option(100, "With --shuffle, the fewest clients whose reports are passed on", metavar="C")
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
@@ -45,7 +46,7 @@ class Run(Asking):
             result.plot(self.plot)
 
     def _how(self, progress: RunProgress) -> How:
-        own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified", "cluster")}
+        own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified", "cluster", "crowd")}
         return self.how(progress.show, **own, allow=allowed_names(self.allow))
 
 

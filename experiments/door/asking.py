@@ -20,6 +20,7 @@ from local_dp.populations.table import Resampled
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records
+from local_dp.shuffle.central import Behind
 from server.progress import Progress
 from server.terms import Terms
 
@@ -42,6 +43,9 @@ class Options(TypedDict, total=False):
     allow: tuple[str, ...] | None
     unverified: bool
     cluster: str
+    shuffle: bool
+    crowd: int
+    delta: float
     progress: OnProgress | None
     watch: Announce | None
     notice: Callable[[str], None] | None
@@ -60,7 +64,8 @@ class How:
     operating system.
     `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers; `unverified` uses one
     in memory that fails its verification, and the result says so.
-    `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
+    `shuffle` puts a shuffler between clients and server, which passes on what at least `crowd` clients have answered; the result then says what all reports
+    lose together, beside `delta`. `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
     `progress` is called as the run goes on, and `notice` before it if the clients are fewer than the accuracy asks for (without it, that is a warning).
     `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
     waits some seconds for the browser if it returns True.
@@ -79,6 +84,9 @@ class How:
     allow: tuple[str, ...] | None = None
     unverified: bool = False
     cluster: str = ""
+    shuffle: bool = False
+    crowd: int = Behind.crowd
+    delta: float = Behind.delta
     progress: OnProgress | None = None
     watch: Announce | None = None
     notice: Callable[[str], None] | None = None
@@ -102,7 +110,7 @@ class How:
             (self.notice or warnings.warn)(few)
         return Settings(
             protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified,
-            self.cluster,
+            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None,
         )  # fmt: skip
 
     def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:

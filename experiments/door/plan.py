@@ -7,11 +7,12 @@ from typing import Any, Literal, TypeAlias
 from experiments.door.tables import Table, records_of, sample_rows
 from experiments.door.told import WIDTH, Told
 from experiments.text.layout import held, paragraph, table
-from experiments.text.numbers import number
+from experiments.text.numbers import bound, number
 from local_dp.errors import InputError
 from local_dp.populations.base import Population
 from local_dp.protocols.base import BETA, Protocol
 from local_dp.protocols.planning import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
+from local_dp.protocols.planning_shuffled import OneReport, Together, shuffled_ways
 from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import find_protocol
 
@@ -57,25 +58,38 @@ class Plan(Told):
 class Wish:
     """What is planned for: an accuracy, or a number of clients, or neither (the protocol's own tolerance), at this epsilon; `of` whom.
 
-    `of`: any population, the one that a run without a table makes up, or rows like those of a table.
+    `of`: any population, the one that a run without a table makes up, or rows like those of a table. With `shuffle`, a delta, also behind a shuffler: epsilon
+    is then what all reports lose together.
     """
 
     epsilon: float = 1.0
     accuracy: float | None = None
     clients: int | None = None
     of: Who = ANY
+    shuffle: float | None = None
 
 
-def plan(task: str | Protocol[Any], *, epsilon: float = 1.0, accuracy: float | None = None, clients: int | None = None, of: Who = ANY, **settings: Any) -> Plan:
+def plan(
+    task: str | Protocol[Any],
+    *,
+    epsilon: float = 1.0,
+    accuracy: float | None = None,
+    clients: int | None = None,
+    of: Who = ANY,
+    shuffle: float | None = None,
+    **settings: Any,
+) -> Plan:
     """Plans a protocol, by name with its parameters as `settings` or as it is: `plan("survey", epsilon=1, accuracy=0.02)`.
 
     `accuracy`, in units of the protocol's tolerance, is what the largest error of all that is estimated stays within in 95 % of runs; give it, or `clients`,
     or neither. `of`: "any" population (the least favourable law, for each way its own), "made-up" (the one of a run without a table), or rows like a table's.
+    `shuffle`, a delta, plans behind a shuffler too, between local and curator: epsilon is then what all reports lose together, beside this delta.
     Raises InputError.
     """
     if isinstance(task, Protocol) and settings:
         raise InputError(f"{', '.join(settings)}: parameters of a protocol that is given as it is; give them to it")
-    return made(task if isinstance(task, Protocol) else _built(task, settings), Wish(epsilon=epsilon, accuracy=accuracy, clients=clients, of=of))
+    wish = Wish(epsilon=epsilon, accuracy=accuracy, clients=clients, of=of, shuffle=shuffle)
+    return made(task if isinstance(task, Protocol) else _built(task, settings), wish)
 
 
 def _built(name: str, settings: dict[str, Any]) -> Protocol[Any]:
@@ -100,10 +114,14 @@ def made(protocol: Protocol[Any], wish: Wish) -> Plan:
         check_accuracy(aimed)
     every = ways(told, wish.epsilon, population)
     own = len(every) == 1 and isinstance(every[0], Bounded)
+    if wish.shuffle is not None:
+        place = sum(way.model == "local" for way in every)
+        every[place:place] = shuffled_ways(told, Together(wish.epsilon, wish.shuffle), population)
     return Plan(
         {
             "protocol": protocol.name,
             "epsilon": wish.epsilon,
+            "shuffle": wish.shuffle,
             "probability": 1 - BETA,
             "unit": _unit(told),
             "population": OWN_BOUND if own else wish.of if isinstance(wish.of, str) and wish.of in (ANY, MADE_UP) else "table",
@@ -136,7 +154,9 @@ def _row(way: Way, protocol: Protocol[Any], wish: Wish, aimed: float | None) -> 
     else:
         clients = protocol.clients(wish.epsilon) if aimed is None else way.clients(aimed)
     useful = accuracy if accuracy is not None and math.isfinite(accuracy) else None
-    told = {"name": way.name, "model": way.model, "bits": way.bits, "chosen": way.chosen}
+    told: dict[str, Any] = {"name": way.name, "model": way.model, "bits": way.bits, "chosen": way.chosen}
+    if isinstance(way, OneReport):
+        told["report_epsilon"] = way.local(clients)
     return {**told, "clients": clients, "accuracy": useful}
 
 
@@ -147,7 +167,7 @@ def shown(data: dict[str, Any], width: int) -> str:
     by_clients, more = "clients" in data["asked"], data["default_clients"]
     note = f" A run told nothing asks {held(number(more) + ' clients')}, so that its interval keeps its level." if _asks_more(data, chosen) else ""
     heading = ("way", "model", "bits", "accuracy" if by_clients else "clients", "times the run's")
-    return "\n\n".join((paragraph(_sentence(data, chosen), width), table(heading, rows, width), paragraph(_who(data) + note, width)))
+    return "\n\n".join((paragraph(_sentence(data, chosen), width), table(heading, rows, width), paragraph(_who(data) + note + _mixed(data), width)))
 
 
 def _sentence(data: dict[str, Any], chosen: dict[str, Any]) -> str:
@@ -168,12 +188,20 @@ def _shown(row: dict[str, Any], chosen: dict[str, Any], by_clients: bool) -> tup
     mark = " (a run's)" if row["chosen"] else ""
     model = {"open": "none", "curator": "curator"}.get(row["model"], row["model"])
     bits = "" if row["bits"] is None else str(row["bits"])
-    return f"{row['name']}{mark}", model, bits, "none" if value is None else number(value), times
+    each = f" of epsilon {bound(row['report_epsilon'], False)}" if "report_epsilon" in row else ""
+    return f"{row['name']}{each}{mark}", model, bits, "none" if value is None else number(value), times
 
 
 def _asks_more(data: dict[str, Any], chosen: dict[str, Any]) -> bool:
     """Whether a run of that tolerance, told no number of clients, asks more than any population needs for it."""
     return data["population"] == ANY and "accuracy" in data["asked"] and data["default_clients"] > 1.01 * chosen["clients"] + 1
+
+
+def _mixed(data: dict[str, Any]) -> str:
+    """What epsilon is behind a shuffler."""
+    if data["shuffle"] is None:
+        return ""
+    return f" Shuffled: all reports together lose this epsilon beside {held('delta ' + number(data['shuffle']))}, if the shuffler keeps silent and all answer."
 
 
 def _who(data: dict[str, Any]) -> str:

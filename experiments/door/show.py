@@ -3,7 +3,7 @@
 from typing import Any
 
 from experiments.text.layout import held, paragraph, table
-from experiments.text.numbers import number
+from experiments.text.numbers import bound, number
 from experiments.tiers.outcome import estimates
 
 SHOWN = 40  # estimates in a summary
@@ -24,9 +24,10 @@ def summary(data: dict[str, Any], width: int) -> str:
         _error(result),
         _who_answered(data),
         _cost(data),
+        _shuffled(data),
         result["explanation"],
     )
-    return "\n".join((paragraph(what, width), "", _result_table(result, width), "", *(paragraph(line, width) for line in lines if line)))
+    return "\n".join((paragraph(what, width), "", result_table(result, width), "", *(paragraph(line, width) for line in lines if line)))
 
 
 def _unverified(data: dict[str, Any]) -> str:
@@ -81,7 +82,20 @@ def _cost(data: dict[str, Any]) -> str:
     return ", ".join(map(held, parts))
 
 
-def _result_table(result: dict[str, Any], width: int) -> str:
+def _shuffled(data: dict[str, Any]) -> str:
+    """What the reports lose alone and together."""
+    lost = data.get("shuffled")
+    if lost is None:
+        return ""
+    known = "" if lost["exact"] else f" (and at least {bound(lost['lower'], False)})"
+    return (
+        f"shuffled: a client loses {held('epsilon ' + number(lost['local']))} to who knows which reports are its own, and to the server "
+        f"{held('epsilon ' + bound(lost['upper'], True))}{known} beside {held('delta ' + number(lost['delta']))}, if the shuffler keeps silent"
+    )
+
+
+def result_table(result: dict[str, Any], width: int) -> str:
+    """Estimates with their intervals, or a hypothesis by its parts."""
     if "hypothesis" in result:
         cells = {name: number(value) if isinstance(value, float) else str(value) for name, value in result["hypothesis"].items()}
         return table(list(cells), [list(cells.values())], width)

@@ -1,12 +1,12 @@
 """What the shuffled reports of a randomizer lose: for a person and as plain data."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from experiments.door.audit import built
 from experiments.door.told import WIDTH, Told
 from experiments.text.layout import paragraph, table
+from experiments.text.numbers import bound
 from local_dp.domains import Parameter
 from local_dp.shuffle.accountant import amplified, largest_local
 
@@ -19,7 +19,6 @@ TOLD = {
     "all data sets": "the worst one, found and proved",
     "others hold one value": "a pair of data sets, its delta bounded from below",
 }
-_DIGITS = 5
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,16 +45,8 @@ def shown(data: dict[str, Any], width: int) -> str:
     """Both sides for a person, the upper ones rounded up and the lower ones down."""
     named = " ".join([data["randomizer"], *(f"{key}={value}" for key, value in data["parameters"].items())])
     head = f"{named}: {data['clients']:,} shuffled reports of epsilon {data['epsilon']:.6g} each, delta {data['delta']:g}"
-    rows = [(f"at most: {rule}", TOLD[rule], f"{_rounded(bound, True):.{_DIGITS}g}") for rule, bound in data["upper"].items()]
-    rows += [(f"at least: {rule}", TOLD.get(rule, "the worst data set"), f"{_rounded(bound, False):.{_DIGITS}g}") for rule, bound in data["lower"].items()]
+    rows = [(f"at most: {rule}", TOLD[rule], bound(most, True)) for rule, most in data["upper"].items()]
+    rows += [(f"at least: {rule}", TOLD.get(rule, "the worst data set"), bound(least, False)) for rule, least in data["lower"].items()]
     verdict = "The epsilon of the worst data set is known from both sides." if data["exact"] else "The epsilon of the worst data set lies between the two."
     trust = "This holds if all of them answer, and if the shuffler does not tell who sent what; from the shuffler itself a report hides its own epsilon only."
     return "\n\n".join([paragraph(head, width, "  "), table(("epsilon", "by", "nats"), rows, width), paragraph(f"{verdict} {trust}", width, "  ")])
-
-
-def _rounded(value: float, up: bool) -> float:
-    """Five significant digits, rounded up or down unless they are right to a millionth of the last one."""
-    if value <= 0:
-        return 0.0
-    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _DIGITS)
-    return unit * (math.ceil(value / unit - 1e-6) if up else math.floor(value / unit + 1e-6))

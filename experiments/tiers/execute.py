@@ -20,6 +20,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.base import epsilon_of
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
+from local_dp.shuffle.central import Crowds
 from local_dp.tallies import Tally
 from server.progress import Interim, RoundProgress, Turnout
 
@@ -89,7 +90,10 @@ def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnPro
     with Cluster(settings.cluster) if settings.cluster else nullcontext() as cluster:
         oracle = _oracle(settings, rounds, cluster)
         rounds.ledger = oracle.ledger
-        result = run(algorithm, Watched(Watched(oracle, before=rounds.begin, after=rounds.end), before=verified.check))
+        watched = Watched(Watched(oracle, before=rounds.begin, after=rounds.end), before=verified.check)
+        crowds = None if settings.behind is None else Crowds(settings.behind)
+        result = run(algorithm, watched if crowds is None else Watched(watched, before=crowds.check, after=crowds.add))
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
     wall = time.perf_counter() - started
-    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, wall, tuple(verified.failures))
+    central = None if crowds is None else crowds.central()
+    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, wall, central, tuple(verified.failures))

@@ -14,6 +14,7 @@ from local_dp.populations.table import Resampled, Rows
 from local_dp.protocols.base import Protocol, plain
 from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
+from local_dp.shuffle.central import Central
 from server.progress import Turnout
 
 STAMP = "simulation: not private"
@@ -33,6 +34,7 @@ class Outcome:
     rejected: int
     max_epsilon_spent: float
     wall: float
+    central: Central | None = None  # behind a shuffler
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
 
 
@@ -81,6 +83,8 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     }
     if not settings.randomness.private:
         data["stamp"] = STAMP
+    if outcome.central is not None and settings.behind is not None:
+        data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
     if outcome.unverified:
         data["unverified"] = list(outcome.unverified)
     return data

@@ -15,11 +15,16 @@ from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import MqttBus
 from local_dp.interaction import Game, run_async
-from local_dp.oracles.local.asked import CHUNK
+from local_dp.oracles.local.asked import CHUNK, LocalQuery
 from local_dp.records import chunks
+from local_dp.shuffle.central import Behind, Crowds
+from local_dp.tallies import Tally
+from local_dp.wire import behind
 from server.coordinator import Coordinator
 from server.remote import RemoteOracle, filters
+from server.shuffler import ShufflerConfig, ShufflerProcess
 
+_OF_A_WAIT = 0.8  # a shuffler takes for the clients, and leaves the rest to what it passes on
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
 
@@ -44,7 +49,11 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             allowed=settings.allowed,
         )
 
-    fleet = Fleet(len(spans), config_of, [query.randomizer for query in Game(algorithm).queries or ()])
+    first = Game(algorithm).queries or ()
+    if settings.behind is not None:
+        Crowds(settings.behind).check(first)  # before anybody is started
+    fleet, shuffler = Fleet(len(spans), config_of, [query.randomizer for query in first]), None
+    joining = _JOINING * (1 + len(spans) / 600)
     try:
         if broker is None:
             address.set_result(Address.parse(settings.broker))
@@ -52,12 +61,38 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
         if broker is not None:
             await broker.start()
             address.set_result(Address.parse(broker.url))
-        joining = _JOINING * (1 + len(spans) / 600)
-        return await serve_run(algorithm, settings, name, await address, joining, on_progress, fleet.watch())
+        watches = [fleet.watch()]
+        if settings.behind is not None:
+            shuffler = ShufflerProcess(_shuffler(settings, settings.behind, name, settings.broker if broker is None else broker.url, joining))
+            await shuffler.start()
+            watches.append(shuffler.watch())
+        return await serve_run(algorithm, settings, name, await address, joining, on_progress, *watches)
     finally:
+        if shuffler is not None:
+            await shuffler.stop()
         await fleet.stop()
         if broker is not None:
             await broker.stop()
+
+
+def _shuffler(settings: Settings, crowd: Behind, name: str, broker: str, joining: float) -> ShufflerConfig:
+    """The shuffler of a run on one broker: it waits less long than the server does for it."""
+    seed = None if settings.randomness.private else settings.randomness.seed
+    waits = {"deadline": _OF_A_WAIT * settings.terms.deadline, "joining": _OF_A_WAIT * joining}
+    return ShufflerConfig(run=name, broker=broker, server_broker=broker, clients=settings.clients, crowd=crowd.crowd, seed=seed, **waits)
+
+
+class _Behind:
+    """The oracle of a server whose clients are behind a shuffler."""
+
+    def __init__(self, oracle: RemoteOracle, crowds: Crowds) -> None:
+        self.oracle, self.crowds = oracle, crowds
+
+    async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        self.crowds.check(queries)
+        tallies = await self.oracle.answer(queries)
+        self.crowds.add(queries, tallies)
+        return tallies
 
 
 async def serve_run(
@@ -69,15 +104,20 @@ async def serve_run(
     on_progress: OnProgress,
     *watches: Coroutine[Any, Any, None],
 ) -> Outcome:
-    """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising."""
+    """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising.
+
+    Where the clients are behind a shuffler, it hears the run only under the name that this gives it.
+    """
     started = time.perf_counter()
+    crowds = None if settings.behind is None else Crowds(settings.behind)
+    name = name if crowds is None else behind(name)
     coordinator = Coordinator(name, settings.clients, settings.randomness.seed, settings.epsilon, settings.terms)
     oracle = RemoteOracle(MqttBus(address, f"{name}-server", filters(name)), coordinator, on_progress)
 
     async def play() -> Outcome:
         await oracle.ready(joining)
         try:
-            result = await run_async(algorithm, oracle)
+            result = await run_async(algorithm, oracle if crowds is None else _Behind(oracle, crowds))
         finally:
             await oracle.end()
         wall = time.perf_counter() - started
@@ -90,6 +130,7 @@ async def serve_run(
             coordinator.rejected,
             coordinator.ledger.max_spent,
             wall,
+            None if crowds is None else crowds.central(),
         )
 
     playing = asyncio.create_task(play())

@@ -12,6 +12,7 @@ from local_dp.noise import SEED_BITS, KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
+from local_dp.shuffle.central import Behind
 from local_dp.tallies import Tally
 from server.progress import Progress
 from server.terms import Terms
@@ -51,7 +52,7 @@ class Settings:
     """One run. `broker` is "embedded" or a URL; `terms` are those of each round over it; `allowed` is the clients' list of randomizers (None: all).
 
     `unverified` lets a simulation in memory use a randomizer whose loss is not what it says; real clients refuse it whoever asks.
-    `cluster` is the address of a Dask scheduler whose workers simulate the population.
+    `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
     """
 
     protocol: Protocol[Any]
@@ -65,6 +66,7 @@ class Settings:
     allowed: tuple[str, ...] | None = None
     unverified: bool = False
     cluster: str = ""
+    behind: Behind | None = None
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)

@@ -30,7 +30,7 @@ from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.registry import RANDOMIZERS
 
-Model: TypeAlias = Literal["local", "curator", "open"]
+Model: TypeAlias = Literal["local", "shuffled", "curator", "open"]
 CURATOR, OPEN = "trusted curator", "no privacy"
 _LEAST = 1e-6  # the finest accuracy that is looked for
 REPEATED = frozenset({"memoised-grr", "memoised-rappor", "loloha", "change-tracking", "d-bit-flip"})
@@ -233,9 +233,13 @@ def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
 
 
 def _local(reports: Reports, law: Floats | None, asked: LocalQuery) -> Direct:
-    candidates = reports.unfavourable() if law is None else [reports.errors(law)]
     name = reports.randomizer.name
-    return Direct(name, "local", reports.randomizer.bits, name == asked.randomizer.name, widest_reach(candidates, BETA))
+    return Direct(name, "local", reports.randomizer.bits, name == asked.randomizer.name, reach_of(reports, law))
+
+
+def reach_of(reports: Reports, law: Floats | None) -> float:
+    """What the largest error of all is within, times sqrt n, of clients of this law or of the least favourable."""
+    return widest_reach(reports.unfavourable() if law is None else [reports.errors(law)], BETA)
 
 
 def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | None) -> list[Way]:
@@ -260,16 +264,19 @@ def _search(protocol: Quantiles, epsilon: float, population: Population | None) 
     return Searched(*what, ends, errors)
 
 
-def _sampled(aim: Aim, law: Floats | None) -> list[Errors]:
-    """The errors of one record's own value."""
+def sample_laws(aim: Aim, law: Floats | None) -> list[Floats]:
+    """The law of a record's value; where it is not known, those among which is the one that is least favourable to a sample."""
     if law is not None:
-        laws = [law]
-    elif aim.target.shape[1] > 1:
-        laws = unfavourable_laws(len(aim.target))
-    else:
-        ends = [int(np.argmin(aim.target)), int(np.argmax(aim.target))]
-        laws = [np.bincount(ends, [0.5, 0.5], len(aim.target)).astype(np.float64)]
-    return [Errors.of_reports(aim.target[law > 0], law[law > 0]) for law in laws]
+        return [law]
+    if aim.target.shape[1] > 1:
+        return unfavourable_laws(len(aim.target))
+    ends = [int(np.argmin(aim.target)), int(np.argmax(aim.target))]
+    return [np.bincount(ends, [0.5, 0.5], len(aim.target)).astype(np.float64)]
+
+
+def sampled(aim: Aim, law: Floats | None) -> list[Errors]:
+    """The errors of one record's own value."""
+    return [Errors.of_reports(aim.target[law > 0], law[law > 0]) for law in sample_laws(aim, law)]
 
 
 def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
@@ -277,12 +284,12 @@ def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
     shares = aim.target.shape[1] > 1
     moved = 2.0 if shares else float(np.ptp(aim.target))
     coordinates = aim.target.shape[1]
-    variances = tuple(np.pad(each.variance, (0, coordinates - len(each.variance))) for each in _sampled(aim, law))
+    variances = tuple(np.pad(each.variance, (0, coordinates - len(each.variance))) for each in sampled(aim, law))
     return Curated(CURATOR, "curator", None, False, variances, moved / epsilon)
 
 
 def _open(aim: Aim, law: Floats | None) -> Direct:
-    return Direct(OPEN, "open", None, False, widest_reach(_sampled(aim, law), BETA))
+    return Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA))
 
 
 def check_accuracy(accuracy: float) -> None:

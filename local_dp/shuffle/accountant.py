@@ -82,13 +82,7 @@ def amplified(randomizer: Randomizer, clients: int, delta: float) -> Amplified:
 
 def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified:
     """The same for laws whose loss is `local` nats."""
-    check_clients(clients, delta)
-    uppers = {
-        "no shuffler": local,
-        "closed form": closed_form(local, clients, delta),
-        "clones": clones(local).epsilon_at_most(clients, delta, local),
-        "variation ratio": variation_ratio(local).epsilon_at_most(clients, delta, local),
-    }
+    uppers = accounted_for_any(local, clients, delta).uppers
     if laws.bits and clients <= MAX_EXACT:
         found = worst(laws.bits, clients, delta)
         return Amplified({**uppers, "all data sets": found.most}, {f"{found.ones:,} of the others at one end": found.least}, True)
@@ -97,6 +91,18 @@ def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified
     lowers = {"others hold one value": _others_alike(laws, clients, delta, local)}
     least, most = max(lowers.values()), min(uppers.values())
     return Amplified(uppers, lowers, most - least <= 1e-5 * most)
+
+
+def accounted_for_any(local: float, clients: int, delta: float) -> Amplified:
+    """What is known of every randomizer of this pure loss: upper bounds alone."""
+    check_clients(clients, delta)
+    uppers = {
+        "no shuffler": local,
+        "closed form": closed_form(local, clients, delta),
+        "clones": clones(local).epsilon_at_most(clients, delta, local),
+        "variation ratio": variation_ratio(local).epsilon_at_most(clients, delta, local),
+    }
+    return Amplified(uppers, {"nothing": 0.0}, False)
 
 
 def check_clients(clients: int, delta: float) -> None:

@@ -13,15 +13,20 @@ from local_dp.checks import check_share, check_whole
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
+from local_dp.noise import Draw, Noise
+from local_dp.populations.base import Population
+from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.records import chunks
 from local_dp.shuffle.accountant import largest_local
 from local_dp.shuffle.pair import Pair, delta_at_most
 from local_dp.tallies import Estimate, Tally
 
 WORD_BITS = 32
 MAX_TRIES = 1 << 12
+_WORDS = 1 << 18  # at a time
 
 
 @dataclass(frozen=True)
@@ -85,12 +90,21 @@ class BlanketHistogram:
 
     def tally(self, messages: Ints, clients: int) -> Tally:
         """How many messages there are of each symbol, from so many clients."""
-        return Tally(np.bincount(messages, minlength=self.k), clients)
+        return Tally(np.bincount(messages, minlength=self.k).astype(np.int64, copy=False), clients)
 
     def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies among the clients' values, unbiased, shape (k,)."""
+        """The k frequencies, unbiased, shape (k,); of the law that the clients were drawn from, the variance of f is (f (1 - f) + tries q (1 - q)) / n."""
         value = tally.counts / tally.answered - self.tries * self.share
-        return Estimate(value, np.full(self.k, math.sqrt(self.variance(tally.answered))), tally.n)
+        apart = math.sqrt(1 + 4 * self.variance(1))  # the two values that a report of this variance would take
+        return Estimate.between(((1 - apart) / 2, (1 + apart) / 2), value, tally.n)
+
+    def gather(self, query: Query, population: Population, noise: Noise) -> Tally:
+        """The tally of all messages of a population that is asked for a symbol, a chunk of clients at a time, so that memory is flat in their number."""
+        tally = Tally(np.zeros(self.k, dtype=np.int64), 0)
+        for start, stop in chunks(0, population.size, max(1, _WORDS // self.tries)):
+            words = noise.words(Draw(1), start * self.tries, stop * self.tries, WORD_BITS)
+            tally += self.tally(self.respond(population.values(query, start, stop), words), stop - start)
+        return tally
 
     def variance(self, clients: int) -> float:
         """Of one frequency, given the clients' values."""

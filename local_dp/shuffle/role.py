@@ -1,24 +1,21 @@
-"""The shuffler, sans I/O: replies in, and when enough clients have replied, their reports in random order and without senders out."""
+"""The shuffler, sans I/O: the reports of a batch in, and if they are a crowd, the same reports in random order and without senders out."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from local_dp.arrays import Words
 from local_dp.checks import check_whole
 from local_dp.draws import Draws
-from local_dp.errors import InputError, QuorumError, RefusedError
-from local_dp.randomizers.base import Randomizer
+from local_dp.errors import InputError
+from local_dp.noise import KeyedNoise, SystemNoise
+from local_dp.oracles.local.asked import LocalQuery
 
-
-@dataclass(frozen=True)
-class Batch:
-    """Reports of `width` bytes each, one after the other, in an order that says nothing."""
-
-    width: int
-    reports: bytes
+MOST_CROWD = 1 << 40
+COINLESS = "grr, pgr, oue or, for yes and no, binary-rr"
 
 
 @dataclass
 class Shuffler:
-    """Collects the reports of one batch, one a client, and passes them on together: no names, no indices, in a uniform order.
+    """Passes on the reports of one batch together: no names, no indices, in a uniform order.
 
     `crowd` is the least number of clients in a batch: below it nothing is passed on, ever. What is promised: the server sees the multiset of the reports and
     how many they are, no more. What is NOT promised: that the shuffler does not look; it sees who sent what unless clients encrypt for the server, and it is
@@ -28,45 +25,34 @@ class Shuffler:
 
     draws: Draws
     crowd: int
-    width: int = 0
-    conflicting: int = 0
-    duplicate: int = 0
-    _reports: dict[int, bytes] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        check_whole("the crowd", self.crowd, 2, 1 << 40)
+        check_crowd(self.crowd)
 
-    @property
-    def clients(self) -> int:
-        """How many have replied."""
-        return len(self._reports)
+    @classmethod
+    def of(cls, seed: int | None, crowd: int) -> "Shuffler":
+        """One that draws its order from the system's entropy, or in a simulation from the words of a round that no client answers."""
+        return cls(Draws(SystemNoise() if seed is None else KeyedNoise(seed), 0), crowd)
 
-    def take(self, start: int, batch: Batch) -> None:
-        """Keeps the reports of consecutive clients from `start`; a client counts once, by its first. Raises RefusedError for another width."""
-        width = self.width or batch.width
-        if batch.width != width or width < 1 or len(batch.reports) % width:
-            raise RefusedError("bad-report", f"reports of {batch.width} bytes do not fit a batch of {width} bytes each")
-        self.width = width
-        for place in range(len(batch.reports) // width):
-            report = batch.reports[place * width : (place + 1) * width]
-            if start + place not in self._reports:
-                self._reports[start + place] = report
-            elif self._reports[start + place] == report:
-                self.duplicate += 1
-            else:
-                self.conflicting += 1
-
-    def release(self) -> Batch:
-        """All reports, which it forgets with whose they were. Raises QuorumError, and keeps everything to itself, while there is no crowd."""
-        if self.clients < self.crowd:
-            raise QuorumError(f"{self.clients} of the {self.crowd} clients that make a crowd have replied; nothing is passed on")
-        reports = list(self._reports.values())
-        released = Batch(self.width, b"".join(reports[place] for place in self.draws.order(len(reports)).tolist()))
-        self._reports, self.width = {}, 0
-        return released
+    def passed(self, reports: Words) -> Words:
+        """The reports, one a row, in a uniform order; none if they are no crowd."""
+        if len(reports) < self.crowd:
+            return reports[:0]
+        mixed: Words = reports[self.draws.order(len(reports))]
+        return mixed
 
 
-def check_shufflable(randomizer: Randomizer) -> None:
-    """Raises InputError for a randomizer whose reports mean something only beside their client's public coin."""
-    if randomizer.uses_coins:
-        raise InputError(f"{randomizer.name} uses a public coin for each client, and shuffled reports have no client; take grr, oue or binary-rr")
+def check_crowd(crowd: int) -> None:
+    """Raises InputError for a crowd of one."""
+    check_whole("the crowd", crowd, 2, MOST_CROWD)
+
+
+def check_shufflable(query: LocalQuery) -> None:
+    """Raises InputError where reports mean something only beside their client's public coin, or where a report is repeated and tells that it is."""
+    name = query.randomizer.name
+    if query.randomizer.uses_coins:
+        raise InputError(
+            f"{name} uses a public coin for each client, and shuffled reports have no client: its coin would name it; take a randomizer without one: {COINLESS}"
+        )
+    if query.once:
+        raise InputError(f"memoised answers of {name} cannot be shuffled: whoever repeats a report is known by it from round to round")

@@ -72,7 +72,7 @@ def test_the_map_tells_bounds_from_measurements(measured: Measured) -> None:
         first = re.search(r"[\d,]*\d(?= at| people)", line)
         assert first is not None, line
         assert (first[0] in runs) == line.startswith(("measured", "computed exactly, runs agree")), line
-    assert [sum(line.startswith(kind) for line in evidence) for kind in ("measured:", "computed", "proven", "measured ")] == [4, 1, 5, 2]
+    assert [sum(line.startswith(kind) for line in evidence) for kind in ("measured:", "computed", "proven", "measured ")] == [4, 1, 5, 5]
     assert evidence[-2] == "proven without a curator, each asked once: at least 2,633 at d = 8, 688,798 at d = 16"
 
 
@@ -84,6 +84,16 @@ def test_the_easiest_region_does_not_look_the_dearest(measured: Measured) -> Non
     table = EXPERIMENT.conclude(measured, "quick").tables[0]
     assert {row[6] for row in table.rows} == {"measured minimum", "exact minimum, runs agree"}
     assert all(low <= n <= high < enough for _, _, _, n, low, high, _, enough, _ in table.rows if enough is not None)
+
+
+def test_the_shuffled_model_stands_between(measured: Measured) -> None:
+    """A line beside each rule and a table; a shuffler that took more people, or gained nothing at all, or a failed search is not shown."""
+    table = EXPERIMENT.conclude(measured, "quick").tables[1]
+    assert [row[0] for row in table.rows] == RULES
+    assert all(mixed < alone and report > 1 for _, _, alone, mixed, _, _, report in table.rows)
+    for values in ({"low": 10**6, "n": 10**6, "high": 10**6}, {"high": 10**6}, {"report": 0.5}):
+        assert _changed(measured, "shuffled", **values).verdict == "not shown"
+    assert _replaced(measured, "shuffled", {"failed": "nobody"}).verdict == "not shown"
 
 
 @pytest.mark.parametrize(

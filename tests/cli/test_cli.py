@@ -247,6 +247,32 @@ def test_the_roles_join_from_separate_commands(tmp_path: Path) -> None:
 
 
 @needs_mosquitto
+@pytest.mark.parametrize("brokers", [1, 2])
+def test_a_shuffler_joins_from_a_command_of_its_own(brokers: int, tmp_path: Path) -> None:
+    """Between a server and two hosts, on one broker or with the server on another: the estimate is that of no shuffler, and both epsilons are told."""
+    folders = [tmp_path / name for name in ("clients", "server")]
+    for folder in folders:
+        folder.mkdir()
+    with mosquitto(folders[0]) as near, mosquitto(folders[1]) as far:
+        server = far if brokers == 2 else near
+        run = ["--run", "mixed", "--seed", "3"]
+        commands = [
+            *(["host", "survey", *run, "--broker", near.url, "--start", str(start), "--clients", "60"] for start in (0, 60)),
+            ["shuffler", *run, "--broker", near.url, "--clients", "120", *(["--server-broker", far.url] if brokers == 2 else [])],
+            ["server", "survey", *run, "--broker", server.url, "--clients", "120", "--quorum", "1", "--shuffle", "--json"],
+        ]
+        running = [subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for words in commands]
+        told = [process.communicate(timeout=60) for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0, 0], told
+    data = json.loads(told[-1][0])
+    alone = outcome_of("survey", "--clients", "120", "--seed", "3", "--tier", "population")
+    assert data["result"]["estimate"] == alone["result"]["estimate"]
+    assert data["rounds"][0]["digest"] != alone["rounds"][0]["digest"]
+    assert data["shuffled"]["upper"] < data["shuffled"]["local"] == 1.0
+    assert "the run is over" in told[0][1]
+
+
+@needs_mosquitto
 def test_a_server_without_the_table_tells_no_true_error(table: Path, tmp_path: Path) -> None:
     """A server that does not have the clients' table runs their question, and says nothing of the truth; a run's name must fit a topic."""
     with mosquitto(tmp_path) as broker:

@@ -14,7 +14,9 @@ from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.address import Address
 from local_dp.bus.mqtt import MqttBus
+from local_dp.errors import BusError
 from local_dp.protocols.survey import Survey
+from local_dp.shuffle.central import Behind
 from server.progress import Progress, RoundProgress
 from server.remote import filters
 from server.terms import Terms
@@ -32,6 +34,11 @@ def members() -> list[psutil.Process]:
 def broker_process() -> psutil.Process:
     """The embedded broker of the run that this process has started."""
     return next(child for child in psutil.Process().children() if "local_dp.bus.broker" in child.cmdline())
+
+
+def shuffler_process() -> psutil.Process:
+    """The shuffler of the run that this process has started."""
+    return next(child for child in psutil.Process().children() if "server.shuffler" in child.cmdline())
 
 
 def kill(processes: list[psutil.Process]) -> None:
@@ -148,6 +155,27 @@ def test_replies_sent_twice_count_once(tier: Any, clients: int, tmp_path: Path) 
             repeater.join()
     assert_counted_once(outcome, clients, 0)
     assert told(protocol, outcome) == told(protocol, run_tier(protocol, clients, "population"))
+
+
+def test_the_shuffler_killed_in_mid_round() -> None:
+    """The run ends with one line that says so; no client, no broker and no shuffler is left. Undisturbed, its estimate is that of no shuffler."""
+    before, seen = psutil.Process().children(), list[psutil.Process]()
+
+    def disturb() -> None:
+        seen.extend([*members(), broker_process(), shuffler_process()])
+        shuffler_process().send_signal(signal.SIGSTOP)
+        threading.Timer(0.3, shuffler_process().kill).start()
+
+    with pytest.raises(BusError, match="the shuffler ended before the run did"):
+        run_with(disturb, 40, tier="processes", behind=Behind(20), terms=Terms(20.0, 1.0))
+    assert len(seen) == 42
+    _, alive = psutil.wait_procs(seen, timeout=0.5)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert [child for child in psutil.Process().children() if child not in before and child.status() != psutil.STATUS_ZOMBIE] == []
+    mixed, plain = (run_tier(Survey(), 40, "processes", **behind) for behind in ({"behind": Behind(20)}, {}))
+    assert Survey().describe(mixed.result) == Survey().describe(plain.result)
+    assert mixed.central is not None
+    assert mixed.central.upper < mixed.central.local == 1.0
 
 
 def test_nothing_is_left_running() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.frequencies.hadamard_response import HadamardResponse
+from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
@@ -23,13 +26,17 @@ from tests.support.shuffled_laws import extremal_rows
 
 DELTA = 1e-6
 CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [
-    (BinaryRR(1.0), (2, 3, 5, 8, 12)),
+    (BinaryRR(1.0), tuple(range(2, 13))),
     (BinaryRR(3.0), (2, 7, 12)),
-    (OneBitMean(1.0, steps=2), (2, 4, 6)),
-    (GRR(1.0, k=3), (2, 4)),
-    (GRR(2.0, k=4), (2, 4)),
-    (Hadamard(1.0, k=2), (2, 3)),
+    (OneBitMean(1.0, steps=2), (2, 6, 12)),
+    (GRR(1.0, k=3), (2, 4, 8, 12)),
+    (GRR(3.0, k=3), (3, 9, 12)),
+    (GRR(2.0, k=4), (2, 4, 7)),
+    (Hadamard(1.0, k=2), (2, 3, 8)),
+    (HadamardResponse(1.0, k=3), (2, 6)),
+    (PGR(1.0, k=3), (2, 6)),
 ]
+LONG = [(GRR(1.0, k=4), 12), (GRR(2.0, k=4), 12), (HadamardResponse(1.0, k=3), 12), (PGR(1.0, k=3), 12), (GRR(1.0, k=5), 9)]
 
 
 def enclosed(rows: list[Row], bounds: Amplified, clients: int, delta: float) -> None:
@@ -50,7 +57,27 @@ def test_bounds_enclose_the_enumerated_law(randomizer: FiniteChannel, sizes: tup
         enclosed(rows_of(randomizer), amplified(randomizer, clients, delta), clients, delta)
 
 
-@pytest.mark.parametrize(("values", "reports", "clients"), [(2, 2, 10), (3, 2, 6), (2, 3, 4), (3, 3, 2), (2, 4, 3)])
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [0.2, 0.01, 1e-5])
+@pytest.mark.parametrize(("randomizer", "clients"), LONG, ids=lambda each: each.name if isinstance(each, Randomizer) else str(each))
+def test_bounds_enclose_the_enumerated_law_of_twelve(randomizer: FiniteChannel, clients: int, delta: float) -> None:
+    """The same of channels with four and five reports."""
+    enclosed(rows_of(randomizer), amplified(randomizer, clients, delta), clients, delta)
+
+
+@pytest.mark.parametrize(("rows", "clients"), [(rows_of(GRR(1.0, k=3)), 4), (rows_of(BinaryRR(2.0)), 6), (rows_of(OneBitMean(1.0, steps=2)), 4)])
+def test_multisets_give_what_fractions_give(rows: list[Row], clients: int) -> None:
+    """The enumeration in whole numbers, over multisets, is that in fractions, law by law and pair by pair."""
+    growths = [Fraction(1), Fraction(3, 2), Fraction(math.e)]
+    worst = [Fraction(0)] * len(growths)
+    for others in combinations_with_replacement(range(len(rows)), clients - 1):
+        law = shuffled(rows, others)
+        for first, other in permutations([with_one_more(rows, law, value) for value in range(len(rows))], 2):
+            worst = [max(found, stick(first, other, growth)) for found, growth in zip(worst, growths, strict=True)]
+    assert worst_delta(rows, clients, growths) == worst
+
+
+@pytest.mark.parametrize(("values", "reports", "clients"), [(2, 2, 10), (2, 2, 12), (3, 2, 12), (2, 3, 8), (3, 3, 6), (2, 4, 5), (4, 4, 3)])
 def test_bounds_enclose_random_extremal_channels(values: int, reports: int, clients: int) -> None:
     """The same of channels whose entries lie at the two ends of what a local loss allows, or beyond."""
     generator = np.random.default_rng(values + 10 * reports)

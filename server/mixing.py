@@ -1,0 +1,159 @@
+"""The shuffler on the bus: to the clients it is who asks them, to the server the only one who answers, without saying who said what."""
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from local_dp.bus.base import Bus, Connected, Delivery
+from local_dp.errors import LocalDPError, RefusedError, WireError
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.registry import QUERIES
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.records import chunks
+from local_dp.shuffle.role import Shuffler, check_shufflable
+from local_dp.wire import EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, behind, decode, encode, per_message, topic
+from server.remote import RemoteOracle
+from server.round import Part, Round
+
+NAME = "shuffler"  # its name and its group, to the server
+Said: TypeAlias = Reply | Refusal | Absent
+
+
+@dataclass(frozen=True)
+class Joining:
+    """How many seconds to wait for the clients, and for the server's broker."""
+
+    clients: float
+    broker: float = 30.0
+
+
+def filters(run: str) -> list[str]:
+    """What a shuffler subscribes to on the server's side."""
+    return [topic(behind(run), "req", NAME), topic(behind(run), "req", EVERYBODY)]
+
+
+def will(run: str) -> tuple[str, bytes]:
+    """What the broker tells the server for a shuffler whose connection breaks."""
+    return topic(behind(run), "gone", NAME, NAME), encode(Gone(run=behind(run), member=NAME))
+
+
+class Mixer:
+    """Plays a run between the clients, whom `front` asks, and the server on `bus`; `shuffler` keeps the crowd and draws the order.
+
+    The server's rounds are numbered as the clients' are. What a round gave is kept as it was sent, to be sent again; whose it was is forgotten with the round.
+    """
+
+    def __init__(self, front: RemoteOracle, bus: Bus, shuffler: Shuffler) -> None:
+        self.front = front
+        self.bus = bus
+        self.shuffler = shuffler
+        self.run = behind(front.coordinator.run)
+        self._said: dict[int, list[bytes]] = {}
+        self._asked = 0
+        self._ready = False
+
+    async def serve(self, joining: Joining) -> None:
+        """Mixes until the server says the end, which it tells the clients. Raises BusError or QuorumError if brokers or clients cannot be joined at first."""
+        requests: asyncio.Queue[Request] = asyncio.Queue()
+        tasks = [
+            asyncio.create_task(each) for each in (self._listen(requests, joining.broker), self.front.serve(joining.broker), self._play(requests, joining))
+        ]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            await self.front.end()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _listen(self, requests: "asyncio.Queue[Request]", patience: float) -> None:
+        """Hears the server until it says the end."""
+        async with aclosing(self.bus.messages(patience)) as events:
+            async for event in events:
+                message = event if isinstance(event, Connected) else self._read(event)
+                if isinstance(message, End):
+                    return
+                if isinstance(message, Request):
+                    await self._heard(message, requests)
+                elif message is not None and self._ready:
+                    await self._hello()
+
+    def _read(self, delivery: Delivery) -> Request | Roll | End | None:
+        try:
+            message = decode(delivery.payload)
+        except WireError:
+            return None  # not ours to answer
+        return message if message.run == self.run and isinstance(message, Request | Roll | End) else None
+
+    async def _hello(self) -> None:
+        clients = self.front.coordinator.members.clients
+        await self._publish("hello", encode(Hello(run=self.run, member=NAME, start=0, stop=clients)))
+
+    async def _publish(self, leaf: str, payload: bytes) -> None:
+        await self.bus.publish(topic(self.run, leaf, NAME, NAME), payload)
+
+    async def _heard(self, request: Request, requests: "asyncio.Queue[Request]") -> None:
+        """A round that is asked again is answered with the same bytes."""
+        for payload in self._said.get(request.round, ()):
+            await self._publish("rep", payload)
+        if request.round == self._asked + 1:
+            self._asked = request.round
+            requests.put_nowait(request)
+
+    async def _play(self, requests: "asyncio.Queue[Request]", joining: Joining) -> None:
+        """The rounds, one after the other, once the clients are there."""
+        await self.front.ready(joining.clients)
+        self._ready = True
+        await self._hello()
+        while True:
+            request = await requests.get()
+            self._said[request.round] = [encode(each) for each in await self._answered(request)]
+            for payload in self._said[request.round]:
+                await self._publish("rep", payload)
+
+    async def _answered(self, request: Request) -> list[Said]:
+        """What the server is told of a round."""
+        try:
+            queries = tuple(_query(ask) for ask in request.asks)
+            round = await self.front.collect(queries)
+        except LocalDPError as error:
+            code = error.code if isinstance(error, RefusedError) else "not-shuffled"
+            clients = self.front.coordinator.members.clients
+            return [Refusal(run=self.run, round=request.round, member=NAME, start=0, stop=clients, code=code, text=str(error)[:1000])]
+        self.front.coordinator.forget(round)
+        return [said for ask in range(len(round.parts)) for said in self._told(round, ask)]
+
+    def _told(self, round: Round, ask: int) -> list[Said]:
+        """The reports to one ask, and how many there are not; places are counted from the cohort's first, and stand for nobody."""
+        part = round.parts[ask]
+        passed, start = self.shuffler.passed(part.reports[part.answered]), part.query.cohort.start
+        count, width = passed.shape
+        said: list[Said] = [
+            Reply(run=self.run, round=round.number, member=NAME, ask=ask, start=start + low, width=width, reports=passed[low:high].tobytes())
+            for low, high in chunks(0, count, per_message(width))
+        ]
+        at = start + count
+        for why, many in _lacking(part, count):
+            if many:
+                code = next(iter(part.refusals), "") if why == "refused" else ""
+                said.append(Absent(run=self.run, round=round.number, member=NAME, ask=ask, start=at, stop=at + many, why=why, code=code))
+                at += many
+        return said
+
+
+def _lacking(part: Part, passed: int) -> list[tuple[Literal["missing", "refused", "crowd"], int]]:
+    """How many reports are not passed on, by why."""
+    held, refused = int(part.answered.sum()) - passed, int((part.refused & ~part.answered).sum())
+    return [("crowd", held), ("refused", refused), ("missing", len(part.query.cohort) - passed - held - refused)]
+
+
+def _query(ask: Ask) -> LocalQuery:
+    """The ask, as the clients will read it. Raises InputError or RefusedError for what cannot be shuffled or is not known here."""
+    query = LocalQuery(
+        QUERIES.build(ask.query, ask.query_params), RANDOMIZERS.build(ask.randomizer, ask.randomizer_params), Cohort(ask.start, ask.stop), ask.once
+    )
+    check_shufflable(query)
+    return query

@@ -1,0 +1,100 @@
+"""The shuffler as a process of its own, beside the server of a run: it is told what to be on its standard input, and ends when that closes."""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from local_dp.bus.address import Address
+from local_dp.bus.children import environment, python
+from local_dp.bus.mqtt import MqttBus
+from local_dp.errors import BusError, LocalDPError
+from local_dp.loss import MAX_EPSILON
+from local_dp.shuffle.role import Shuffler
+from server import remote
+from server.coordinator import Coordinator
+from server.mixing import NAME, Joining, Mixer, filters, will
+from server.remote import RemoteOracle
+from server.terms import Terms
+
+_LOST = 5  # the exit code, as on the command line
+
+
+class ShufflerConfig(BaseModel):
+    """One shuffler: its run, the brokers of the clients and of the server, how many clients there are, its crowd, and its seed, or None for entropy.
+
+    `joining` and `deadline` are in seconds: the longest wait for the clients, and for the reports of a round.
+    """
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    run: str
+    broker: str
+    server_broker: str
+    clients: Annotated[int, Field(ge=1)]
+    crowd: Annotated[int, Field(ge=2)]
+    seed: int | None
+    deadline: float = 24.0
+    joining: float = 60.0
+
+    async def serve(self) -> None:
+        """Mixes until the run is over. Raises BusError or QuorumError."""
+        coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline))
+        front = RemoteOracle(MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", remote.filters(self.run)), coordinator)
+        bus = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run))
+        await Mixer(front, bus, Shuffler.of(self.seed, self.crowd)).serve(Joining(self.joining))
+
+
+class ShufflerProcess:
+    """A shuffler beside the run that starts it, for as long as that holds its standard input open."""
+
+    def __init__(self, config: ShufflerConfig) -> None:
+        self.config = config
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Starts the process; it joins the run by itself."""
+        self._process = await asyncio.create_subprocess_exec(
+            *python("server.shuffler"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(), start_new_session=True
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(self.config.model_dump_json().encode() + b"\n")
+
+    async def watch(self) -> None:
+        """Waits until it ends. Raises BusError if that was before the run did."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        said = (await self._process.stdout.read()).decode(errors="replace").strip()
+        code = await self._process.wait()
+        if code:
+            raise BusError(said or f"the shuffler ended before the run did (exit code {code}): what it held is lost, and nothing of it was passed on")
+
+    async def stop(self) -> None:
+        """Ends the process."""
+        if self._process is not None and self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+
+
+async def _live() -> int:
+    config = ShufflerConfig.model_validate_json(sys.stdin.readline())
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), os._exit, 0)  # whoever started it is gone: there is nothing to save
+    try:
+        await config.serve()
+    except LocalDPError as error:
+        print(error, flush=True)
+        return _LOST
+    return 0
+
+
+def main() -> None:
+    """The shuffler's process: its configuration is a line of JSON on standard input."""
+    sys.exit(asyncio.run(_live()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""Clients, a shuffler and a server on a bus in memory: the server's result is as without it, and nothing that reaches the server names a client."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clients.member import client_group, serve
+from clients.member import filters as member_filters
+from local_dp.bus.base import Connected, Delivery
+from local_dp.bus.memory import Fate, MemoryBroker, MemoryBus
+from local_dp.errors import QuorumError, RefusedError
+from local_dp.interaction import run_async
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.base import Population
+from local_dp.populations.table import Rows
+from local_dp.protocols.base import Protocol
+from local_dp.queries.tables import Question
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.shuffle.role import Shuffler
+from local_dp.tallies import Tally
+from local_dp.wire import Absent, Hello, Reply, behind, decode
+from server import mixing, remote
+from server.coordinator import Coordinator
+from server.mixing import Joining, Mixer
+from server.remote import RemoteOracle
+from server.terms import Terms
+from tests.support.builders import RUN, SEED, in_population, request, role, small, survey_query, yes_records
+from tests.support.virtual_time import run_virtually
+
+PEOPLE = 60
+
+
+class Tapped(MemoryBus):
+    """A connection that keeps what it was sent."""
+
+    def __init__(self, broker: MemoryBroker, filters: list[str]) -> None:
+        super().__init__(broker, filters)
+        broker.buses.append(self)
+        self.seen: list[Delivery] = []
+
+    async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
+        async for event in super().messages(patience):
+            if isinstance(event, Delivery):
+                self.seen.append(event)
+            yield event
+
+
+class World:
+    """A run behind a shuffler: so many clients, of which some are mute or allow other randomizers, and what the server heard."""
+
+    def __init__(self, population: Population, crowd: int = 20, quorum: float = 1.0, fate: Fate = lambda delivery: 1) -> None:
+        self.population = population
+        self.broker = MemoryBroker(fate)
+        self.server = Tapped(self.broker, remote.filters(behind(RUN)))
+        self.coordinator = Coordinator(behind(RUN), population.size, SEED, 1.0, Terms(30.0, quorum))
+        self.crowd = crowd
+        self.mixing: asyncio.Task[None] | None = None
+        self.mute: set[int] = set()
+        self.allowed: dict[int, frozenset[str]] = {}
+
+    def play(self, ask: Any) -> Any:
+        """What `ask(oracle)` gives."""
+        return run_virtually(self._play(ask))
+
+    async def _play(self, ask: Any) -> Any:
+        oracle = RemoteOracle(self.server, self.coordinator)
+        front = RemoteOracle(self.broker.join(remote.filters(RUN)), Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)))
+        mixer = Mixer(front, self.broker.join(mixing.filters(RUN)), Shuffler.of(SEED, self.crowd))
+        ends = [asyncio.create_task(mixer.serve(Joining(10.0))), *(asyncio.create_task(self._client(index)) for index in range(self.population.size))]
+        self.mixing, hearing = ends[0], asyncio.create_task(oracle.serve(1.0))
+        try:
+            await oracle.ready(20.0)
+            return await ask(oracle)
+        finally:
+            await oracle.end()
+            await asyncio.wait(ends, timeout=60.0)
+            assert all(task.done() for task in ends), "the end of the run does not reach everybody through the shuffler"
+            hearing.cancel()
+
+    async def _client(self, index: int) -> None:
+        member, group = f"client-{index}", client_group(index)
+        bus = self.broker.join(member_filters(RUN, group))
+        one = role(self.population.batch(index, index + 1), index, member=member, allowed=self.allowed.get(index))
+        if index in self.mute:
+            one.handle = lambda request: ()  # type: ignore[method-assign]
+        await serve(one, bus, RUN, group)
+
+
+def lossy(seed: int, kinds: tuple[str, ...] = ("/rep/", "/req/", "/hello/")) -> Fate:
+    """Loses a fifth of these messages, and repeats another one, but for the end of the run."""
+    generator = np.random.default_rng(seed)
+
+    def fate(delivery: Delivery) -> int:
+        if b"\xa3end" in delivery.payload or not any(kind in delivery.topic for kind in kinds):
+            return 1
+        return int(generator.choice([0, 2, 1], p=[0.2, 0.2, 0.6]))
+
+    return fate
+
+
+def asked(protocol: Protocol[Any], population: Population) -> Any:
+    """Plays a protocol."""
+    return lambda oracle: run_async(protocol.algorithm(1.0, population.size), oracle)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("name", ["survey", "mean", "quantiles", "compare", "learn-conjunctions"])
+def test_results_are_those_without_a_shuffler(name: str, lost: bool) -> None:
+    """Estimate and interval bit for bit, of one round and of several, also where messages are lost and repeated."""
+    protocol = small(name)
+    population = protocol.synthetic(PEOPLE, SEED)
+    world = World(population, crowd=2, fate=lossy(1) if lost else lambda delivery: 1)
+    found = world.play(asked(protocol, population))
+    expected, _ = in_population(protocol.algorithm(1.0, PEOPLE), population)
+    assert protocol.describe(found) == protocol.describe(expected)
+    assert world.coordinator.counts.conflicting == 0
+
+
+def survey(world: World, *queries: LocalQuery) -> tuple[Tally, ...]:
+    """One round."""
+    found: tuple[Tally, ...] = world.play(lambda oracle: oracle.answer(queries or (survey_query(PEOPLE),)))
+    return found
+
+
+def test_the_server_sees_no_client() -> None:
+    """Whatever reaches it is the shuffler's, under one topic, of places in order, and holds no client's name; the clients' topics are another run's."""
+    world = World(Rows(yes_records(PEOPLE)))
+    survey(world)
+    assert world.server.seen
+    for delivery in world.server.seen:
+        message = decode(delivery.payload)
+        assert delivery.topic.split("/")[2:4] in ([behind(RUN), "hello"], [behind(RUN), "rep"])
+        assert delivery.topic.split("/")[4:] == ["shuffler", "shuffler"]
+        assert b"client" not in delivery.payload
+        assert b"host" not in delivery.payload
+        if isinstance(message, Hello):
+            assert (message.member, message.start, message.stop) == ("shuffler", 0, PEOPLE)
+    replies = [message for message in (decode(delivery.payload) for delivery in world.server.seen) if isinstance(message, Reply)]
+    assert [(reply.member, reply.start, len(reply.reports)) for reply in replies] == [("shuffler", 0, PEOPLE)]
+    (alone,) = (answer.reports for answer in role(world.population.batch(0, PEOPLE)).handle(request(survey_query(PEOPLE))) if isinstance(answer, Reply))
+    assert sorted(replies[0].reports) == sorted(alone)
+    assert replies[0].reports != alone
+
+
+@pytest.mark.parametrize("answering", [1, 19])
+def test_below_the_crowd_nothing_reaches_the_server(answering: int) -> None:
+    """It is told how many reports are held back and how many did not come, of all and of nobody, and the round ends with one clear line."""
+    world = World(Rows(yes_records(PEOPLE)), quorum=0.1)
+    world.mute = set(range(answering, PEOPLE))
+    with pytest.raises(QuorumError, match=f"the shuffler holds back the reports of {answering} of {PEOPLE} clients, fewer than its minimum crowd"):
+        survey(world)
+    messages = [decode(delivery.payload) for delivery in world.server.seen]
+    assert not any(isinstance(message, Reply) for message in messages)
+    absent = {(message.why, message.start, message.stop) for message in messages if isinstance(message, Absent)}
+    assert absent == {("crowd", 0, answering), ("missing", answering, PEOPLE)}
+    counts = world.coordinator.counts
+    assert (counts.answered, counts.held_back, counts.missing) == (0, answering, PEOPLE - answering)
+
+
+def test_who_is_missing_or_refuses_is_counted_and_not_named() -> None:
+    """Seven are mute and five refuse, scattered: the server hears of twelve places at the end, and their number."""
+    world = World(Rows(yes_records(PEOPLE)), quorum=0.5)
+    world.mute = {0, 3, 9, 20, 33, 41, 59}
+    world.allowed = dict.fromkeys((1, 2, 30, 31, 58), frozenset({"grr"}))
+    (tally,) = survey(world)
+    counts = world.coordinator.counts
+    assert (counts.asked, counts.answered, counts.refused, counts.missing, counts.held_back) == (PEOPLE, 48, 5, 7, 0)
+    assert tally.n == 48
+    absent = [message for message in (decode(each.payload) for each in world.server.seen) if isinstance(message, Absent)]
+    assert {(each.why, each.start, each.stop, each.code) for each in absent} == {("refused", 48, 53, "not-allowed"), ("missing", 53, 60, "")}
+
+
+def test_a_refusal_of_all_reaches_the_server() -> None:
+    """With its code, and without the words, which could be somebody's."""
+    world = World(Rows(yes_records(PEOPLE)))
+    world.allowed = dict.fromkeys(range(PEOPLE), frozenset({"grr"}))
+    with pytest.raises(RefusedError, match="60 of 60 clients refused") as refused:
+        survey(world)
+    assert refused.value.code == "not-allowed"
+    assert "not on this client's list" not in str(refused.value)
+
+
+def test_each_cohort_is_a_batch() -> None:
+    """Two cohorts of one round: that which is no crowd is held back alone."""
+    world = World(Rows(yes_records(PEOPLE)), crowd=25)
+    with pytest.raises(QuorumError, match="holds back the reports of 20 of 20 clients to ask 1 from the clients 40 to 59"):
+        survey(world, survey_query(40), survey_query(60, 40))
+    assert world.coordinator.counts.answered == 40
+
+
+def test_the_shuffler_refuses_what_cannot_be_shuffled() -> None:
+    """Whatever the server asks: a client's coin would be its name."""
+    world = World(Rows(yes_records(PEOPLE)))
+    with pytest.raises(RefusedError, match="hadamard uses a public coin for each client") as refused:
+        survey(world, LocalQuery(Question("yes == 1"), Hadamard(1.0, k=2), Cohort(0, PEOPLE)))
+    assert refused.value.code == "not-shuffled"
+
+
+def test_a_shuffler_that_dies_ends_the_round() -> None:
+    """The broker says that it is gone while it waits for mute clients: two seconds later the round is over, under its quorum, long before its deadline."""
+    world = World(Rows(yes_records(PEOPLE)), quorum=0.5)
+    world.mute = set(range(PEOPLE))
+
+    async def ask(oracle: RemoteOracle) -> float:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+
+        def die() -> None:
+            assert world.mixing is not None
+            world.mixing.cancel()
+            world.broker.route(Delivery(*mixing.will(RUN)))
+
+        loop.call_later(5.0, die)
+        with pytest.raises(QuorumError, match="closed with 0 of 60 replies"):
+            await oracle.answer((survey_query(PEOPLE),))
+        return loop.time() - began
+
+    assert 5.0 < world.play(ask) < 8.0
+    assert world.coordinator.counts.missing == PEOPLE
