@@ -6,6 +6,7 @@ from typing import Any
 
 from experiments.door.told import WIDTH, Told
 from experiments.text.layout import paragraph, table
+from experiments.text.numbers import bound
 from local_dp.accounting import rules
 from local_dp.accounting.terms import losses_of
 
@@ -45,14 +46,5 @@ def shown(data: dict[str, Any], width: int) -> str:
     """The prices for a person, each rounded up."""
     asked, given = ("epsilon", "delta") if isinstance(data["epsilon"], dict) else ("delta", "epsilon")
     head = f"{data['mechanisms']}: {data['answers']:,} {'answer' if data['answers'] == 1 else 'answers'}, {given} {data[given]:g}"
-    rows = [(f"{rule}: {TOLD[rule]}", "none" if price is None else rounded_up(price)) for rule, price in data[asked].items()]
+    rows = [(f"{rule}: {TOLD[rule]}", "none" if price is None else bound(price, True, _DIGITS)) for rule, price in data[asked].items()]
     return f"{paragraph(head, width, '  ')}\n\n{table(('rule', asked), rows, width)}"
-
-
-def rounded_up(price: float) -> str:
-    """Four significant digits, rounded up unless they are right to a billionth."""
-    if price <= 0:
-        return "0"
-    unit = 10.0 ** (math.floor(math.log10(price)) + 1 - _DIGITS)
-    steps = math.ceil(price / unit * (1 - 1e-9))  # a digit that is there is not rounded further
-    return f"{steps * unit:.{_DIGITS}g}"

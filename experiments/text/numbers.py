@@ -3,7 +3,6 @@
 import math
 
 _DIGITS = 4
-_OF_A_BOUND = 5
 _LARGEST, _SMALLEST = 1e15, 1e-6  # beyond these, with a power of ten
 
 
@@ -30,9 +29,9 @@ def number(value: float | None, error: float | None = None) -> str:
     return text.rstrip("0").rstrip(".") if alone and places > 0 else text
 
 
-def bound(value: float, up: bool) -> str:
-    """A bound to five significant digits, rounded up or down unless it is right to a millionth of the last one."""
+def bound(value: float, up: bool, digits: int = 5) -> str:
+    """A bound to so many significant digits, rounded up or down unless it is right to a millionth of the last one."""
     if value <= 0:
         return "0"
-    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - _OF_A_BOUND)
-    return f"{unit * (math.ceil(value / unit - 1e-6) if up else math.floor(value / unit + 1e-6)):.{_OF_A_BOUND}g}"
+    unit = 10.0 ** (math.floor(math.log10(value)) + 1 - digits)
+    return f"{unit * (math.ceil(value / unit - 1e-6) if up else math.floor(value / unit + 1e-6)):.{digits}g}"

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import local_dp as ldp
-from experiments.door.price import TOLD, rounded_up
+from experiments.door.price import TOLD
+from experiments.text.numbers import bound
 from local_dp.accounting.rules import RULES
 from tests.support.command import local_dp
 from tests.support.documents import ROOT, typed
@@ -65,9 +66,9 @@ def test_bad_input_gets_one_line(arguments: tuple[str, ...], said: str) -> None:
 @given(st.floats(1e-12, 1e6))
 def test_shown_prices_are_rounded_up(price: float) -> None:
     """What is shown is at least the price, by less than a thousandth, and a price of few digits is shown as it is."""
-    shown = float(rounded_up(price))
+    shown = float(bound(price, True, 4))
     assert price * (1 - 2e-9) <= shown <= price * 1.0011
-    assert rounded_up(round(price, 3 - math.floor(math.log10(price)))) == f"{price:.4g}"
+    assert bound(round(price, 3 - math.floor(math.log10(price))), True, 4) == f"{price:.4g}"
 
 
 def test_the_price_page_shows_what_is_printed() -> None:
