@@ -61,6 +61,11 @@ PROVEN_ONES = [name for name in RANDOMIZERS.built_in if RANDOMIZERS[name].eviden
 PURE = [name for name in PROVEN_ONES if isinstance(of_size(name, 1.0, 2).loss, Pure)]
 
 
+def enumerable(randomizer: Randomizer) -> bool:
+    """Whether it is a table or a vector of bits, or one of them behind a coin; other products of channels have tests of their own."""
+    return isinstance(randomizer.inner if isinstance(randomizer, PerCoin) else randomizer, FiniteChannel | BitVector)
+
+
 def stated_loss(randomizer: Randomizer) -> float:
     """Epsilon; of a memoised answer that of one report, and of thresholded histogram encoding, whose bits keep less than its noise would tell, of its bits,
     by the closed forms that their docstrings state."""
@@ -129,7 +134,7 @@ def narrowed(name: str, k: int) -> Randomizer:
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 8])
-@pytest.mark.parametrize("name", PROVEN_ONES)
+@pytest.mark.parametrize("name", [name for name in PROVEN_ONES if enumerable(of_size(name, 1.0, 2))])
 def test_the_enumerated_sampler_is_the_declared_matrix(name: str, k: int) -> None:
     """Reliability 13: over all words and coins each value sends each report exactly as often as declared, as fractions."""
     randomizer = narrowed(name, k)

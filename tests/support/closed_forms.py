@@ -269,7 +269,7 @@ FORMS: dict[str, Form] = {
     "one-bit-mean": of_unit(mean_number),
     "binary-rr": of_unit(ones),
     "grr": of_share(lambda r, share: subset_variance(r.epsilon, r.k, 1, share)),
-    "hadamard": one_bit(law_itself),
+    **dict.fromkeys(("hadamard", "with-coin"), one_bit(law_itself)),
     "signed-hadamard": one_bit(sign_means),
     "signed-blocks": signed_blocks,
     "rounded-grr": of_share(lambda r, share: subset_variance(r.epsilon, r.shares, 1, share), ends),
