@@ -4,6 +4,8 @@ import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
 
+_LONG, _COLUMNS = 1 << 16, 1 << 8  # of a transform
+
 
 def bent_dual(d: int, r: int) -> int:
     """<u, v> for the halves u, v of r: the bent function's coefficient at r is 2^-floor(d/2) (-1)^(this). The function is its own dual."""
@@ -46,8 +48,15 @@ def bent_coset_coefficient(r: int, k: int, s: int) -> float:
 
 def walsh_hadamard(values: Floats) -> Floats:
     """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K)."""
-    held = np.array(values, dtype=np.float64)
-    spare, half = np.empty_like(held), 1
+    if values.ndim == 1 and len(values) >= _LONG:  # the first steps on the columns of a copy: the same sums, in half the time
+        columns = _butterflies(np.array(values.reshape(-1, _COLUMNS).T, dtype=np.float64, order="C"), 1)
+        return _butterflies(np.ascontiguousarray(columns.T).reshape(-1), _COLUMNS)
+    return _butterflies(np.array(values, dtype=np.float64), 1)
+
+
+def _butterflies(held: Floats, half: int) -> Floats:
+    """The steps of the transform from this one on; overwrites `held`."""
+    spare = np.empty_like(held)
     while half < len(held):
         pairs, found = (each.reshape(len(held) // (2 * half), 2, half, *held.shape[1:]) for each in (held, spare))
         np.add(pairs[:, 0], pairs[:, 1], out=found[:, 0])

@@ -65,3 +65,17 @@ def bounded_laplace_variances(epsilon: float, steps: int) -> Floats:
     stands_for = np.linalg.solve(kernel, sums * x)
     variances: Floats = (kernel @ stands_for**2) / sums - x**2
     return variances
+
+
+def discrete_laplace_variances(epsilon: float, steps: int) -> Floats:
+    """Of discrete Laplace noise clamped to the lattice, at every point v of S = `steps`, in units of [0, 1]; shape (steps + 1,).
+
+    (2 a - a (a^v + a^(S - v)) / (1 + a)) / ((1 - a) S)^2, a = e^(-eps / S): the noise's variance 2 a / (1 - a)^2 less what clamping takes off it, a / (1 - a)^2
+    at either end, for what is beyond is geometric whatever v. Worst in the middle.
+    """
+    check_positive_epsilon(epsilon)
+    decay = math.exp(-epsilon / steps)
+    places = np.arange(steps + 1)
+    clamped = (decay**places + decay ** (steps - places)) / (1 + decay)
+    variances: Floats = decay * (2 - clamped) / (-math.expm1(-epsilon / steps) * steps) ** 2
+    return variances

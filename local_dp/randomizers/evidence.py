@@ -21,6 +21,7 @@ from local_dp.randomizers.place_vector import PlaceVector
 PROVEN: frozenset[Evidence] = frozenset({"enumerated", "product", "per coin"})
 MAX_ENTRIES = 1 << 28
 _BLOCK = 1 << 20  # true bits enumerated at a time
+_ROWS = 1 << 18  # entries of a table made at a time: they stay in cache
 
 
 def exact_ratio(randomizer: Randomizer) -> Fraction:
@@ -89,7 +90,7 @@ def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Wo
 def _of_cell(randomizer: FiniteChannel, cell: int) -> tuple[Words, Words]:
     """The largest and the least weight of each report, from the rows of some values at a time: at least one, and so many that they fit into memory."""
     values = randomizer.domain.values()
-    step = max(1, _BLOCK * 4 // randomizer.alphabet)
+    step = max(1, _ROWS // randomizer.alphabet)
     ends: list[tuple[Words, Words]] = []
     for first in range(0, len(values), step):
         rows = randomizer.channel(cell) if step >= len(values) else randomizer.rows(values[first : first + step], cell)

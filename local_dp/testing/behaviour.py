@@ -9,11 +9,12 @@ from local_dp.domains import Vectors
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.randomizers.base import Randomizer
-from local_dp.testing.drawing import words_for
+from local_dp.testing.drawing import within, words_for
 from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.watch import watched
 
 VALUES = 4096  # inputs that are asked one by one, from end to end
+ALONE = 1 << 20  # coordinates of them
 MOST = 1 << 22  # inputs that are asked together
 MOST_WORDS = 1 << 24  # of them
 REPEATED = 256  # clients whose reports are asked for one by one
@@ -73,7 +74,7 @@ def _batches(randomizer: Randomizer) -> Iterator[Ints]:
     """All inputs, or as many as MOST and MOST_WORDS allow, from end to end, in batches; then some one by one."""
     values, size = _inputs(randomizer, _most(randomizer)), max(1, CHUNK // randomizer.words)
     yield from (values[first : first + size] for first in range(0, len(values), size))
-    yield from (each[None] for each in _inputs(randomizer, VALUES))
+    yield from (each[None] for each in _inputs(randomizer, within(randomizer, VALUES, ALONE)))
 
 
 def _over_all(randomizer: Randomizer, check: str, fault: Callable[[Words], str], right: str) -> Finding:
@@ -151,7 +152,7 @@ def _outside(randomizer: Randomizer) -> Finding:
 
 def _repeats(randomizer: Randomizer) -> Finding:
     """The same words and coins give the same reports: again, in other order, in batches of other sizes, and one client by itself."""
-    n = max(REPEATED, CHUNK // randomizer.words)
+    n = max(REPEATED, within(randomizer, CHUNK // randomizer.words))
     values, words, coins = given = _some(randomizer, n)
     kept = [each.copy() for each in given]
 

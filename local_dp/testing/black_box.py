@@ -10,10 +10,10 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.domains import Vectors
 from local_dp.randomizers.base import Randomizer
 from local_dp.testing.behaviour import coins_for
-from local_dp.testing.drawing import words_for
+from local_dp.testing.drawing import within, words_for
 from local_dp.testing.findings import Finding, Witness
 
-REPORTS = 200_000  # of each input of a pair; the first half chooses the bet, the second decides
+REPORTS = 200_000  # of each input of a pair, fewer of vectors of more than 41 coordinates; the first half chooses the bet, the second decides
 ALPHA = 1e-4  # the probability that an audit finds fault with a randomizer that has none
 SYMBOLS = 1024  # reports of more kinds than this are told apart by as many steps of their order only
 _MOST = 30.0  # nats
@@ -60,13 +60,13 @@ def black_box_found(randomizer: Randomizer, seed: int = 11) -> Finding:
     best, worst = 0.0, None
     for place, (inputs, coin) in enumerate(asked):
         reports = [_sent(randomizer, value, coin, seed + 2 * place + side) for side, value in enumerate(inputs)]
-        first, second = _symbols(np.concatenate(reports)).reshape(2, REPORTS)
+        first, second = _symbols(np.concatenate(reports)).reshape(2, -1)
         for one, other, pair in ((first, second, inputs), (second, first, inputs[::-1])):
             shown = _bet(one, other, randomizer.loss.epsilon, randomizer.loss.delta).shown(bar)
             if worst is None or shown > best:
                 best, worst = shown, Witness((np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()), "some set of reports", coin, math.exp(shown))
     holds = best <= randomizer.loss.epsilon
-    drawn = f"{2 * REPORTS * len(asked):,} reports show a loss of at least {best:.4g} nats with confidence {1 - ALPHA:g}"
+    drawn = f"{2 * within(randomizer, REPORTS) * len(asked):,} reports show a loss of at least {best:.4g} nats with confidence {1 - ALPHA:g}"
     if holds:
         return Finding("black box", True, False, f"no violation of {randomizer.loss} was found: {drawn}; that is no proof")
     return Finding("black box", False, False, f"{randomizer.loss} is violated: {drawn}", worst)
@@ -84,8 +84,9 @@ def _pairs(randomizer: Randomizer) -> list[tuple[Any, Any]]:
 
 def _sent(randomizer: Randomizer, value: Any, coin: int, seed: int) -> Words:
     """Reports of one input under one coin."""
-    coins = np.full(REPORTS, coin, dtype=np.uint64) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
-    return np.asarray(randomizer.respond(np.repeat(np.asarray(value)[None], REPORTS, axis=0), words_for(randomizer, REPORTS, seed), coins))
+    n = within(randomizer, REPORTS)
+    coins = np.full(n, coin, dtype=np.uint64) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
+    return np.asarray(randomizer.respond(np.repeat(np.asarray(value)[None], n, axis=0), words_for(randomizer, n, seed), coins))
 
 
 def _symbols(reports: Words) -> Ints:
@@ -107,11 +108,11 @@ def _symbols(reports: Words) -> Ints:
 
 def _bet(first: Ints, second: Ints, epsilon: float, delta: float) -> Bet:
     """The set of reports is chosen from the first half: those that exceed the claim by two standard errors, or the one that exceeds it most."""
-    half, kinds = REPORTS // 2, int(max(first.max(), second.max())) + 1
+    half, kinds = len(first) // 2, int(max(first.max(), second.max())) + 1
     one, other = (np.bincount(each[:half], minlength=kinds).astype(np.float64) for each in (first, second))
     excess = one - math.exp(epsilon) * other
     chosen = excess > 2 * np.sqrt(one + math.exp(2 * epsilon) * other)
     chosen[int(excess.argmax())] = True
     one_in, other_in = chosen[first], chosen[second]
-    joint = np.stack([np.bincount(2 * one_in[part] + other_in[part], minlength=4).reshape(2, 2) for part in (slice(0, half), slice(half, REPORTS))])
+    joint = np.stack([np.bincount(2 * one_in[part] + other_in[part], minlength=4).reshape(2, 2) for part in (slice(0, half), slice(half, None))])
     return Bet(joint[0], joint[1], delta)

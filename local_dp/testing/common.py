@@ -37,10 +37,12 @@ def truth(domain: Domain, value: Any, parameters: int) -> Floats:
         ends[2 * group : 2 * group + 2] = (1 - level / steps, level / steps) if group < groups else (1.0,)
         return ends
     if domain.kind == "signed symbols":
-        return np.array([np.sign(value) * (abs(value) == symbol) for symbol in range(1, domain.high + 1)], dtype=np.float64)
+        signed: Floats = np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64)
+        return signed
     if parameters == 1:
         return np.array([float(value)])
-    return np.array([value == symbol for symbol in range(domain.size)], dtype=np.float64)
+    held: Floats = (np.arange(domain.size) == value).astype(np.float64)
+    return held
 
 
 def check_loss(randomizer: Randomizer, slack: float) -> None:

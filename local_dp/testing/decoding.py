@@ -14,7 +14,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 from local_dp.testing.behaviour import coins_for
 from local_dp.testing.common import truth
-from local_dp.testing.drawing import ALPHA, divergence, words_for
+from local_dp.testing.drawing import ALPHA, divergence, within, words_for
 from local_dp.testing.findings import Finding, Witness
 
 SHARES = (0.5, 0.3, 0.2)  # of clients that hold the least, the greatest and a middle value
@@ -150,14 +150,17 @@ def _of_bits(randomizer: BitVector, values: Ints) -> Floats:
 def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats]:
     """The average of the estimates from groups of drawn clients, and how far it may be off."""
     groups = Groups(64, 9.0) if randomizer.empty().counts.size <= MANY else Groups(8, 64.0)
-    n = max(1, min(CHUNK, (1 << 22) // randomizer.words) // groups.number)
+    n = max(1, within(randomizer, min(CHUNK, (1 << 22) // randomizer.words)) // groups.number)
     held = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64), axis=0)
-    found = []
+    each = []
     for group in range(groups.number):
         reports, coins = _sent(randomizer, held, 100 * seed + group)
-        found.append(np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value).astype(np.float64))
-    spread = np.std(found, axis=0, ddof=1) / math.sqrt(groups.number)
-    return np.mean(found, axis=0), groups.errors * spread + DRAWN_TOLERANCE
+        each.append(np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value))
+    found = np.stack(each).astype(np.float64, copy=False)
+    mean: Floats = found.mean(axis=0)
+    found -= mean
+    spread = np.sqrt(np.einsum("gm,gm->m", found, found) / (groups.number - 1) / groups.number)
+    return mean, groups.errors * spread + DRAWN_TOLERANCE
 
 
 def _law_found(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Finding, ...]:

@@ -3,8 +3,10 @@
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
+from local_dp.domains import Vectors
 from local_dp.randomizers.base import Randomizer
 
+COORDINATES = 1 << 23  # of vectors that one check draws
 ALPHA = 1e-9  # the probability that drawing finds fault with a sampler that has none
 
 
@@ -14,6 +16,11 @@ def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
     shape = n if randomizer.words == 1 else (n, randomizer.words)
     words: Words = np.random.default_rng(seed).integers(0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True)
     return words
+
+
+def within(randomizer: Randomizer, n: int, coordinates: int = COORDINATES) -> int:
+    """n, or fewer where values are vectors and n of them have more coordinates than these."""
+    return max(2, min(n, coordinates // randomizer.domain.d)) if isinstance(randomizer.domain, Vectors) else n
 
 
 def divergence(seen: Floats, share: Floats) -> Floats:

@@ -12,7 +12,7 @@ from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.testing.bits import bits_found, encoded_bits_found
-from local_dp.testing.drawing import ALPHA, divergence, spread, words_for
+from local_dp.testing.drawing import ALPHA, divergence, spread, within, words_for
 from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.worst import worst_of
 
@@ -117,10 +117,19 @@ def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
     for first in range(0, n, block):
         values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
         each = np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
-        sent = randomizer.respond(np.repeat(values, words.shape[-1], axis=0), each, np.repeat(coins, words.shape[-1])).astype(np.int64)
+        sent = _answered(randomizer, values, each, coins).astype(np.int64)
         sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(np.arange(len(values)) * (reports + 1), words.shape[-1])
         counts[first : first + block] = np.bincount(sent, minlength=len(values) * (reports + 1)).reshape(len(values), -1)
     return counts
+
+
+def _answered(randomizer: Channel, values: Ints, words: Words, coins: Words) -> Words:
+    """What is sent for pairs of value and coin, as many words for each. Of very many coordinates the code, which is that of value and coin, is made once."""
+    times = len(words) // len(values)
+    if isinstance(randomizer, PerCoin) and type(randomizer).respond is PerCoin.respond and within(randomizer, len(words)) < len(words):
+        codes = randomizer.inner.domain.clip(randomizer.encode(values, coins))
+        return randomizer.inner.respond(np.repeat(codes, times), words, np.zeros(1, dtype=np.uint8))
+    return randomizer.respond(np.repeat(values, times, axis=0), words, np.repeat(coins, times))
 
 
 def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
@@ -200,18 +209,20 @@ def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
     places, coins = np.arange(len(pairs)), pairs.coins.astype(np.int64)
     start, odd = np.zeros(len(pairs), dtype=np.uint64), np.zeros(len(pairs), dtype=np.bool_)
     seen, goes_on = np.zeros((len(pairs), randomizer.alphabet), dtype=np.bool_), np.ones(len(pairs), dtype=np.bool_)
+    values, three = np.tile(pairs.values, 3), np.tile(pairs.coins, 3)
+    report = randomizer.respond(pairs.values, start.astype(dtype), pairs.coins).astype(np.int64)
     while goes_on.any():
-        report = randomizer.respond(pairs.values, start.astype(dtype), pairs.coins).astype(np.int64)
         inside = np.clip(report, 0, randomizer.alphabet - 1)
         weight = randomizer.weight(inside, pairs.values, coins).astype(np.uint64)
         end = start + weight - np.uint64(1)
         wrong = (report != inside) | seen[places, inside] | (weight == 0) | (end < start) | (end > last)
-        for probe in (end, start + weight // np.uint64(2)):
-            wrong |= randomizer.respond(pairs.values, np.minimum(probe, last).astype(dtype), pairs.coins) != report
+        probes = np.concatenate([end, start + weight // np.uint64(2), end + np.uint64(1)])
+        at_end, midway, after = randomizer.respond(values, np.minimum(probes, last).astype(dtype), three).astype(np.int64).reshape(3, -1)
+        wrong |= (at_end != report) | (midway != report)
         odd |= goes_on & wrong
         seen[places, inside] = True
         goes_on &= ~wrong & (end < last)
-        start = np.where(goes_on, end + np.uint64(1), np.uint64(0))
+        start, report = end + np.uint64(1), after
     return odd
 
 

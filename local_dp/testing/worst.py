@@ -1,7 +1,7 @@
 """The exact loss of a declared channel, with the two values and the report at which it is reached."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,6 +18,8 @@ from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.place_vector import PlaceVector
 from local_dp.testing.findings import Finding, Witness
+
+_FEW = 1 << 20  # entries of a channel that are looked at first
 
 
 def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
@@ -62,18 +64,27 @@ def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None
     if isinstance(randomizer, PlaceVector):
         return _of_places(randomizer)
     if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
-        return _of_rows(randomizer, ratio, lambda cell: corner_rows(randomizer, cell), randomizer.corners)
+        return _of_rows(randomizer, ratio, lambda cell: iter([corner_rows(randomizer, cell)]), randomizer.corners)
     if isinstance(randomizer, FiniteChannel) and randomizer.cells * randomizer.alphabet * randomizer.domain.size <= MAX_ENTRIES:
-        return _of_rows(randomizer, ratio, randomizer.channel, randomizer.domain.values())
+        return _of_rows(randomizer, ratio, lambda cell: _growing(randomizer, cell), randomizer.domain.values())
     return None
 
 
-def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callable[[int], Words], values: Ints) -> Witness | None:
-    """In the first cell where it is reached; the rows are those of `values`."""
+def _growing(randomizer: FiniteChannel, cell: int) -> Iterator[Words]:
+    """The rows of the first few values, then those of all: a large channel tells values apart early."""
+    few = _FEW // randomizer.alphabet
+    if 1 < few < randomizer.domain.size:
+        yield randomizer.rows(randomizer.domain.values()[:few], cell)
+    yield randomizer.channel(cell)
+
+
+def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callable[[int], Iterator[Words]], values: Ints) -> Witness | None:
+    """In the first cell where it is reached; the rows are those of `values`, or of the first of them."""
     for cell in range(randomizer.cells):
-        found = worst_of(rows_of(cell), 0, cell)
-        if found is not None and (found.ratio is None if ratio is None else found.ratio is not None and found.ratio >= float(ratio)):
-            return replace(found, inputs=(int(values[found.inputs[0]]), int(values[found.inputs[1]])))
+        for rows in rows_of(cell):
+            found = worst_of(rows, 0, cell)
+            if found is not None and (found.ratio is None if ratio is None else found.ratio is not None and found.ratio >= float(ratio)):
+                return replace(found, inputs=(int(values[found.inputs[0]]), int(values[found.inputs[1]])))
     return None
 
 

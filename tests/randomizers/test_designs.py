@@ -11,7 +11,6 @@ import pytest
 
 from local_dp.arrays import Column, Floats, Ints, Words
 from local_dp.bounds.frequencies import blocked_hadamard_variance, hashing_variance, subset_variance, worst_subset_variance
-from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
@@ -22,12 +21,13 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, HadamardResponse, RecursiveHadamard
 from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions, prime_power
-from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, LocalHashing, best_hash
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, best_hash
 from local_dp.randomizers.frequencies.pi_rappor import PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.tallies import Tally
 from local_dp.testing import conform
 from local_dp.testing.channels import law_of, single_estimates
+from tests.support.closed_forms import FORMS
 from tests.support.randomizers import DESIGNS
 
 Kind: TypeAlias = Callable[..., FiniteOracle]
@@ -76,21 +76,7 @@ def test_hyperplanes_meet_equally_often() -> None:
 
 def _closed(oracle: FiniteOracle, law: Floats) -> Floats:
     """n times the variance of each estimate, by the closed forms."""
-    epsilon = oracle.epsilon
-    if isinstance(oracle, BlockedHadamard):
-        blocks = oracle.layout.place(np.arange(oracle.k))[0]
-        held = np.bincount(blocks, weights=law, minlength=oracle.layout.blocks)[blocks]
-        return np.array([blocked_hadamard_variance(epsilon, oracle.layout.blocks, *each) for each in zip(law.tolist(), held.tolist(), strict=True)])
-    if isinstance(oracle, Hadamard):
-        return np.array([response_gain(epsilon) ** 2 - share**2 for share in law.tolist()])
-    if isinstance(oracle, GRR):
-        return np.array([subset_variance(epsilon, oracle.k, 1, share) for share in law.tolist()])
-    if isinstance(oracle, PGR):
-        return np.array([subset_variance(epsilon, oracle.alphabet, oracle.w, share) for share in law.tolist()])
-    assert isinstance(oracle, LocalHashing | PIRappor)
-    if oracle.hash.m == 1:
-        return np.array([subset_variance(epsilon, oracle.k, 1, share) for share in law.tolist()])
-    return np.array([hashing_variance(epsilon, oracle.hash.g, oracle.hash.m, share) for share in law.tolist()])
+    return FORMS[oracle.name](oracle, np.arange(oracle.shares), law)
 
 
 def _law(k: int) -> Floats:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from local_dp.accounting.gaussian import gaussian_delta
-from local_dp.arrays import Floats, Ints, Words
-from local_dp.bounds.numbers import best_width, bounded_laplace_variances, hybrid_variance, piecewise_variance, staircase_variance, window_limit
-from local_dp.bounds.response import response_gain
+from local_dp.arrays import Ints, Words
+from local_dp.bounds.numbers import best_width, hybrid_variance, piecewise_variance, staircase_variance, window_limit
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
@@ -24,11 +23,11 @@ from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.numbers.hybrid import Hybrid, best_mix
 from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.square_wave import SquareWave, wave_width
-from local_dp.randomizers.numbers.staircase import Staircase, added_variance, folded_variance
-from local_dp.randomizers.numbers.window import Window, window_variance
+from local_dp.randomizers.numbers.staircase import Staircase, added_variance
 from local_dp.randomizers.table import Guide, TableChannel, whole_weights
 from local_dp.testing import conform
 from local_dp.testing.audit import audit
+from tests.support.closed_forms import NUMBERS
 from tests.support.randomizers import approximate
 
 ALPHA = 1e-6  # failure probability of each statistical check
@@ -55,23 +54,6 @@ def test_closed_forms_are_those_of_the_table(epsilon: float, piecewise: float, h
     assert window_limit(epsilon, best_width(epsilon), 1.0) <= piecewise_variance(epsilon, 1.0)
 
 
-def closed_form(randomizer: NumberTable) -> Floats:
-    """The variance at every lattice point, in units of [0, 1], without the table."""
-    growth, steps = math.exp(randomizer.epsilon), randomizer.steps
-    places = np.arange(steps + 1) / steps
-    if isinstance(randomizer, Window):
-        return np.array([window_variance(growth, steps, randomizer.window, x) for x in places])
-    if isinstance(randomizer, Hybrid):
-        mix = randomizer.mix
-        ones = (response_gain(randomizer.epsilon) ** 2 - (2 * places - 1) ** 2) / 4
-        return np.array([mix.share * window_variance(growth, steps, mix.window, x) for x in places]) + (1 - mix.share) * ones
-    if isinstance(randomizer, Staircase):
-        return folded_variance(growth, steps, randomizer.stair)
-    if isinstance(randomizer, DiscreteGaussian):
-        return np.full(steps + 1, float(randomizer.spread) / steps**2)
-    return bounded_laplace_variances(randomizer.epsilon, steps)
-
-
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("steps", [1, 2, 7, 63])
@@ -81,7 +63,7 @@ def test_tables_have_their_closed_forms(kind: type[NumberTable], epsilon: float,
     law = randomizer.weights.astype(np.float64) / randomizer.total
     np.testing.assert_allclose(law @ randomizer.decoded, np.arange(steps + 1) / steps, atol=1e-9)
     rounding = 0.02 if isinstance(randomizer, DiscreteGaussian) and steps < 3 else 1e-6  # V is the density's; noise of a step or less is whole
-    np.testing.assert_allclose(randomizer.variances(), closed_form(randomizer), rtol=rounding)
+    np.testing.assert_allclose(randomizer.variances(), NUMBERS[randomizer.name](randomizer), rtol=rounding)
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
@@ -123,7 +105,7 @@ def check_variance(randomizer: NumberTable, honest: NumberTable) -> None:
     Of squared errors in [0, B] with mean s2 and second moment m4, Bernstein's inequality bounds how far the average may be off but with probability ALPHA; that
     this is below 3 % is asserted too.
     """
-    variances = closed_form(honest)
+    variances = NUMBERS[honest.name](honest)
     value = int(variances.argmax())
     away = honest.decoded - value / honest.steps
     law = honest.weights[value].astype(np.float64) / honest.total

@@ -13,10 +13,11 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.sets.base import Padded
-from local_dp.randomizers.sets.padding_sampling import PaddingSampling, padded_variance
-from local_dp.randomizers.sets.pckv import PCKV, pckv_variances
+from local_dp.randomizers.sets.padding_sampling import PaddingSampling
+from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.tallies import Estimate, Tally
 from local_dp.testing import conform
+from tests.support.closed_forms import FORMS
 from tests.support.variances import clients_for, simulated
 
 EPSILONS = [0.1, 0.5, 1.0, 4.0]
@@ -75,11 +76,7 @@ def test_sampling_amplifies(epsilon: float) -> None:
 
 def closed_forms(randomizer: Padded, value: int) -> Floats:
     """n times the variance of every estimate, where all clients hold this value."""
-    epsilon, k, limit, held = randomizer.epsilon, randomizer.k, randomizer.limit, truth(randomizer, value)
-    if not isinstance(randomizer, PCKV):
-        return np.array([padded_variance(epsilon, k, limit, share) for share in held])
-    pairs = [pckv_variances(epsilon, k, limit, held[key], held[k + key]) for key in range(k)]
-    return np.array([pair[0] for pair in pairs] + [pair[1] for pair in pairs])
+    return FORMS[randomizer.name](randomizer, np.array([value]), np.ones(1))
 
 
 @pytest.mark.parametrize("randomizer", SETS + KEYS, ids=lambda each: f"{each.name} {each.k} {each.limit}")

@@ -91,8 +91,12 @@ class WideHashing(PerCoin):
     def estimate(self, tally: Tally) -> Estimate:
         """The 2^length frequencies, unbiased, shape (2^length,)."""
         n, p, q = tally.answered, self.inner.truth / self.total, 1 / self.inner.k
-        held = (n + walsh_hadamard(tally.counts.astype(np.float64))) / (n * self.inner.k)
-        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (held - q) / (p - q), n)
+        held = walsh_hadamard(tally.counts.astype(np.float64))
+        held += n
+        held /= n * self.inner.k
+        held -= q
+        held /= p - q
+        return Estimate.between((-q / (p - q), (1 - q) / (p - q)), held, n)
 
     @property
     def total(self) -> int:

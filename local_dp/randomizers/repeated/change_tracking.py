@@ -64,13 +64,20 @@ class ChangeTracking(BitVector, FrequencyOracle):
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two places multiply to 0 on average, as in unary encoding."""
+        each, square = self._moments(tally)
+        against = weights[:, :-1] - weights[:, -1:]  # never is 1 less the intervals
+        mean = against @ each
+        return Joint(mean + weights[:, -1], ((against * square) @ against.T - np.outer(mean, mean)) / tally.n, tally.n)
+
+    def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
+        """The mean and the mean square of what a report stands for at each interval, (b - q) / (p - q)."""
         n, p, q = tally.answered, self.ones[1] / self.total, self.ones[0] / self.total
-        seen, against = tally.counts / n, weights[:, :-1] - weights[:, -1:]  # never is 1 less the intervals
-        square = (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
-        mean = against @ ((seen - q) / (p - q))
-        return Joint(mean + weights[:, -1], ((against * square) @ against.T - np.outer(mean, mean)) / n, n)
+        seen = tally.counts / n
+        return (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
 
     def estimate(self, tally: Tally) -> Estimate:
         """The share of each interval and of never, unbiased, shape (intervals + 1,)."""
-        joint = self.joint(tally, np.eye(self.shares))
-        return Estimate(joint.value, np.sqrt(np.maximum(np.diagonal(joint.covariance), 0.0)), joint.n)
+        each, square = self._moments(tally)
+        mean, squares = np.append(each, -each.sum()), np.append(square, square.sum())
+        value = np.append(each, 1 - each.sum())
+        return Estimate(value, np.sqrt(np.maximum(squares - mean**2, 0.0) / tally.n), tally.n)
