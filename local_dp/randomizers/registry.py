@@ -47,6 +47,7 @@ RANDOMIZERS = Registry(
         "recursive-hadamard": "local_dp.randomizers.frequencies.hadamard_response:RecursiveHadamard",
         "seeded-rejection": "local_dp.randomizers.compressed.seeded_rejection:SeededRejection",
         "genprot": "local_dp.randomizers.compressed.genprot:GenProt",
+        "with-coin": "local_dp.randomizers.with_coin:WithCoin",
         "memoised-grr": "local_dp.randomizers.repeated.memoised_grr:MemoisedGRR",
         "memoised-rappor": "local_dp.randomizers.repeated.memoised_rappor:MemoisedRAPPOR",
         "d-bit-flip": "local_dp.randomizers.repeated.bit_flip:BitFlip",

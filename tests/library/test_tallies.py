@@ -46,6 +46,7 @@ from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.projunit import ProjUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.randomizers.vectors.sampled_signs import SampledSigns
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 from tests.support.randomizers import DESIGNS
 
@@ -91,6 +92,7 @@ KINDS: dict[str, Randomizer] = {
     "loloha": LOLOHA(1.0, k=4),
     "d-bit-flip": BitFlip(1.0, k=4, d=2),
     "change-tracking": ChangeTracking(1.0, intervals=4),
+    "with-coin": WithCoin(1.0),
     **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }
 

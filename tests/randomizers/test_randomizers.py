@@ -31,6 +31,7 @@ from tests.support.randomizers import (
     approximate,
     built_in,
     of_changes,
+    of_coins_sent_along,
     of_compressed,
     of_densities,
     of_designs,
@@ -71,7 +72,7 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
 def test_every_built_in_name_is_covered() -> None:
     """The suite leaves no built-in randomizer out."""
     settled = (built_in, of_other_estimates, of_sets, of_designs, of_more_private, of_vectors, approximate, of_densities, of_compressed, of_repeated)
-    kinds = (*settled, of_changes, of_places)
+    kinds = (*settled, of_changes, of_places, of_coins_sent_along)
     assert {randomizer.name for kind in kinds for randomizer in kind(1.0)} == set(RANDOMIZERS.built_in)
 
 
