@@ -31,6 +31,7 @@ from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.wire import Refusal, Reply
 from tests.support.builders import request, yes_records
 from tests.support.zoo import OpaqueNoise
@@ -61,7 +62,7 @@ def enumerable(randomizer: Randomizer) -> bool:
     """Whether its reports are symbols; bits behind a coin are those of a randomizer that is enumerated by itself, and vectors have too many values."""
     inner = randomizer.inner if isinstance(randomizer, PerCoin) else randomizer
     single = isinstance(inner, FiniteChannel) or (inner is randomizer and not isinstance(inner, PlaceVector))  # many places: tests/randomizers/test_places.py
-    return not isinstance(randomizer.domain, Vectors) and single
+    return not isinstance(randomizer.domain, Vectors) and single and not isinstance(randomizer, WithCoin)  # its own: test_with_coin.py
 
 
 def stated_loss(randomizer: Randomizer) -> float:
