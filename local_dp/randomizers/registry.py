@@ -17,6 +17,7 @@ RANDOMIZERS = Registry(
         "one-bit-mean": "local_dp.randomizers.numbers.one_bit_mean:OneBitMean",
         "rounded-grr": "local_dp.randomizers.numbers.rounded:RoundedGRR",
         "rounded-hadamard": "local_dp.randomizers.numbers.rounded:RoundedHadamard",
+        "rounded-oracle": "local_dp.randomizers.numbers.rounded_oracle:RoundedOracle",
         "discrete-laplace": "local_dp.randomizers.numbers.discrete_laplace:DiscreteLaplace",
         "bounded-laplace": "local_dp.randomizers.numbers.bounded_laplace:BoundedLaplace",
         "discrete-gaussian": "local_dp.randomizers.numbers.discrete_gaussian:DiscreteGaussian",

@@ -25,6 +25,7 @@ from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -76,6 +77,7 @@ KINDS: dict[str, Randomizer] = {
     "characters": Characters(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),
     "rounded-hadamard": RoundedHadamard(1.0),
+    "rounded-oracle": RoundedOracle(1.0, groups=8),
     "sue": SUE(1.0, k=8),
     "oue": OUE(1.0, k=8),
     "the": THE(1.0, k=8),

@@ -24,6 +24,7 @@ from local_dp.randomizers.evidence import PROVEN, exact_ratio, keeps_loss
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.place_vector import PlaceVector
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -44,6 +45,7 @@ OF_SIZE: dict[str, Callable[[int], dict[str, Any]]] = {
     **dict.fromkeys(("grr", "hadamard", "signed-hadamard", "prefix-signs", "sue", "oue", "subset-selection"), lambda k: {"k": k}),
     **dict.fromkeys(("one-bit-mean", "discrete-laplace"), lambda k: {"steps": k - 1}),
     **dict.fromkeys(("rounded-grr", "rounded-hadamard"), lambda k: {"groups": k, "steps": 3}),
+    "rounded-oracle": lambda k: {"groups": k, "steps": 4},
     "characters": lambda k: {"d": (k - 1).bit_length()},
 }
 
@@ -70,6 +72,8 @@ def stated_loss(randomizer: Randomizer) -> float:
     by the closed forms that their docstrings state."""
     if isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA):
         return (randomizer.inner if isinstance(randomizer, LOLOHA) else randomizer).loss_after(1)
+    if isinstance(randomizer, RoundedOracle):
+        return log(exact_ratio(randomizer.inner))  # the oracle's, in the 32 bits that it has of a word
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS

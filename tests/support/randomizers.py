@@ -29,6 +29,7 @@ from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.repeated.bit_flip import BitFlip
@@ -157,6 +158,11 @@ def of_repeated(epsilon: float) -> list[Randomizer]:
     hashed = [LOLOHA(epsilon, k=k) for k in SIZES if epsilon >= 1]
     unary = [MemoisedRAPPOR(epsilon, k=k, permanent=kind) for k in SIZES for kind in ("oue", "sue") if epsilon >= 0.5]
     return [*few, *hashed, *unary]
+
+
+def of_rounded(epsilon: float) -> list[RoundedOracle]:
+    """Those that round a number within its group for an oracle, at sizes that narrow words are enough for."""
+    return [RoundedOracle(epsilon, steps=4, groups=groups, oracle=oracle) for groups in (2, 3, 8) for oracle in ("olh", "subset-selection") if epsilon >= 0.5]
 
 
 def of_coins_sent_along(epsilon: float) -> list[WithCoin]:
