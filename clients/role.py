@@ -16,6 +16,7 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.records import Records, chunks
 from local_dp.testing.gate import verify
 from local_dp.wire import Ask, Refusal, Reply, Request, Span, encode, per_message
@@ -88,9 +89,7 @@ class ClientRole:
             raise RefusedError("bad-query", str(error)) from error
 
     def _randomizer(self, ask: Ask) -> Randomizer:
-        allowed = self.policy.allowed
-        if allowed is not None and ask.randomizer not in allowed:
-            raise RefusedError("not-allowed", f"randomizer {ask.randomizer!r} is not on this client's list: {', '.join(sorted(allowed))}")
+        self._check_allowed(ask.randomizer if ask.randomizer != WithCoin.name else str(ask.randomizer_params.get("inner", WithCoin.inner)))
         randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
         verify(randomizer, self.policy.evidence)
         if not isinstance(self.noise, KeyedNoise) and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
@@ -98,6 +97,12 @@ class ClientRole:
                 "evidence", f"{randomizer.name} is of ideal numbers: its floats tell more than a density says, and this client answers in private"
             )
         return randomizer
+
+    def _check_allowed(self, name: str) -> None:
+        """By the name of what randomizes, whoever draws its coin. Raises RefusedError("not-allowed")."""
+        allowed = self.policy.allowed
+        if allowed is not None and name not in allowed:
+            raise RefusedError("not-allowed", f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}")
 
     def _replies(self, request: Request, place: int, query: LocalQuery) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins

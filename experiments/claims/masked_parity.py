@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from experiments.claims.masked_parity_curator import curator_cross_check, curator_recovery
+from experiments.claims.masked_parity_epsilon import conclude_epsilon, epsilon_points, measure_epsilon
 from experiments.claims.masked_parity_literal import literal_by_clients, literal_recovery
 from experiments.lab.calibration import intervals_check
 from experiments.lab.chapters import LOCAL_MODEL, Chapter
@@ -95,9 +96,11 @@ class MaskedParityExperiment(Experiment):
             dimensions = {LITERAL: wide, CLAMPED: (4, 8, 16), FRESH: wide, HASHED: hashed, LISTED: wide, ONE_ROUND: (*range(2, 9), 10, 12, 14, 16, 18, 20)}
             dimensions[CURATOR] = (2, 4, 6, 8, 10, 12, 14, 16)
         counts = [{"protocol": protocol, "d": d, "trials": _trials(protocol, d, scale)} for protocol, ds in dimensions.items() for d in ds]
-        return [*counts, *({"cross": protocol, "d": CROSS_CHECKED} for protocol in LABELS)]
+        return [*counts, *({"cross": protocol, "d": CROSS_CHECKED} for protocol in LABELS), *epsilon_points(scale)]
 
     def measure(self, point: Point, seed: int) -> Measurement:
+        if "epsilon" in point:
+            return measure_epsilon(point, seed)
         if "cross" in point:
             return _cross_check(point["cross"], point["d"], seed)
         protocol, d = point["protocol"], point["d"]
@@ -106,11 +109,13 @@ class MaskedParityExperiment(Experiment):
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         found: Found = {protocol: {} for protocol in LABELS}
+        widened = conclude_epsilon([(point, measurement) for point, measurement in measurements if "epsilon" in point])
+        measurements = [(point, measurement) for point, measurement in measurements if "epsilon" not in point]
         crossed = [_crossed(point, measurement) for point, measurement in measurements if "cross" in point]
         counted = [(f"{LABELS[p['protocol']]}, d = {p['d']}", p, m) for p, m in measurements if "cross" not in p]
         reached = reached_check([(name, m) for name, _, m in counted])
         if not reached.shown:
-            return Finding([reached, *crossed], headline="Some least number of clients was not found.")
+            return Finding([reached, *crossed, *widened.checks], headline="Some least number of clients was not found.")
         for _, point, measurement in sorted(counted, key=lambda entry: int(entry[1]["d"])):
             found[point["protocol"]][point["d"]] = measurement
         checks = [
@@ -124,14 +129,14 @@ class MaskedParityExperiment(Experiment):
         ]
         table, figure = _table(found), _figure(found)
         return Finding(
-            checks=[*checks, *crossed, figure_check([figure], table), intervals_check()],
-            tables=[table],
-            figures=[figure],
+            checks=[*checks, *crossed, figure_check([figure], table), *widened.checks, intervals_check()],
+            tables=[table, *widened.tables],
+            figures=[figure, *widened.figures],
             notes=[
                 "Examples are uniform: a learner for every distribution would also learn parity, which no efficient local protocol does.",
-                f"epsilon = {EPSILON:g}; a run succeeds if every secret bit is found. Every count is a measured minimum with its 95 % interval; tallies are "
-                "drawn from their exact law, which the last checks hold against runs in which every client answers. The curator's is the exponential "
-                "mechanism over all 2^(d+1) rules.",
+                f"epsilon = {EPSILON:g} where nothing else is said; a run succeeds if every secret bit is found. Every count is a measured minimum with its "
+                "95 % interval; tallies are drawn from their exact law, which the cross-checks hold against runs in which every client answers. The "
+                "curator's is the exponential mechanism over all 2^(d+1) rules.",
                 "The proven limit holds for every one-round (non-interactive) local protocol, at any epsilon. The information limit is proven for one round "
                 "on the first d bits and heuristic for interactive protocols, sequentially or fully.",
             ],

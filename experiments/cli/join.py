@@ -51,7 +51,7 @@ class Server(Asking):
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
             how = self.how(progress.show, tier="hosts", hosts=1, broker=self.broker)
             settings = how.settings(protocol, table)
-            algorithm, address = protocol.algorithm(self.epsilon, settings.clients), Address.parse(self.broker)
+            algorithm, address = settings.algorithm(), Address.parse(self.broker)
 
             def serve(shown: OnProgress) -> Outcome:
                 return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown))

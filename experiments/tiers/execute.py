@@ -28,7 +28,7 @@ from server.progress import Interim, RoundProgress, Turnout
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     """Runs the protocol. Raises QuorumError, RefusedError or BusError; whatever happens, no process outlives it."""
     started = time.perf_counter()
-    algorithm = settings.protocol.algorithm(settings.epsilon, settings.clients)
+    algorithm = settings.algorithm()
     if settings.tier in ("processes", "hosts"):
         from experiments.tiers.over_bus import over_bus  # brokers and messages take a while to import
 

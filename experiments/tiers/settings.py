@@ -13,6 +13,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
 from local_dp.shuffle.central import Behind
+from local_dp.shuffle.role import with_coins
 from local_dp.tallies import Tally
 from server.progress import Progress
 from server.terms import Terms
@@ -90,3 +91,8 @@ class Settings:
     def clients(self) -> int:
         """How many clients there are."""
         return self.population.size
+
+    def algorithm(self) -> LocalAlgorithm:
+        """What the protocol asks of them; behind a shuffler, with coins that they draw themselves."""
+        asked: LocalAlgorithm = self.protocol.algorithm(self.epsilon, self.clients)
+        return asked if self.behind is None else with_coins(asked)

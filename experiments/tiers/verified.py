@@ -3,6 +3,7 @@
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.with_coin import without_coin
 from local_dp.testing.gate import verify
 
 
@@ -19,8 +20,9 @@ class Verified:
     def check(self, queries: tuple[LocalQuery, ...]) -> None:
         """Raises RefusedError as a client would."""
         for randomizer in {id(query.randomizer): query.randomizer for query in queries}.values():
-            if self.allowed is not None and randomizer.name not in self.allowed:
-                raise RefusedError("not-allowed", f"randomizer {randomizer.name!r} is not on the clients' list: {', '.join(sorted(self.allowed))}")
+            name = without_coin(randomizer).name
+            if self.allowed is not None and name not in self.allowed:
+                raise RefusedError("not-allowed", f"randomizer {name!r} is not on the clients' list: {', '.join(sorted(self.allowed))}")
             self._verify(randomizer)
 
     def _verify(self, randomizer: Randomizer) -> None:

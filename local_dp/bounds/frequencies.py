@@ -207,7 +207,7 @@ def frequency_clients(epsilon: float, k: int, tau: float, beta: float, *, joint:
 def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int:
     """n for which a share within each of `groups` equal groups is within tau, all except with probability beta: a union of normal tails.
 
-    By k-ary randomized response or one-bit Hadamard, as `prefers_grr` says.
+    By k-ary randomized response or one-bit Hadamard, as `prefers_grr` says: no fewer than the better oracle takes that means within many groups are asked by.
 
     The share's error is that of a cell less the share times its group, G times over, where the group is the 1/G-th part of all: at most the variance of one
     of 2 G + 1 symbols (G = 1: of those present, all but few).

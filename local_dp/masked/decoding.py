@@ -26,9 +26,9 @@ def best_signed_oracle(epsilon: float, k: int, share: float, null: float) -> Sig
     return signed_oracle(epsilon, k, best_size(epsilon, k, share, null)[0])
 
 
-def index_oracle(epsilon: float, d: int) -> SignedOracle:
-    """For a masked index: each of d positions in the half of the examples that have b = 1."""
-    return best_signed_oracle(epsilon, d, (1 - NULL_SHARE) / d, NULL_SHARE)
+def index_oracle(epsilon: float, d: int, one_bit: bool = False) -> SignedOracle:
+    """For a masked index: each of d positions in the half of the examples that have b = 1; `one_bit` asks for one hashed bit, whatever tells most."""
+    return signed_oracle(epsilon, d, 0) if one_bit else best_signed_oracle(epsilon, d, (1 - NULL_SHARE) / d, NULL_SHARE)
 
 
 def mask_oracle(epsilon: float) -> SignedOracle:
@@ -36,12 +36,12 @@ def mask_oracle(epsilon: float) -> SignedOracle:
     return best_signed_oracle(epsilon, 1, NULL_SHARE, 1 - NULL_SHARE)
 
 
-def list_question(epsilon: float, d: int, r: int, free: int) -> tuple[MaskedList, SignedOracle]:
+def list_question(epsilon: float, d: int, r: int, free: int, one_bit: bool = False) -> tuple[MaskedList, SignedOracle]:
     """A list of parities and the positions asked beside it: those that are open; all of them where one hashed bit tells most, for it has room for all."""
     query = MaskedList(d, r, free, free)
     k, open_share = query.domain.high, query.positions / d
     size, _ = best_size(epsilon, k, NULL_SHARE / query.listed, (1 - NULL_SHARE) * (1 - open_share))
-    if size:
+    if size and not one_bit:
         return query, signed_oracle(epsilon, k, size)
     query = MaskedList(d, r, free, (1 << d) - 1)
     return query, signed_oracle(epsilon, query.domain.high, 0)

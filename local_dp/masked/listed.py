@@ -33,6 +33,7 @@ class MaskedParityList(MaskedParityProtocol):
 
     name: ClassVar[str] = "masked-parity-list"
     source: ClassVar[str] = "KLNRS 2008, Section 5.1, by list decoding (limits 3.2, P4)"
+    one_bit: ClassVar[bool] = False  # whether every report is one hashed bit, whatever tells most: to compare with
     bits: int = parameter(0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits")
     share: float = parameter(0.0, "round two's share of the clients; 0 picks the best known")
 
@@ -54,11 +55,11 @@ class MaskedParityList(MaskedParityProtocol):
         first = min(max(round(clients * (1 - share)), 1), clients - 1)
 
         def play() -> Play[LocalQuery, Tally, Concept]:
-            index = index_oracle(epsilon, self.d)
+            index = index_oracle(epsilon, self.d, self.one_bit)
             (hashed,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             means = index.estimate(hashed, NULL_SHARE).value
             free = sum(1 << place for place in np.argsort(np.abs(means), kind="stable")[:undecided].tolist())
-            query, listed = list_question(epsilon, self.d, vector_of(means) & ~free, free)
+            query, listed = list_question(epsilon, self.d, vector_of(means) & ~free, free, self.one_bit)
             (tally,) = yield (LocalQuery(query, listed, Cohort(first, clients)),)
             candidates = query.vectors()
             prior = index.log_likelihood(hashed, *index_law(self.d, candidates))

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.frequencies import grouped_clients, prefers_grr
+from local_dp.bounds.frequencies import grouped_clients
 from local_dp.bounds.reports import Aim
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_share
@@ -22,7 +22,7 @@ from local_dp.queries.cells import Grouped
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 
@@ -97,7 +97,7 @@ class Mean(Protocol[Estimate]):
             one_bit = OneBitMean(epsilon, steps=STEPS)
             asked = LocalQuery(query, one_bit, Cohort(0, clients))
             return Nonadaptive((asked,), lambda answers: one_bit.estimate(answers[0]).on_scale(low, high))
-        rounded = rounded_randomizer(epsilon, query)
+        rounded = rounded_randomizer(epsilon, query.groups, query.steps)
         asked = LocalQuery(query, rounded, Cohort(0, clients))
         means = upper_ends(query.groups)
         return Nonadaptive((asked,), lambda answers: self._shown(means.estimate(rounded, answers[0]).on_scale(low, high)))
@@ -140,12 +140,6 @@ class Mean(Protocol[Estimate]):
 
     def true_error(self, result: Estimate, population: Population) -> float:
         return largest_error(result.value, self.truth(population))
-
-
-def rounded_randomizer(epsilon: float, query: Grouped) -> Rounded:
-    """The better of the two for so many groups: k-ary response or one-bit Hadamard for 2 groups + 1 symbols."""
-    kind = RoundedGRR if prefers_grr(epsilon, 2 * query.groups + 1) else RoundedHadamard
-    return kind(epsilon, steps=query.steps, groups=query.groups)
 
 
 def upper_ends(groups: int) -> Conditional:

@@ -19,11 +19,12 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.table import Rows
 from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
-from local_dp.protocols.mean import rounded_randomizer, upper_ends
+from local_dp.protocols.mean import upper_ends
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.ranges import EDGES, Range
 from local_dp.protocols.shares import frequency_randomizer
 from local_dp.queries.cells import Cell, Grouped
+from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally
@@ -94,7 +95,7 @@ class MeanFound(Protocol[FoundMean]):
             (tally,) = yield (LocalQuery(parts, prefixes, Cohort(finders // 2, finders)),)
             bounds = narrowed(parts, prefixes.estimate(tally))
             query = Grouped(self.column, bounds.low, bounds.high)
-            rounded = rounded_randomizer(epsilon, query)
+            rounded = rounded_randomizer(epsilon, query.groups, query.steps)
             (tally,) = yield (LocalQuery(query, rounded, Cohort(finders, clients)),)
             return FoundMean(upper_ends(1).estimate(rounded, tally).on_scale(bounds.low, bounds.high).at(0), bounds)
 

@@ -33,8 +33,6 @@ from local_dp.randomizers.registry import RANDOMIZERS
 Model: TypeAlias = Literal["local", "shuffled", "curator", "open"]
 CURATOR, OPEN = "trusted curator", "no privacy"
 _LEAST = 1e-6  # the finest accuracy that is looked for
-REPEATED = frozenset({"memoised-grr", "memoised-rappor", "loloha", "change-tracking", "d-bit-flip"})
-OTHER_WORK = REPEATED | {"seeded-rejection", "genprot", "sign-rows"}  # for surveys that are repeated, for short reports, for workloads
 _MAX_SHARES = 1024  # coordinates, for a plan that looks at them one by one
 
 
@@ -205,8 +203,10 @@ def asked_of(protocol: Protocol[Any], epsilon: float) -> LocalQuery:
 
 def _reports(epsilon: float, aim: Aim, asked: LocalQuery) -> Iterator[Reports]:
     """The randomizers that estimate the aim without bias, the one that a run takes among them."""
-    for name in dict.fromkeys((asked.randomizer.name, *(name for name in RANDOMIZERS if name not in OTHER_WORK))):
+    for name in dict.fromkeys((asked.randomizer.name, *RANDOMIZERS)):
         try:
+            if name != asked.randomizer.name and RANDOMIZERS[name].work != "one question":
+                continue
             randomizer = asked.randomizer if name == asked.randomizer.name else _built(name, epsilon, aim)
             if not isinstance(randomizer, FiniteChannel) or randomizer.domain.kind != aim.kind or not _keeps_epsilon(name, randomizer):
                 continue

@@ -18,6 +18,7 @@ _PRIVATE, _ONE = SystemNoise(), Draw(0)
 _NO_COIN = np.zeros(1, dtype=np.uint8)
 
 Evidence: TypeAlias = Literal["enumerated", "product", "per coin", "density", "audited"]
+Work: TypeAlias = Literal["one question", "repeated surveys", "short reports", "workloads", "shuffled reports"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Randomizer(ABC):
     Privacy: for every coin, report w and values u, u', Pr[w | u] <= e^epsilon Pr[w | u']; `epsilon` is in nats, counted in whole nano-nats, rounded down.
     `evidence` says how that is known: every entry of the channel is enumerated; the report is a product of independent enumerated parts; it is enumerated
     whatever the public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts.
+    `work` is what it is made for: where that is one question put once, plans compare it with others of the same values (`protocols.planning`).
     `estimates` is what `estimate` is of: "averages" of the values (the shares of symbols, the mean of numbers), or else in words.
     `word_bits` is the width of the random words a report consumes: 0 picks 32 or 64; a small one lets a test enumerate every word.
     """
@@ -36,6 +38,7 @@ class Randomizer(ABC):
     source: ClassVar[str]
     evidence: ClassVar[Evidence]
     estimates: ClassVar[str] = "averages"
+    work: ClassVar[Work] = "one question"
     epsilon: float
     word_bits: int = field(default=0, kw_only=True)
 

@@ -17,6 +17,7 @@ from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.with_coin import WithCoin
 
 PROVEN: frozenset[Evidence] = frozenset({"enumerated", "product", "per coin"})
 MAX_ENTRIES = 1 << 28
@@ -30,6 +31,8 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     Raises RefusedError("unverifiable") if the randomizer is not of a kind that can be enumerated, if its channel is too large, is not a table of
     probabilities, or gives a report to one value only.
     """
+    if type(randomizer) is WithCoin:
+        return exact_ratio(randomizer.coined)  # the coin is drawn whatever the value
     if isinstance(randomizer, OneBit) and randomizer.alphabet == 2 and type(randomizer).weight is OneBit.weight:
         return _of_bit(randomizer)
     if isinstance(randomizer, PerCoin):

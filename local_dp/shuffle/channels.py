@@ -12,6 +12,7 @@ from local_dp.errors import InputError
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.with_coin import without_coin
 from local_dp.shuffle.binary import Bits
 from local_dp.shuffle.pair import Pair
 
@@ -35,10 +36,11 @@ class Laws:
     @classmethod
     def of(cls, randomizer: Randomizer) -> "Laws":
         """Of a finite channel; of a vector of bits, at the few places where two values differ. Raises InputError for others, and if the table is too large."""
-        if isinstance(randomizer, FiniteChannel):
-            return _of_channel(randomizer)
-        if isinstance(randomizer, BitVector):
-            return _of_bits(randomizer)
+        channel = without_coin(randomizer)
+        if isinstance(channel, FiniteChannel):
+            return _of_channel(channel)
+        if isinstance(channel, BitVector):
+            return _of_bits(channel)
         raise InputError(f"{randomizer.name} is no finite channel: its shuffled reports cannot be accounted for; take grr, hadamard, sue, oue or binary-rr")
 
     @property

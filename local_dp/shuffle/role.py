@@ -1,16 +1,21 @@
 """The shuffler, sans I/O: the reports of a batch in, and if they are a crowd, the same reports in random order and without senders out."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from local_dp.arrays import Words
 from local_dp.checks import check_whole
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.interaction import Algorithm, translate
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
+from local_dp.randomizers.with_coin import WithCoin
+from local_dp.tallies import Tally
+
+R = TypeVar("R")
 
 MOST_CROWD = 1 << 40
-COINLESS = "grr, pgr, oue or, for yes and no, binary-rr"
 
 
 @dataclass
@@ -50,9 +55,19 @@ def check_crowd(crowd: int) -> None:
 def check_shufflable(query: LocalQuery) -> None:
     """Raises InputError where reports mean something only beside their client's public coin, or where a report is repeated and tells that it is."""
     name = query.randomizer.name
-    if query.randomizer.uses_coins:
-        raise InputError(
-            f"{name} uses a public coin for each client, and shuffled reports have no client: its coin would name it; take a randomizer without one: {COINLESS}"
-        )
     if query.once:
         raise InputError(f"memoised answers of {name} cannot be shuffled: whoever repeats a report is known by it from round to round")
+    if query.randomizer.uses_coins:
+        raise InputError(f"{name} uses a public coin for each client, and shuffled reports have no client: its coin would name it; ask with-coin of it")
+
+
+def with_coins(algorithm: Algorithm[LocalQuery, Tally, R]) -> Algorithm[LocalQuery, Tally, R]:
+    """The same algorithm, asked so that its reports can be shuffled: a client draws by itself what would be its public coin, and sends it along.
+
+    Tallies are of the same form and law, so that nothing else changes. Raises InputError, when it is asked, where a coin cannot be sent along.
+    """
+    return translate(algorithm, lambda queries, before: tuple(map(_with_coin, queries)), lambda queries, asked, tallies: tallies)
+
+
+def _with_coin(query: LocalQuery) -> LocalQuery:
+    return replace(query, randomizer=WithCoin.of(query.randomizer)) if query.randomizer.uses_coins and not query.once else query

@@ -8,9 +8,10 @@ from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.testing.channels import conform_channel
 from local_dp.testing.common import SLACK
-from local_dp.testing.composed import conform_bits, conform_coins, conform_places
+from local_dp.testing.composed import conform_bits, conform_coins, conform_places, conform_with_coin
 
 
 def conform(randomizer: Randomizer, slack: float = SLACK, exhaustive: bool = True, runs: bool = True, symbols: bool = True) -> None:
@@ -26,6 +27,9 @@ def conform(randomizer: Randomizer, slack: float = SLACK, exhaustive: bool = Tru
         conform_bits(randomizer, slack, symbols)
     elif isinstance(randomizer, PlaceVector):
         conform_places(randomizer, slack, symbols)
+    elif isinstance(randomizer, WithCoin):
+        conform(randomizer.coined, slack, exhaustive, runs, symbols)
+        conform_with_coin(randomizer, slack, symbols)
     elif isinstance(randomizer, PerCoin):
         conform_coins(randomizer, slack, symbols)
     else:

@@ -13,6 +13,7 @@ from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.testing.behaviour import behaviour_found
 from local_dp.testing.black_box import black_box_found
 from local_dp.testing.claims import claims_found
@@ -27,7 +28,7 @@ def audit(randomizer: Randomizer, seed: int = 7) -> Audit:
 
     The class is run as it is, so audit what you would install; whatever it raises is a finding. `seed` is that of all that is drawn.
     """
-    is_channel = isinstance(randomizer, FiniteChannel | BitVector | PerCoin) and not isinstance(getattr(randomizer, "inner", None), PlaceVector)
+    is_channel = isinstance(randomizer, FiniteChannel | BitVector | PerCoin | WithCoin) and not isinstance(getattr(randomizer, "inner", None), PlaceVector)
     findings = list(_safely("claims", lambda: (claims_found(randomizer),)))
     loss = None
     if is_channel or randomizer.evidence in PROVEN:

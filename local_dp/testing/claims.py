@@ -58,7 +58,8 @@ def _same(first: Any, second: Any) -> bool:
         return len(first) == len(second) and all(map(_same, first, second))
     if isinstance(first, dict):
         return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
-    return first is second or (_same(vars(first), vars(second)) if hasattr(first, "__dict__") else bool(first == second))
+    held = list(vars(first).items()) if hasattr(first, "__dict__") else None  # what one of both has computed, the other one computes now
+    return first is second or (bool(first == second) if held is None else all(_same(value, _held(second, name)) for name, value in held))
 
 
 def _changing(randomizer: Randomizer) -> str:

@@ -10,11 +10,13 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.tallies import Tally
 from local_dp.testing.channels import conform_channel
 from local_dp.testing.common import check_loss, check_parameters, truth, values_of
 
 REPORTS = 300  # of the checks on random reports
+COINED = 64  # draws of words under which all values are compared
 COINS = 200_000  # of the check of an estimate whose exact law is over all coins
 NARROW = 16  # bits of a word, of which every one is enumerated where a bit is no threshold of it
 
@@ -62,6 +64,29 @@ def conform_coins(randomizer: PerCoin, slack: float, symbols: bool) -> None:
     if symbols:
         _check_drawn_estimate(randomizer)
     check_parameters(randomizer)
+
+
+def conform_with_coin(randomizer: WithCoin, slack: float, symbols: bool) -> None:
+    """What a coin that is sent along adds to the checks of the randomizer whose coin it is."""
+    check_loss(randomizer, slack)
+    check_own_coins(randomizer)
+    _check_reports(randomizer)
+    if symbols:
+        _check_drawn_estimate(randomizer)
+    check_parameters(randomizer)
+
+
+def check_own_coins(randomizer: WithCoin) -> None:
+    """Under the same words every value sends the same coin, that of the first words; and beside it what the other randomizer says under that coin."""
+    generator, coined = np.random.default_rng(6), randomizer.coined
+    values, first = values_of(randomizer.domain), randomizer.words - coined.words
+    for words in _words(randomizer, COINED, generator):
+        drawn = sum(int(word) << place * randomizer.word_bits for place, word in enumerate(words[:first])) % 2**64
+        coins = np.repeat(coined.cells_of(np.array([drawn], dtype=np.uint64)), len(values))
+        told = np.repeat(words[None, first:], len(values), axis=0)
+        sent, reports = randomizer.parts(randomizer.respond(values, np.repeat(words[None], len(values), axis=0), np.zeros(1, dtype=np.uint8)))
+        assert (sent == coins).all(), f"{randomizer.name}: the coin is not that of the words, whatever the value"
+        assert (reports == coined.respond(values, told[:, 0] if coined.words == 1 else told, coins)).all(), f"{randomizer.name}: a report is not its coin's"
 
 
 def _unpacked(randomizer: BitVector, reports: Words) -> Words:
@@ -164,7 +189,7 @@ def _estimated(randomizer: BitVector, ones: Floats) -> Floats:
     return np.atleast_1d(randomizer.estimate(Tally(ones.astype(np.int64), 1)).value)
 
 
-def _check_drawn_estimate(randomizer: PerCoin | PlaceVector) -> None:
+def _check_drawn_estimate(randomizer: PerCoin | PlaceVector | WithCoin) -> None:
     """From COINS made-up clients that all hold one value, the estimate is within six standard errors of the truth (a right one fails below 1e-8 each)."""
     generator = np.random.default_rng(5)
     for value in values_of(randomizer.domain)[[0, 1, -1]]:

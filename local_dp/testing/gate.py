@@ -10,6 +10,7 @@ from local_dp.errors import RefusedError
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.evidence import PROVEN, check_evidence, check_loss
 from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.with_coin import without_coin
 from local_dp.testing.audit import audit
 from local_dp.testing.claims import data, made_fault
 from local_dp.testing.findings import Audit
@@ -21,9 +22,11 @@ def verify(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> No
     """Raises RefusedError unless its evidence is accepted ("evidence") and it is found to do what it says ("unverifiable"): what failed, where, in one line.
 
     Of a built-in randomizer the exact loss is computed, and the suite has enumerated its sampler before the release; any other one is audited whole. It is
-    done once for a class and its parameters, and what is run must be what these make.
+    done once for a class and its parameters, and what is run must be what these make. Where a coin is sent along, so is the randomizer whose coin it is.
     """
     try:
+        if (inner := without_coin(randomizer)) is not randomizer:
+            verify(inner, accepted)
         check_evidence(randomizer, accepted)
         params = tuple((name, type(value), data(value)) for name, value in sorted(randomizer.params().items()))
         made, fault = _verdict(type(randomizer), params)

@@ -11,6 +11,7 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.testing.bits import bits_found, encoded_bits_found
 from local_dp.testing.drawing import ALPHA, divergence, spread, within, words_for
 from local_dp.testing.findings import Finding, Witness
@@ -28,6 +29,8 @@ Channel = FiniteChannel | PerCoin
 
 def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
     """The exact check if there is one for it, and the one by drawing."""
+    if type(randomizer) is WithCoin:
+        return coin_found(randomizer, seed), *sampler_found(randomizer.coined, seed)
     if isinstance(randomizer, BitVector):
         return (bits_found(randomizer, seed),)
     if isinstance(randomizer, PerCoin) and isinstance(randomizer.inner, BitVector):
@@ -40,6 +43,18 @@ def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
         drawn = [drawn_found(randomizer, pairs, seed) for pairs in (odd, pairs_of(randomizer, PAIRS)) if pairs is not None]
         return (*(each for each in (exact, runs) if each is not None), min(drawn, key=lambda each: each.holds))
     return ()
+
+
+def coin_found(randomizer: WithCoin, seed: int) -> Finding:
+    """Whether the coin that is sent along is that of the words, whatever the value, and the report what the other randomizer says under it."""
+    values, first = randomizer.domain.some(PAIRS), randomizer.words - randomizer.coined.words
+    words = np.repeat(words_for(randomizer, PAIRS, seed), len(values), axis=0)
+    held, own = np.concatenate([values] * PAIRS), words[:, first:]
+    coins, told = randomizer.parts(randomizer.respond(held, words, np.zeros(1, dtype=np.uint8)))
+    expected = randomizer.coined.respond(held, own[:, 0] if own.shape[1] == 1 else own, randomizer.coins(words))
+    if np.array_equal(coins, randomizer.coins(words)) and np.array_equal(told, expected):
+        return Finding("coin", True, False, f"of {len(held):,} reports the coin is that of the words, and the rest what {randomizer.inner} says under it")
+    return Finding("coin", False, False, f"of {len(held):,} reports some are not those of {randomizer.inner} under the coin of their words")
 
 
 def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:

@@ -17,6 +17,7 @@ from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.with_coin import without_coin
 from local_dp.testing.findings import Finding, Witness
 
 _FEW = 1 << 20  # entries of a channel that are looked at first
@@ -57,6 +58,7 @@ def _delta_found(randomizer: FiniteChannel) -> Finding:
 
 def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:
     """Where the channel has this ratio; with None, where some report is sent by some values only, if it is anywhere."""
+    randomizer = without_coin(randomizer)
     if isinstance(randomizer, PerCoin):
         return witness_of(randomizer.inner, ratio)  # values of the inner channel: codes
     if isinstance(randomizer, BitVector):

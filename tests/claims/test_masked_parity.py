@@ -10,15 +10,17 @@ import pytest
 
 from experiments.claims import masked_parity_curator
 from experiments.claims.masked_parity import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
+from experiments.claims.masked_parity_epsilon import BEST, ONE_BIT
 from experiments.claims.masked_parity_literal import literal_recovery
 from experiments.lab.claim import Check, Figure, Finding, Measurement, Point
-from experiments.lab.cross_check import DEPARTURE
+from experiments.lab.cross_check import DEPARTURE, cross_check_shown
 from experiments.lab.intervals import wilson
 from experiments.lab.minimal_clients import exact_recovery
 from local_dp.bounds.masked_parity import masked_parity_curator_clients
 from local_dp.curator.choosing.masked_parity import MaskedParityClass
 from local_dp.interaction import Adaptive, Play
 from local_dp.masked.concept import Concept
+from local_dp.masked.listed import MaskedParityList
 from local_dp.masked.population import MaskedParityPopulation
 from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -29,10 +31,21 @@ from local_dp.tallies import Tally
 README = Path(__file__).parents[2] / "README.md"
 
 
+SEEN = {0.25: 51_300, 0.5: 13_750, 1.0: 3_480, 1.5: 1_500, 2.0: 760, 3.0: 266, 4.0: 103, 6.0: 40, 8.0: 24}  # clients by epsilon at d = 8
+SEEN_BY_ONE_BIT = {0.25: 51_300, 0.5: 13_750, 1.0: 3_480, 1.5: 1_900, 2.0: 1_257, 3.0: 821, 4.0: 716, 6.0: 650, 8.0: 640}
+
+
 def invented() -> list[tuple[Point, Measurement]]:
     """Measurements that agree with the formulas, as if found by an excellent run."""
     made: list[tuple[Point, Measurement]] = []
     for point in EXPERIMENT.points("full"):
+        if "goal" in point:
+            made.append((point, {"clients": point["goal"], "users": [1990, 2000], "law": [1990, 2000]}))
+            continue
+        if "reports" in point:
+            seen = (SEEN if point["reports"] == BEST else SEEN_BY_ONE_BIT)[point["epsilon"]]
+            made.append((point, {"n": seen, "low": 0.97 * seen, "high": 1.03 * seen, "trials": 1}))
+            continue
         if "cross" in point:
             made.append((point, {"clients": 1000, "users": [362, 400], "law": [1440, 1600]}))
             continue
@@ -87,11 +100,41 @@ def test_points_are_reproducible_and_drawn() -> None:
     assert measured == EXPERIMENT.measure(point, 3)
     assert measured["low"] < 1_256 * 1.1
     assert measured["high"] > 1_256 / 1.1
-    (figure,) = EXPERIMENT.conclude(invented(), "full").figures
+    figure, by_epsilon = EXPERIMENT.conclude(invented(), "full").figures
     assert isinstance(figure, Figure)
     assert len(figure.curves) == len(LABELS) + 3
+    assert isinstance(by_epsilon, Figure)
+    assert [curve.style for curve in by_epsilon.curves] == ["measured", "measured", "bound"]
     assert parting({2: 0.9, 4: 1.0, 8: 2.0}) == pytest.approx(4 + 4 * math.log2(PARTED))
     assert parting({2: 0.9, 4: 1.0}) == math.inf
+
+
+def test_the_counts_by_epsilon_follow_the_measurements() -> None:
+    """One client more than the goal at epsilon 4, a report of the best kind that needs more than one bit, or a search without an end is "not shown"."""
+
+    def found(changes: dict[tuple[str, float], Measurement]) -> Finding:
+        return EXPERIMENT.conclude([(point, changes.get((point.get("reports", ""), point.get("epsilon", 0.0)), m)) for point, m in invented()], "full")
+
+    assert found({}).verdict == "shown", lost(found({}))
+    (check,) = lost(found({(BEST, 4.0): {"n": 170, "low": 160, "high": 181}}))
+    assert "at most 180 clients" in check.statement
+    (check,) = lost(found({(BEST, 0.5): {"n": 16_000, "low": 15_000, "high": 17_000}}))
+    assert "never take more clients than one bit" in check.statement
+    (check,) = lost(found({(BEST, 6.0): {"n": 200, "low": 190, "high": 210}}))
+    assert "4 times fewer" in check.statement
+    assert "stays at" in lost(found({(ONE_BIT, 8.0): {"failed": "success stays at .03"}}))[0].evidence
+
+
+def test_one_bit_reports_miss_the_goal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong twin: where every report is one hashed bit the goals are missed, client by client and in the search; as it is shipped they are reached."""
+    points = [point for point in EXPERIMENT.points("quick") if point.get("epsilon") == 4.0 and point.get("reports") != ONE_BIT]
+    right = {point.get("goal", 0): EXPERIMENT.measure(point, 2) for point in points}
+    assert right[0]["high"] <= 180
+    assert cross_check_shown("", right[180], 0.9).shown
+    monkeypatch.setattr(MaskedParityList, "one_bit", True)
+    wrong = {point.get("goal", 0): EXPERIMENT.measure(point, 2) for point in points}
+    assert wrong[0]["low"] > 180
+    assert not cross_check_shown("", wrong[180], 0.9).shown
 
 
 Algorithm = Callable[[MaskedParityLearner, float, int], Adaptive[LocalQuery, Tally, Concept]]
@@ -128,15 +171,18 @@ def beyond(self: MaskedParityLearner, epsilon: float, clients: int) -> Adaptive[
     return RIGHT(self, epsilon, clients + 1)
 
 
+def _key(point: Point) -> tuple[object, ...]:
+    return tuple(point.get(part) for part in ("protocol", "cross", "d", "reports", "epsilon", "goal"))
+
+
 def quick(monkeypatch: pytest.MonkeyPatch, twin: Algorithm, *, searched: bool = True) -> Finding:
     """The quick finding where one protocol is a twin: its own points measured, the search only if `searched`, the others as published."""
     monkeypatch.setattr(MaskedParityLearner, "algorithm", twin)
     measured = []
-    known = {(point.get("protocol"), point.get("cross"), point["d"]): m for point, m in invented()}
+    known = {_key(point): m for point, m in invented()}
     for point in EXPERIMENT.points("quick"):
-        own = point.get("cross") == HASHED or (searched and point.get("protocol") == HASHED and point["d"] == 4)
-        key = (point.get("protocol"), point.get("cross"), point["d"])
-        measured.append((point, EXPERIMENT.measure(point, 1) if own else known[key]))
+        own = point.get("cross") == HASHED or (searched and point.get("protocol") == HASHED and point.get("d") == 4)
+        measured.append((point, EXPERIMENT.measure(point, 1) if own else known[_key(point)]))
     return EXPERIMENT.conclude(measured, "quick")
 
 

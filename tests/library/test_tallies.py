@@ -25,6 +25,7 @@ from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -46,6 +47,7 @@ from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.projunit import ProjUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.randomizers.vectors.sampled_signs import SampledSigns
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 from tests.support.randomizers import DESIGNS
 
@@ -75,6 +77,7 @@ KINDS: dict[str, Randomizer] = {
     "characters": Characters(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),
     "rounded-hadamard": RoundedHadamard(1.0),
+    "rounded-oracle": RoundedOracle(1.0, groups=8),
     "sue": SUE(1.0, k=8),
     "oue": OUE(1.0, k=8),
     "the": THE(1.0, k=8),
@@ -91,6 +94,7 @@ KINDS: dict[str, Randomizer] = {
     "loloha": LOLOHA(1.0, k=4),
     "d-bit-flip": BitFlip(1.0, k=4, d=2),
     "change-tracking": ChangeTracking(1.0, intervals=4),
+    "with-coin": WithCoin(1.0),
     **{design.name: design for design in (kind(1.0, k=8) for kind in DESIGNS)},
 }
 

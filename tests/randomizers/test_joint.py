@@ -8,6 +8,7 @@ from local_dp.randomizers.frequencies.base import FiniteOracle
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.tallies import Ratio, Tally
 from local_dp.testing.channels import law_of, single_estimates
 from tests.support.randomizers import DESIGNS
@@ -17,6 +18,8 @@ ORACLES: list[FiniteOracle] = [
     Hadamard(1.0, k=5),
     RoundedGRR(1.0, steps=4, groups=2),
     RoundedHadamard(1.0, steps=4, groups=2),
+    RoundedOracle(1.0, steps=4, groups=2, oracle="olh"),
+    RoundedOracle(1.0, steps=4, groups=2),
     *(kind(1.0, k=5) for kind in DESIGNS),
 ]
 WEIGHTS = np.array([[1.0, 0, 0, 0, 0], [1, 1, 1, 1, 0], [0.5, -2, 0, 3, 1]])

@@ -31,6 +31,7 @@ from tests.support.randomizers import (
     approximate,
     built_in,
     of_changes,
+    of_coins_sent_along,
     of_compressed,
     of_densities,
     of_designs,
@@ -38,6 +39,7 @@ from tests.support.randomizers import (
     of_other_estimates,
     of_places,
     of_repeated,
+    of_rounded,
     of_sets,
     of_vectors,
 )
@@ -58,6 +60,8 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(compressed)
     for repeated in of_repeated(epsilon):
         conform(repeated, slack=epsilon, runs=False)
+    for rounded in of_rounded(epsilon):
+        conform(rounded, runs=False)
     for changes in of_changes(epsilon):
         conform(changes)
     for sets in of_sets(epsilon):
@@ -71,7 +75,7 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
 def test_every_built_in_name_is_covered() -> None:
     """The suite leaves no built-in randomizer out."""
     settled = (built_in, of_other_estimates, of_sets, of_designs, of_more_private, of_vectors, approximate, of_densities, of_compressed, of_repeated)
-    kinds = (*settled, of_changes, of_places)
+    kinds = (*settled, of_changes, of_places, of_coins_sent_along, of_rounded)
     assert {randomizer.name for kind in kinds for randomizer in kind(1.0)} == set(RANDOMIZERS.built_in)
 
 

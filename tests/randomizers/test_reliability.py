@@ -24,12 +24,14 @@ from local_dp.randomizers.evidence import PROVEN, exact_ratio, keeps_loss
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.with_coin import WithCoin
 from local_dp.wire import Refusal, Reply
 from tests.support.builders import request, yes_records
 from tests.support.zoo import OpaqueNoise
@@ -42,6 +44,7 @@ OF_SIZE: dict[str, Callable[[int], dict[str, Any]]] = {
     **dict.fromkeys(("grr", "hadamard", "signed-hadamard", "prefix-signs", "sue", "oue", "subset-selection"), lambda k: {"k": k}),
     **dict.fromkeys(("one-bit-mean", "discrete-laplace"), lambda k: {"steps": k - 1}),
     **dict.fromkeys(("rounded-grr", "rounded-hadamard"), lambda k: {"groups": k, "steps": 3}),
+    "rounded-oracle": lambda k: {"groups": k, "steps": 4},
     "characters": lambda k: {"d": (k - 1).bit_length()},
     "discrete-gaussian": lambda k: {"steps": k - 1, "delta": 0.01},
     "count-mean-sketch": lambda k: {"k": k, "m": 2 if k < 5 else 4},
@@ -62,8 +65,9 @@ PURE = [name for name in PROVEN_ONES if isinstance(of_size(name, 1.0, 2).loss, P
 
 
 def enumerable(randomizer: Randomizer) -> bool:
-    """Whether it is a table or a vector of bits, or one of them behind a coin; other products of channels have tests of their own."""
-    return isinstance(randomizer.inner if isinstance(randomizer, PerCoin) else randomizer, FiniteChannel | BitVector)
+    """Whether it is a table or a vector of bits, or one of them behind a coin; other products of channels have tests of their own, and `with-coin` too."""
+    inner = randomizer.inner if isinstance(randomizer, PerCoin) else randomizer
+    return isinstance(inner, FiniteChannel | BitVector) and not isinstance(randomizer, WithCoin)
 
 
 def stated_loss(randomizer: Randomizer) -> float:
@@ -71,6 +75,8 @@ def stated_loss(randomizer: Randomizer) -> float:
     by the closed forms that their docstrings state."""
     if isinstance(randomizer, MemoisedGRR | MemoisedRAPPOR | LOLOHA):
         return (randomizer.inner if isinstance(randomizer, LOLOHA) else randomizer).loss_after(1)
+    if isinstance(randomizer, RoundedOracle):
+        return log(exact_ratio(randomizer.inner))  # the oracle's, in the 32 bits that it has of a word
     if not isinstance(randomizer, THE):
         return randomizer.epsilon
     t = best_threshold(randomizer.nano) / STEPS

@@ -19,7 +19,7 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.shuffle.role import Shuffler
+from local_dp.shuffle.role import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
 from server import mixing, remote
@@ -103,18 +103,18 @@ def lossy(seed: int, kinds: tuple[str, ...] = ("/rep/", "/req/", "/hello/")) -> 
 
 def asked(protocol: Protocol[Any], population: Population) -> Any:
     """Plays a protocol."""
-    return lambda oracle: run_async(protocol.algorithm(1.0, population.size), oracle)
+    return lambda oracle: run_async(with_coins(protocol.algorithm(1.0, population.size)), oracle)
 
 
 @pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("name", ["survey", "mean", "quantiles", "compare", "learn-conjunctions"])
+@pytest.mark.parametrize("name", ["survey", "mean", "quantiles", "compare", "learn-conjunctions", "frequency"])
 def test_results_are_those_without_a_shuffler(name: str, lost: bool) -> None:
-    """Estimate and interval bit for bit, of one round and of several, also where messages are lost and repeated."""
+    """Estimate and interval bit for bit, of one round and of several, with coins that clients draw, also where messages are lost and repeated."""
     protocol = small(name)
     population = protocol.synthetic(PEOPLE, SEED)
     world = World(population, crowd=2, fate=lossy(1) if lost else lambda delivery: 1)
     found = world.play(asked(protocol, population))
-    expected, _ = in_population(protocol.algorithm(1.0, PEOPLE), population)
+    expected, _ = in_population(with_coins(protocol.algorithm(1.0, PEOPLE)), population)
     assert protocol.describe(found) == protocol.describe(expected)
     assert world.coordinator.counts.conflicting == 0
 

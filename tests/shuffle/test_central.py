@@ -8,6 +8,7 @@ from local_dp.errors import InputError, QuorumError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import amplified, variation_ratio
 from local_dp.shuffle.central import Batch, Behind, Crowds, central
@@ -85,10 +86,20 @@ def test_a_run_says_both_epsilons(tier: str) -> None:
     assert "shuffled" not in plain
 
 
+@pytest.mark.parametrize("tier", ["population", "aggregate"])
+def test_coins_that_clients_draw(tier: str) -> None:
+    """The default oracle for shares needs a coin at epsilon 1: behind a shuffler each client draws its own, and all loses what the accountant says."""
+    told = local_dp("run", "frequency", "--clients", "1000", "--seed", "1", "--tier", tier, "--shuffle", "--json")
+    assert told.returncode == 0, told.stderr
+    data = json.loads(told.stdout)
+    assert [each["randomizers"][0]["name"] for each in data["rounds"]] == ["with-coin"]
+    assert data["shuffled"]["upper"] == pytest.approx(amplified(SubsetSelection(1.0, k=8), 1000, DELTA).upper, abs=2e-9)
+
+
 def test_what_cannot_be_shuffled_ends_the_run_at_once() -> None:
     """In one line, before a process is started."""
-    done = local_dp("run", "frequency", "--clients", "1000", "--seed", "1", "--shuffle")
+    done = local_dp("run", "longitudinal", "--changes", "0", "--first", "0.5", "--times", "4", "--clients", "1000", "--seed", "1", "--shuffle")
     assert done.returncode == 2
-    assert "uses a public coin for each client" in done.stderr
+    assert "cannot be shuffled: whoever repeats a report is known by it" in done.stderr.replace("\n", " ")
     few = local_dp("run", "survey", "--clients", "50", "--seed", "1", "--shuffle")
     assert (few.returncode, "minimum crowd of 100" in few.stderr) == (3, True)

@@ -8,12 +8,16 @@ import pytest
 
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.survey import Survey
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.shuffle.role import Shuffler, check_shufflable
+from local_dp.randomizers.with_coin import WithCoin
+from local_dp.shuffle.role import Shuffler, check_shufflable, with_coins
 from tests.support.builders import survey_query
 
 
@@ -61,3 +65,16 @@ def test_what_cannot_be_shuffled() -> None:
         check_shufflable(LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 9), once="daily"))
     with pytest.raises(InputError, match="crowd"):
         shuffler(1)
+
+
+def test_coins_are_drawn_by_whom_they_are_of() -> None:
+    """An algorithm that is asked with coins asks for them where there is a public one, and leaves all else as it is."""
+    asked = Frequency().algorithm(1.0, 9)
+    mixed = with_coins(asked)
+    assert isinstance(asked, Nonadaptive)
+    assert isinstance(mixed, Nonadaptive)
+    assert mixed.queries == (LocalQuery(asked.queries[0].query, WithCoin.of(asked.queries[0].randomizer), Cohort(0, 9)),)
+    assert all(not query.randomizer.uses_coins for query in mixed.queries)
+    plain = with_coins(Survey().algorithm(1.0, 9))
+    assert isinstance(plain, Nonadaptive)
+    assert plain.queries == Survey().algorithm(1.0, 9).queries

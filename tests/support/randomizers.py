@@ -29,6 +29,7 @@ from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
+from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
 from local_dp.randomizers.repeated.bit_flip import BitFlip
@@ -49,6 +50,7 @@ from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.projunit import ProjUnit
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.randomizers.vectors.sampled_signs import SampledSigns
+from local_dp.randomizers.with_coin import WithCoin
 
 SIZES = (2, 3, 8, 64)
 DESIGNS: tuple[Callable[..., FiniteOracle], ...] = (OLH, BLH, PIRappor, PGR, HadamardResponse, RecursiveHadamard)
@@ -156,6 +158,18 @@ def of_repeated(epsilon: float) -> list[Randomizer]:
     hashed = [LOLOHA(epsilon, k=k) for k in SIZES if epsilon >= 1]
     unary = [MemoisedRAPPOR(epsilon, k=k, permanent=kind) for k in SIZES for kind in ("oue", "sue") if epsilon >= 0.5]
     return [*few, *hashed, *unary]
+
+
+def of_rounded(epsilon: float) -> list[RoundedOracle]:
+    """Those that round a number within its group for an oracle, at sizes that narrow words are enough for."""
+    return [RoundedOracle(epsilon, steps=4, groups=groups, oracle=oracle) for groups in (2, 3, 8) for oracle in ("olh", "subset-selection") if epsilon >= 0.5]
+
+
+def of_coins_sent_along(epsilon: float) -> list[WithCoin]:
+    """Randomizers with a public coin of every kind, whose clients draw it: bits, codes, sets, places, signs."""
+    kinds: list[Randomizer] = [Hadamard(epsilon, k=5), OLH(epsilon, k=8), SubsetSelection(epsilon, k=8), SignedBlocks(epsilon, k=3, size=4)]
+    held = (*kinds, CountMeanSketch(epsilon, k=8, m=4), WideHashing(epsilon, length=3), Characters(epsilon, d=3))
+    return [WithCoin(epsilon), *(WithCoin.of(each) for each in held if each.uses_coins)]
 
 
 def of_more_private(epsilon: float) -> list[Randomizer]:

@@ -9,6 +9,7 @@ from local_dp.populations.base import Population
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.with_coin import without_coin
 from local_dp.tallies import Tally
 
 
@@ -42,7 +43,8 @@ class AggregateOracle(LocalOracle):
 
 
 def _channel(query: LocalQuery) -> FiniteChannel | BitVector | PlaceVector:
-    if not isinstance(query.randomizer, FiniteChannel | BitVector | PlaceVector) or query.once:
+    channel = without_coin(query.randomizer)
+    if not isinstance(channel, FiniteChannel | BitVector | PlaceVector) or query.once:
         what = "memoised answers" if query.once else f"{query.randomizer.name!r}"
         raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
-    return query.randomizer
+    return channel

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,9 +13,10 @@ from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import public_coins, stream_key
+from local_dp.randomizers.base import Work
 from local_dp.randomizers.finite import FiniteChannel, too_narrow
 from local_dp.randomizers.in_blocks import in_blocks
-from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.named import build_named
 from local_dp.randomizers.table import Guide
 from local_dp.tallies import Estimate, Tally
 
@@ -34,6 +36,7 @@ class Compressed(FiniteChannel):
     equally often; `variances` has it exactly. Values: symbols, estimated as shares, or a lattice of numbers, as their mean.
     """
 
+    work: ClassVar[Work] = "short reports"
     inner: str = "grr"
     setting: tuple[str, ...] = ("k=8",)
     streams: int = 64
@@ -135,27 +138,12 @@ class Compressed(FiniteChannel):
 
 def inner_channel(name: str, setting: tuple[str, ...], epsilon: float) -> FiniteChannel:
     """The randomizer of that name and parameters. Raises InputError unless it is a small finite channel without public coins."""
-    params: dict[str, int | float | str] = {"epsilon": epsilon}
-    for each in setting if type(setting) is tuple else (setting,):
-        field, separator, text = str(each).partition("=")
-        if not separator:
-            raise InputError(f"the setting {each!r} is none; give name=value")
-        params[field] = _value(text)
-    channel = RANDOMIZERS.build(name, params)
+    channel = build_named(name, setting, epsilon=epsilon)
     if not isinstance(channel, FiniteChannel) or channel.uses_coins or channel.domain.kind not in ("symbols", "levels"):
         raise InputError(f"{name} cannot be compressed; give a finite channel of symbols or of numbers that uses no public coin")
     if channel.domain.size > 1 << 12 or channel.domain.size * channel.alphabet > 1 << 22:
         raise InputError(f"{name}: a channel of {channel.domain.size} values and {channel.alphabet} reports is too large to compress")
     return channel
-
-
-def _value(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _ratios(channel: Words, streams: int, choices: int) -> Ints:

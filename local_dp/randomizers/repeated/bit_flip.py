@@ -10,6 +10,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, symbols
+from local_dp.randomizers.base import Work
 from local_dp.randomizers.in_blocks import in_blocks
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
@@ -29,6 +30,7 @@ class BitFlip(PerCoin):
 
     name: ClassVar[str] = "d-bit-flip"
     source: ClassVar[str] = "Ding, Kulkarni, Yekhanin 2017 (dBitFlipPM); bits of optimised unary encoding: Wang, Blocki, Li, Jha 2017"
+    work: ClassVar[Work] = "repeated surveys"
     k: int = 2
     d: int = 1
 

@@ -10,6 +10,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
 from local_dp.loss import nano_epsilon
+from local_dp.randomizers.base import Work
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.frequencies.base import FrequencyOracle
@@ -30,6 +31,7 @@ class ChangeTracking(BitVector, FrequencyOracle):
 
     name: ClassVar[str] = "change-tracking"
     source: ClassVar[str] = "Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta 2019 (one sampled order and change); unary in place of signs"
+    work: ClassVar[Work] = "repeated surveys"
     intervals: int = 2
 
     def prepare(self) -> None:

@@ -10,6 +10,7 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import split_epsilon
 from local_dp.noise import Draw, Noise
+from local_dp.randomizers.base import Work
 from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash
 from local_dp.randomizers.frequencies.local_hashing import LocalHashing, length_of
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
@@ -55,6 +56,7 @@ class LOLOHA(LocalHashing):
 
     name: ClassVar[str] = "loloha"
     source: ClassVar[str] = "Arcolezi, Pinzon, Palamidessi, Gambs 2023; second step and hashes exact"
+    work: ClassVar[Work] = "repeated surveys"
     g: int = 2
     first: float = 0.5
 

@@ -9,6 +9,7 @@ from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, Noise
+from local_dp.randomizers.base import Work
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.repeated.two_steps import Odds, first_growth, least_weight, two_step_words
@@ -27,6 +28,7 @@ class MemoisedGRR(GRR):
 
     name: ClassVar[str] = "memoised-grr"
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-GRR)"
+    work: ClassVar[Work] = "repeated surveys"
     first: float = 0.5
 
     def _fits(self, bits: int) -> bool:

@@ -10,6 +10,7 @@ from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.noise import Draw, Noise
+from local_dp.randomizers.base import Work
 from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.repeated.two_steps import Odds, first_growth, least_weight, two_step_words
@@ -30,6 +31,7 @@ class MemoisedRAPPOR(UnaryEncoding):
 
     name: ClassVar[str] = "memoised-rappor"
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (RAPPOR); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-SUE, L-OSUE)"
+    work: ClassVar[Work] = "repeated surveys"
     first: float = 0.5
     permanent: str = "oue"
 

@@ -9,6 +9,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.cube import parity
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
+from local_dp.randomizers.base import Work
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Tally
 
@@ -38,6 +39,7 @@ class SignRows(OneBit):
 
     name: ClassVar[str] = "sign-rows"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), on vertices of the cube"
+    work: ClassVar[Work] = "workloads"
     k: int = 2
     signs: tuple[str, ...] = ()
 

@@ -1,0 +1,124 @@
+"""A randomizer whose public coin each client draws by itself and sends along: its report then means something without its client."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from local_dp.arrays import Bools, Ints, Words
+from local_dp.domains import Domain
+from local_dp.errors import InputError
+from local_dp.randomizers.base import Evidence, Randomizer, Work
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.named import build_named, setting_of
+from local_dp.tallies import Estimate, Tally
+
+_COIN = 64  # bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithCoin(Randomizer):
+    """Reports what the randomizer `inner` uses of a coin that the client has drawn, and what `inner` reports under that coin.
+
+    `inner` is the name of a randomizer with a public coin, and `setting` its parameters, "name=value" each. Privacy: the coin is drawn from words of its own,
+    whatever the value, so the worst ratio of a pair is that of `inner` under the worst coin, no more and no less. Utility: coin and report have the same law
+    as where the coin is public, so tally, estimate and error are those of `inner`. Cost: the bits of the coin more, and 64 random bits.
+    """
+
+    name: ClassVar[str] = "with-coin"
+    source: ClassVar[str] = "KLNRS 2008 (a local randomizer's own coins); Acharya, Sun, Zhang 2019 (private coins)"
+    evidence: ClassVar[Evidence] = "per coin"
+    work: ClassVar[Work] = "shuffled reports"
+    inner: str = "hadamard"
+    setting: tuple[str, ...] = ("k=8",)
+
+    @classmethod
+    def of(cls, randomizer: Randomizer) -> Self:
+        """`randomizer` with its coin sent along. Raises InputError where its client cannot draw it, or its parameters do not name it."""
+        made = cls(randomizer.epsilon, word_bits=randomizer.word_bits, inner=randomizer.name, setting=setting_of(randomizer))
+        if made.coined != randomizer:
+            raise InputError(f"the parameters of {randomizer.name} do not name it, so that no client could draw its coin")
+        return made
+
+    def _fits(self, bits: int) -> bool:
+        return build_named(self.inner, self.setting, epsilon=self.epsilon).word_bits == bits
+
+    def prepare(self) -> None:
+        coined = self.coined
+        if not coined.uses_coins:
+            raise InputError(f"{coined.name} uses no public coin: there is nothing to send along")
+        if coined.loss != self.loss or coined.evidence not in ("enumerated", "per coin") or type(coined).draw is not Randomizer.draw:
+            raise InputError(f"the coin of {coined.name} cannot be sent along: for a loss that is enumerated, pure and of each report alone")
+        if not isinstance(coined, FiniteChannel) and type(coined).cells_of is not Randomizer.cells_of:
+            raise InputError(f"the coin of {coined.name} cannot be sent along: nobody could tell which coins there are")
+        object.__setattr__(self, "estimates", coined.estimates)
+
+    @cached_property
+    def coined(self) -> Randomizer:
+        """The randomizer whose coin it is."""
+        return build_named(self.inner, self.setting, epsilon=self.epsilon, word_bits=self.word_bits)
+
+    @property
+    def domain(self) -> Domain:
+        return self.coined.domain
+
+    @cached_property
+    def report_dtype(self) -> "np.dtype[np.generic]":
+        coin = self.coined.cells_of(np.zeros(1, dtype=np.uint64)).dtype.newbyteorder("<")
+        return np.dtype([("coin", coin), ("report", self.coined.report_dtype)])
+
+    @property
+    def bits(self) -> int:
+        coined = self.coined
+        coin = (coined.cells - 1).bit_length() if isinstance(coined, FiniteChannel) else _COIN
+        return coin + coined.bits
+
+    @property
+    def words(self) -> int:
+        return self._coin_words + self.coined.words
+
+    @property
+    def _coin_words(self) -> int:
+        return -(-_COIN // self.word_bits)
+
+    def coins(self, words: Words) -> Words:
+        """What is used of each client's own coin, from its words, shape (n, words): of their first, the lowest bits first."""
+        drawn = np.zeros(len(words), dtype=np.uint64)
+        for place in range(self._coin_words):
+            drawn |= words[:, place].astype(np.uint64) << np.uint64(place * self.word_bits)
+        return self.coined.cells_of(drawn)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        own = np.ascontiguousarray(words[:, self._coin_words :])
+        reports: Any = np.empty(len(words), dtype=self.report_dtype)
+        coins = reports["coin"] = self.coins(words)
+        reports["report"] = self.coined.respond(values, own[:, 0] if self.coined.words == 1 else own, coins)
+        sent: Words = reports
+        return sent
+
+    @staticmethod
+    def parts(reports: Any) -> tuple[Words, Words]:
+        """The coins of reports, and what was reported under them."""
+        return np.ascontiguousarray(reports["coin"]), np.ascontiguousarray(reports["report"])
+
+    def possible(self, reports: Words) -> Bools:
+        coins, told = self.parts(reports)
+        possible = self.coined.possible(told)
+        return possible & (coins < self.coined.cells) if isinstance(self.coined, FiniteChannel) else possible
+
+    def empty(self) -> Tally:
+        return self.coined.empty()
+
+    def tally(self, reports: Words, cells: Words) -> Tally:
+        coins, told = self.parts(reports)
+        return self.coined.tally(told, coins)
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The estimate of `inner`."""
+        return self.coined.estimate(tally)
+
+
+def without_coin(randomizer: Randomizer) -> Randomizer:
+    """The randomizer whose loss and whose law of coin and report this has: itself, or of one that sends its coin along the one whose coin it is."""
+    return randomizer.coined if type(randomizer) is WithCoin else randomizer

@@ -1,0 +1,139 @@
+"""A coin that the client draws and sends along: the law of coin and report is that of a public coin, and the coin says nothing of the value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from local_dp.arrays import Ints, Words
+from local_dp.errors import InputError, RefusedError
+from local_dp.noise import Draw, KeyedNoise
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.frequencies.local_hashing import OLH
+from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.repeated.loloha import LOLOHA
+from local_dp.randomizers.signs.sign_rows import SignRows
+from local_dp.randomizers.vectors.projunit import ProjUnit
+from local_dp.randomizers.with_coin import WithCoin, without_coin
+from local_dp.shuffle.accountant import amplified
+from local_dp.testing import conform
+from local_dp.testing.composed import check_own_coins
+from local_dp.testing.gate import verify
+from local_dp.testing.sampler import coin_found
+from tests.support.randomizers import of_coins_sent_along
+
+NO_COIN = np.zeros(1, dtype=np.uint8)
+FINITE = [Hadamard(1.0, k=5, word_bits=8), OLH(1.0, k=8, word_bits=10), SubsetSelection(1.0, k=8, word_bits=12)]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_coins_sent_along_conform(epsilon: float) -> None:
+    """Of every kind of randomizer with a public coin: exactly as private, the same estimate, and a coin that is the words' alone."""
+    for randomizer in of_coins_sent_along(epsilon):
+        conform(randomizer, symbols=randomizer.estimates == "averages" and randomizer.domain.kind in ("symbols", "signed symbols"), exhaustive=epsilon >= 0.5)
+
+
+@pytest.mark.parametrize("coined", FINITE, ids=lambda each: each.name)
+def test_the_channel_of_coin_and_report_is_exact(coined: FiniteChannel) -> None:
+    """Under 4,096 draws of a coin, each with every word of the report, every value sends each report exactly as often as the other randomizer's weights say
+    of the coin that was drawn; and the worst ratio is its own."""
+    randomizer, words = WithCoin.of(coined), np.arange(coined.total, dtype=np.uint32)
+    assert exact_ratio(randomizer) == exact_ratio(coined)
+    drawn = np.random.default_rng(3).integers(0, coined.total, (4096 >> (coined.word_bits - 6), randomizer.words - 1), dtype=np.uint32)
+    both = np.concatenate([np.repeat(drawn, len(words), axis=0), np.tile(words, len(drawn))[:, None]], axis=1)
+    for value in coined.domain.values().tolist():
+        coins, told = randomizer.parts(randomizer.respond(np.full(len(both), value), both, NO_COIN))
+        own = randomizer.coins(drawn)
+        assert (coins.reshape(len(drawn), -1) == own[:, None]).all(), "the coin follows the report's words or the value"
+        weights = coined.weight(np.arange(coined.alphabet)[None, :], np.array([[value]]), own[:, None].astype(np.int64))
+        for seen, declared in zip(told.reshape(len(drawn), -1), weights, strict=True):
+            assert (np.bincount(seen, minlength=coined.alphabet) == declared).all()
+
+
+@pytest.mark.parametrize("make", [lambda: Hadamard(1.0, k=8), lambda: SubsetSelection(1.0, k=8), lambda: OLH(1.0, k=8)])
+def test_every_coin_is_as_likely(make: Callable[[], FiniteChannel]) -> None:
+    """Of 200,000 clients each cell is as likely up to 6 standard errors, below 1e-8 each, and of both halves of the clients, who hold different values."""
+    randomizer, n = WithCoin.of(make()), 200_000
+    words = randomizer.draw(KeyedNoise(4), Draw(1), 0, n)
+    coins, _ = randomizer.parts(randomizer.respond(np.arange(n) % 2, words, NO_COIN))
+    cells = make().cells
+    for held in (coins[::2], coins[1::2]):
+        seen = np.bincount(held, minlength=cells)
+        assert len(seen) == cells
+        assert abs(seen - len(held) / cells).max() <= 6 * np.sqrt(len(held) / cells)
+
+
+def test_tally_and_estimate_are_those_of_a_public_coin() -> None:
+    """The same coins, told by the reports or known beforehand, make the same tally, bit for bit."""
+    for coined in (Hadamard(1.0, k=8), SubsetSelection(1.0, k=8)):
+        randomizer, n = WithCoin.of(coined), 5000
+        reports = randomizer.respond(np.arange(n) % 8, randomizer.draw(KeyedNoise(2), Draw(1), 0, n), NO_COIN)
+        coins, told = randomizer.parts(reports)
+        tally = randomizer.tally(reports, NO_COIN)
+        assert (tally.counts == coined.tally(told, coins).counts).all()
+        assert (randomizer.estimate(tally).value == coined.estimate(tally).value).all()
+        assert randomizer.empty().counts.shape == coined.empty().counts.shape
+
+
+def test_the_accountant_knows_it() -> None:
+    """Coin and report shuffled together lose what the accountant has said of the other randomizer all along."""
+    assert amplified(WithCoin.of(Hadamard(1.0, k=8)), 1000, 1e-6) == amplified(Hadamard(1.0, k=8), 1000, 1e-6)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Telling(WithCoin):
+    """A wrong twin: the lowest bit of its coin is the value's."""
+
+    name: ClassVar[str] = "with-coin"
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        words = words.copy()
+        words[:, 0] = (words[:, 0] & ~words.dtype.type(1)) | (values.astype(words.dtype) & words.dtype.type(1))
+        return super().respond(values, words, cells)
+
+
+def test_a_coin_that_tells_the_value_is_found() -> None:
+    """By the suite and by the audit; and no class derived from this one has evidence, so that the gate lets none pass."""
+    telling = Telling(1.0, inner="hadamard", setting=("k=8",))
+    with pytest.raises(AssertionError, match="the coin is not that of the words, whatever the value"):
+        check_own_coins(telling)
+    assert not coin_found(telling, 7).holds
+    assert without_coin(telling) is telling
+    with pytest.raises(RefusedError, match="nothing to enumerate"):
+        verify(telling)
+
+
+@pytest.mark.parametrize(
+    ("coined", "why"),
+    [(GRR(1.0, k=4), "no public coin"), (LOLOHA(1.0, k=4), "cannot be sent along"), (ProjUnit(1.0, d=4), "cannot be sent|no public coin")],
+    ids=lambda each: getattr(each, "name", None),
+)
+def test_what_has_no_coin_to_send(coined: Randomizer, why: str) -> None:
+    """No public coin, words that last, or a loss that is not enumerated."""
+    with pytest.raises(InputError, match=why):
+        WithCoin.of(coined)
+
+
+def test_parameters_of_any_kind_are_told() -> None:
+    """Texts that look like numbers and lists of them come back as they were."""
+    rows = SignRows(1.0, k=6, signs=("2a", "15", "33", "07"))
+    assert WithCoin.of(rows).coined == rows
+    with pytest.raises(InputError, match="give name=value"):
+        WithCoin(1.0, setting=("k",))
+    with pytest.raises(RefusedError, match="no randomizer named"):
+        WithCoin(1.0, inner="hadamar")
+
+
+def test_an_impossible_coin_is_refused() -> None:
+    """A server is sent cells that there are not by nobody who follows the protocol."""
+    randomizer = WithCoin(1.0)
+    reports = randomizer.respond(np.zeros(3, dtype=np.int64), randomizer.draw(KeyedNoise(1), Draw(1), 0, 3), NO_COIN)
+    parts = reports.copy()
+    parts["coin"][1] = 8  # type: ignore[call-overload]
+    assert randomizer.possible(parts).tolist() == [True, False, True]
