@@ -2,7 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from math import ceil
 
+from clients.quiet import unheard
 from clients.role import ClientRole
 from local_dp.bus.base import Bus, Connected, Delivery
 from local_dp.errors import WireError
@@ -11,6 +13,7 @@ from local_dp.wire import EVERYBODY, End, Gone, Hello, Request, Roll, decode, en
 GROUP_SIZE = 250
 HOSTS = "hosts"
 PATIENCE = 30.0  # seconds to reach the broker at first
+SLOT = 0.1  # seconds: what a private member sends leaves so long after the request came, or a multiple of it if more work was to be done
 
 
 def client_group(client: int) -> str:
@@ -55,6 +58,17 @@ async def _handle(role: ClientRole, bus: Bus, run: str, group: str, delivery: De
     if isinstance(message, Roll):
         await bus.publish(topic(run, "hello", group, role.member), hello)
     elif isinstance(message, Request):
-        for answer in role.handle(message):
-            await bus.publish(topic(run, "rep", group, role.member), encode(answer))
+        await _answer(role, bus, topic(run, "rep", group, role.member), message)
     return True
+
+
+async def _answer(role: ClientRole, bus: Bus, where: str, request: Request) -> None:
+    """Sends what the role has to say: at once in a simulation, in a private run at a time that does not tell how long it took."""
+    came = bus.now()
+    with unheard():
+        answers = [encode(answer) for answer in role.handle(request)]
+    if role.private and answers:
+        took = bus.now() - came
+        await bus.rest(SLOT * max(1, ceil(took / SLOT)) - took)
+    for answer in answers:
+        await bus.publish(where, answer)

@@ -65,7 +65,7 @@ class Registry(Mapping[str, type[T]]):
         kind = self[name]
         try:
             return kind(**params)
-        except (TypeError, InputError) as error:
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, InputError) as error:
             raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
 
     def load_all(self) -> None:

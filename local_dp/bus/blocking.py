@@ -95,7 +95,7 @@ class BlockingBus:
                     raise unreachable(self.address, error) from error
             finally:
                 self._close()
-            self._rest(pause * random.uniform(0.5, 1.0))
+            await self.rest(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, SLOWEST_RETRY)
 
     def _connect(self) -> paho.Client:
@@ -140,7 +140,12 @@ class BlockingBus:
             _check(client.loop_write())
         _check(client.loop_misc())
 
-    def _rest(self, seconds: float) -> None:
+    def now(self) -> float:
+        """Seconds on the machine's clock that never goes back."""
+        return time.monotonic()
+
+    async def rest(self, seconds: float) -> None:
+        """Waits, unless the line hangs up."""
         if self.line is None:
             time.sleep(seconds)
         elif select.select([self.line], [], [], seconds)[0]:
