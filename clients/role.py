@@ -46,7 +46,7 @@ class ClientRole:
         self.member = member
         self.start = start
         self.records = records
-        self.schema = _schema(records)
+        self.schema = records.schema()
         self.noise = noise
         self.store = store
         self.policy = policy
@@ -90,7 +90,7 @@ class ClientRole:
             self.store.ledger.check(request.run, charges)
         except RefusedError:
             raise
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - a plug-in's code may raise anything, and a request must not end a client
+        except (Exception, SystemExit) as error:
             raise RefusedError(FAILED, str(error)) from error
         return asked, charges
 
@@ -131,12 +131,6 @@ class ClientRole:
     def _refusal(self, request: Request, code: str) -> Refusal:
         text = line(code, request)
         return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=code, text=text[:1000])
-
-
-def _schema(records: Records) -> Records:
-    """No record, in columns of the same names and types; how long texts are is no part of it."""
-    empty = {name: values[:0] for name, values in records.columns.items()}
-    return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()})
 
 
 def _in_floats(dtype: "np.dtype[np.generic]") -> bool:

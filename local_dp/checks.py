@@ -31,6 +31,29 @@ def check_dimension(d: int, most: int = 64) -> None:
     check_whole("d", d, 1, most)
 
 
+LARGEST, SMALLEST = 1e150, 1e-150  # of a number in a question: squares, quotients and differences of such numbers are numbers
+
+
+def check_number(name: str, value: float) -> None:
+    """Raises InputError unless `value` is a number that can be computed with: at most 1e150 to either side."""
+    if type(value) not in (int, float) or not -LARGEST <= value <= LARGEST:
+        raise InputError(f"{name} is {value!r:.40}; give a number from -1e150 to 1e150")
+
+
+def check_width(name: str, value: float) -> None:
+    """Raises InputError unless `value` is a number above 0 that can be divided by: from 1e-150 to 1e150."""
+    if type(value) not in (int, float) or not SMALLEST <= value <= LARGEST:
+        raise InputError(f"{name} is {value!r:.40}; give a positive number, from 1e-150 to 1e150")
+
+
+def check_range(name: str, low: float, high: float) -> None:
+    """Raises InputError unless low < high are numbers that can be computed with, and are 1e-150 apart or more."""
+    check_number(f"the lower of the bounds{name}", low)
+    check_number(f"the upper of the bounds{name}", high)
+    if not high - low >= SMALLEST:
+        raise InputError(f"the bounds{name} are [{low}, {high}]; give numbers with low < high, 1e-150 apart or more")
+
+
 def check_positive(name: str, value: float) -> None:
     """Raises InputError unless `value` is a finite number above 0."""
     if not (math.isfinite(value) and value > 0):

@@ -99,8 +99,8 @@ class Answering(Role):
         """The records of the clients from `start` on: a table's rows, or synthetic ones."""
         if start < 0:
             raise InputError(f"the first client is {start}; give 0 or more")
-        if self.private and self.schema is None and self.records is not None and self.records.suffix.lower() == ".csv":
-            raise InputError("the types of a CSV file are seen from its values, and a refusal would tell of them: declare them with --schema FILE")
+        if self.private and self.schema is None and self.records is not None:
+            raise InputError("the types of a table are seen from its values, and a refusal would tell of them: declare them with --schema FILE")
         protocol, table = self.configured(kind, given)
         if table is not None:
             if clients not in (None, len(table)):

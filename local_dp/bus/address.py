@@ -1,6 +1,7 @@
 """Where a broker is, how patient its clients are, and what is said when it is not there."""
 
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -56,6 +57,11 @@ def refused_who(address: Address) -> BusError:
     """The error of a broker that does not know us, or not our password."""
     who = f"user {address.user!r}" if address.user else "a client without a user name"
     return BusError(f"the broker {address} refused {who}; correct the user and password in mqtt://user:password@host:port")
+
+
+def refused_topics(address: Address, identifier: str, filters: Sequence[str]) -> BusError:
+    """The error of a broker that keeps from us what we must read."""
+    return BusError(f"the broker {address} lets {identifier} not read {' and '.join(filters)}; correct its access rules")
 
 
 def unreachable(address: Address, error: Exception) -> BusError:

@@ -14,9 +14,8 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_who, unreachable
+from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
 from local_dp.bus.base import CONNECTED, Connected, Delivery
-from local_dp.errors import BusError
 
 _UNAUTHORISED = tuple(ReasonCode(PacketTypes.CONNACK, name) for name in ("Bad user name or password", "Not authorized"))
 _GLANCE = 10.0  # seconds between two looks at whether the broker should hear that we live
@@ -168,7 +167,7 @@ class BlockingBus:
 
     def _on_subscribe(self, client: paho.Client, data: object, number: int, reasons: list[ReasonCode], properties: object) -> None:
         if any(reason.is_failure for reason in reasons):
-            raise BusError(f"the broker {self.address} lets {self.identifier} not read {' and '.join(self.filters)}; correct its access rules")
+            raise refused_topics(self.address, self.identifier, self.filters)
         self._joined = True
 
     def _on_message(self, client: paho.Client, data: object, message: paho.MQTTMessage) -> None:

@@ -97,8 +97,8 @@ def _told(query: Query, records: Records) -> Ints:
             return values
     except (Exception, SystemExit):  # noqa: BLE001 - whoever failed would be seen to hold such a record
         pass
-    if len(records) == 1:
-        return query.domain.first(1)
+    if len(records) <= 1:
+        return query.domain.first(len(records))
     return np.concatenate([_told(query, records.take(slice(row, row + 1))) for row in range(len(records))])
 
 
