@@ -6,7 +6,7 @@ from math import ceil
 
 from clients.quiet import unheard
 from clients.role import ClientRole
-from local_dp.bus.base import Bus, Connected, Delivery
+from local_dp.bus.base import ClientBus, Connected, Delivery
 from local_dp.errors import WireError
 from local_dp.wire import EVERYBODY, End, Gone, Hello, Request, Roll, decode, encode, topic
 
@@ -31,7 +31,7 @@ def will(run: str, group: str, member: str) -> tuple[str, bytes]:
     return topic(run, "gone", group, member), encode(Gone(run=run, member=member))
 
 
-async def serve(role: ClientRole, bus: Bus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
+async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
     """Says hello after every connection, answers requests, and returns when the run ends. Raises BusError if the broker cannot be reached at first."""
     hello = encode(Hello(run=run, member=role.member, start=role.start, stop=role.stop))
     async with aclosing(bus.messages(PATIENCE)) as events:
@@ -45,7 +45,7 @@ async def serve(role: ClientRole, bus: Bus, run: str, group: str, on_connected: 
                 return
 
 
-async def _handle(role: ClientRole, bus: Bus, run: str, group: str, delivery: Delivery, hello: bytes) -> bool:
+async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delivery: Delivery, hello: bytes) -> bool:
     """Whether the run goes on."""
     try:
         message = decode(delivery.payload)
@@ -62,7 +62,7 @@ async def _handle(role: ClientRole, bus: Bus, run: str, group: str, delivery: De
     return True
 
 
-async def _answer(role: ClientRole, bus: Bus, where: str, request: Request) -> None:
+async def _answer(role: ClientRole, bus: ClientBus, where: str, request: Request) -> None:
     """Sends what the role has to say: at once in a simulation, in a private run at a time that does not tell how long it took."""
     came = bus.now()
     with unheard():

@@ -28,6 +28,10 @@ class Bus(Protocol):
 
     def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]: ...
 
+
+class ClientBus(Bus, Protocol):
+    """A bus with a clock, for a client that answers at a time of its own."""
+
     def now(self) -> float:
         """Seconds on the clock that `rest` keeps."""
         ...

@@ -1,6 +1,6 @@
 """Class 2: what a private run asks and tells holds nothing that was read off the data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from itertools import islice
 from typing import Any
@@ -185,6 +185,14 @@ def _ask(protocol: Protocol[Any], table: Records, private: bool) -> dict[str, An
     return data
 
 
+def _noted(real: Callable[..., Any], called: list[str]) -> Callable[..., Any]:
+    def noted(*given: Any) -> Any:
+        called.append(real.__name__)
+        return real(*given)
+
+    return noted
+
+
 ASKED: Sequence[tuple[str, dict[str, str]]] = [
     ("survey", {"question": "age > 30", "missing": "no"}),
     ("mean", {"column": "age", "low": "0", "high": "100", "missing": "exclude", "outside": "clip"}),
@@ -198,8 +206,7 @@ def test_no_truth_is_computed_in_private(name: str, settings: dict[str, str], mo
     """In a private run no method that knows the truth is called, and the result has none, no digest and no seed; a simulation calls them."""
     kind, called = PROTOCOLS[name], list[str]()
     for method in TRUTHS:
-        real = getattr(kind, method)
-        monkeypatch.setattr(kind, method, lambda self, *given, real=real, method=method: (called.append(method), real(self, *given))[1])
+        monkeypatch.setattr(kind, method, _noted(getattr(kind, method), called))
     protocol = kind.from_settings(settings)
     told = _ask(protocol, TABLE, private=True)
     assert called == []

@@ -28,7 +28,7 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.wire import Request
+from local_dp.wire import Reply, Request
 from tests.support.builders import request
 from tests.support.questions import ANY_PARAMETERS, SHARP
 from tests.support.virtual_time import VirtualLoop, run_virtually
@@ -47,7 +47,7 @@ def _columns(draw: st.DrawFn) -> np.ndarray:
         with np.errstate(all="ignore"):
             return np.array(draw(st.lists(st.one_of(st.sampled_from(FLOATS), st.floats()), min_size=4, max_size=4))).astype(kind)
     if kind.kind in "iu":
-        ends = np.iinfo(kind)
+        ends = np.iinfo(kind.name)
         values = st.one_of(st.sampled_from([int(ends.min), int(ends.max), 0, 1]), st.integers(int(ends.min), int(ends.max)))
         return np.array(draw(st.lists(values, min_size=4, max_size=4)), dtype=kind)
     values = st.booleans() if kind.kind == "b" else st.sampled_from(["", "a", "1", "é", "\ud800", "\x00", "nan"])
@@ -281,6 +281,5 @@ def test_a_query_that_fails_on_some_records_is_not_seen_to(monkeypatch: pytest.M
     for held in ([0], [1], [2], [3], [0, 1, 2, 3]):
         role = ClientRole(HOSTS, 0, Records({"x": np.array(held)}), SystemNoise(), MemoryStore(1.0))
         answers = role.handle(request(LocalQuery(Fails(), BinaryRR(1.0), Cohort(0, len(held)))))
-        assert [answer.kind for answer in answers] == ["reply"]
-        lengths.add(len(answers[0].reports) // len(held))
+        lengths |= {len(answer.reports) / len(held) if isinstance(answer, Reply) else 0 for answer in answers}
     assert lengths == {1}

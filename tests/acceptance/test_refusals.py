@@ -80,8 +80,8 @@ def _said(records: Records, script: list[Request], allowed: frozenset[str] | Non
 
 
 def _shown(answer: Reply | Refusal) -> Said:
-    refused = isinstance(answer, Refusal)
-    return answer.kind, answer.code if refused else "", answer.text if refused else "", len(encode(answer))
+    code, text = (answer.code, answer.text) if isinstance(answer, Refusal) else ("", "")
+    return answer.kind, code, text, len(encode(answer))
 
 
 def _compared(folder: Path, scripts: int) -> dict[str, int]:

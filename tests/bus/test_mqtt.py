@@ -2,9 +2,9 @@
 
 import asyncio
 
-import paho.mqtt.client as paho
 import pytest
 from aiomqtt.exceptions import MqttCodeError
+from paho.mqtt.enums import MQTTErrorCode
 
 from local_dp.bus.address import Address
 from local_dp.bus.base import CONNECTED, Delivery
@@ -46,9 +46,9 @@ def test_a_broker_that_is_busy_or_goes_away_is_asked_again() -> None:
         assert _events(address, 3) == [CONNECTED, Delivery("t", b"ab"), CONNECTED]
 
 
-@pytest.mark.parametrize("number", sorted(int(code) for code in paho.MQTTErrorCode))
+@pytest.mark.parametrize("number", sorted(int(code) for code in MQTTErrorCode))
 def test_no_error_of_the_connection_is_taken_for_a_wrong_password(number: int) -> None:
     """Every number that the client library has for an error of its own, 4 and 5 (no connection, connection refused) among them, is no refusal by the broker."""
     bus = MqttBus(Address("127.0.0.1", 1), "s", ["t"])
-    bus._raise_if_final(MqttCodeError(paho.MQTTErrorCode(number)), None)
+    bus._raise_if_final(MqttCodeError(MQTTErrorCode(number)), None)
     bus._raise_if_final(MqttCodeError(number), None)
