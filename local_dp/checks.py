@@ -14,7 +14,7 @@ def check_whole(name: str, value: int, least: int, most: int) -> None:
 def whole_number(name: str, text: str) -> int:
     """The whole number that is written, also as 1e6, 1_000_000 or 0xff. Raises InputError."""
     try:
-        return int(text, 0)
+        return _held(name, int(text, 0))
     except ValueError:
         pass
     try:
@@ -22,8 +22,26 @@ def whole_number(name: str, text: str) -> int:
     except ValueError:
         value = math.nan
     if not value.is_integer():  # neither NaN nor infinity is
-        raise InputError(f"{name} is {text!r}; give a whole number")
-    return int(value)
+        raise InputError(f"{name} is {text!r:.80}; give a whole number")
+    return _held(name, int(value))
+
+
+def _held(name: str, value: int) -> int:
+    """The number, unless it has more than 128 bits. Raises InputError."""
+    if value.bit_length() > 128:
+        raise InputError(f"{name} is a number of {value.bit_length()} bits; give one of at most 128")
+    return value
+
+
+def real_number(name: str, text: str) -> float:
+    """The number that is written. Raises InputError for a text, for none (nan), and for one that is too small to be computed with."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value) or 0 < abs(value) < SMALLEST:
+        raise InputError(f"{name} is {text!r:.80}; give a number")
+    return value
 
 
 def check_dimension(d: int, most: int = 64) -> None:

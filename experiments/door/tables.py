@@ -90,6 +90,8 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
         raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
     try:
         whole = None if schema is None else 0  # rows that types are inferred from: all, or none
+        if suffix == ".csv":
+            _refuse_twins(polars.read_csv(path, has_header=False, n_rows=1, infer_schema_length=0, truncate_ragged_lines=True), path)
         frame = polars.read_csv(path, infer_schema_length=whole) if suffix == ".csv" else polars.read_parquet(path)
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path.name!r}: {str(error).splitlines()[0]}") from None
@@ -98,6 +100,14 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: 
     if schema is not None:
         return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
     return Records({name: _column(frame.get_column(name)) for name in frame.columns})
+
+
+def _refuse_twins(header: "polars.DataFrame", path: Path) -> None:
+    """Raises InputError for a name that two columns of a file have: polars would give one of them another name, in silence."""
+    names = list(header.row(0)) if header.height else []
+    twin = next((name for place, name in enumerate(names) if name is not None and name in names[:place]), None)
+    if twin is not None:
+        raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
 
 
 KINDS = ("number", "whole", "text")

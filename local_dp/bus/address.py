@@ -35,9 +35,13 @@ class Address:
             raise InputError(f"cannot use the broker {url!r}; write mqtt://host:port or mqtts://user:password@host:port") from None
         if not parts.hostname:
             raise InputError(f"the broker {url!r} names no host; write mqtt://host:port")
+        try:
+            parts.hostname.encode("idna")
+        except UnicodeError:
+            raise InputError(f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port") from None
         ca = parts.query.removeprefix("ca=") if parts.query.startswith("ca=") else None
-        if ca is not None and not Path(ca).is_file():
-            raise InputError(f"the certificate file {ca!r} of the broker does not exist; correct ?ca=FILE")
+        if ca is not None and not _is_file(ca):
+            raise InputError(f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE")
         user = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
         return cls(parts.hostname, port, user, password, parts.scheme == "mqtts", ca)
@@ -51,6 +55,13 @@ class Address:
             return ssl.create_default_context(cafile=self.ca)
         except ssl.SSLError as error:
             raise InputError(f"the certificate file {self.ca!r} cannot be read as PEM: {error.reason}") from None
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def refused_who(address: Address) -> BusError:

@@ -123,10 +123,10 @@ def test_every_query_is_total_and_silent() -> None:
 
 @pytest.mark.slow
 def test_every_query_is_total_and_silent_for_long() -> None:
-    """The same, 20,000 times."""
-    seen = _searched(20_000)
+    """The same, 5,000 times."""
+    seen = _searched(5_000)
     print(f"searched {seen}: 0 warnings, 0 errors of a row")
-    assert seen["answered"] > 2_500
+    assert seen["answered"] > 1_200
 
 
 UNSAFE: list[tuple[str, dict[str, Any]]] = [
