@@ -15,6 +15,7 @@ from contextlib import suppress
 import msgpack
 
 from clients.process import introduce, live
+from clients.quiet import never_heard
 from clients.rehearsal import answer, rehearse
 from local_dp.errors import RefusedError
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -33,6 +34,7 @@ def raise_descriptor_limit() -> None:
 
 def _child(index: int, launcher: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    never_heard()
     code = 1
     try:
         line = socket.socket(socket.AF_UNIX)  # closed by the end of this process alone: so the launcher knows that it has ended

@@ -2,15 +2,18 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from math import ceil
 
+from clients.quiet import unheard
 from clients.role import ClientRole
-from local_dp.bus.base import Bus, Connected, Delivery
+from local_dp.bus.base import ClientBus, Connected, Delivery
 from local_dp.errors import WireError
 from local_dp.wire import EVERYBODY, End, Gone, Hello, Request, Roll, decode, encode, topic
 
 GROUP_SIZE = 250
 HOSTS = "hosts"
 PATIENCE = 30.0  # seconds to reach the broker at first
+SLOT = 0.1  # seconds: what a private member sends leaves so long after the request came, or a multiple of it if more work was to be done
 
 
 def client_group(client: int) -> str:
@@ -28,7 +31,7 @@ def will(run: str, group: str, member: str) -> tuple[str, bytes]:
     return topic(run, "gone", group, member), encode(Gone(run=run, member=member))
 
 
-async def serve(role: ClientRole, bus: Bus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
+async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
     """Says hello after every connection, answers requests, and returns when the run ends. Raises BusError if the broker cannot be reached at first."""
     hello = encode(Hello(run=run, member=role.member, start=role.start, stop=role.stop))
     async with aclosing(bus.messages(PATIENCE)) as events:
@@ -42,7 +45,7 @@ async def serve(role: ClientRole, bus: Bus, run: str, group: str, on_connected: 
                 return
 
 
-async def _handle(role: ClientRole, bus: Bus, run: str, group: str, delivery: Delivery, hello: bytes) -> bool:
+async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delivery: Delivery, hello: bytes) -> bool:
     """Whether the run goes on."""
     try:
         message = decode(delivery.payload)
@@ -55,6 +58,17 @@ async def _handle(role: ClientRole, bus: Bus, run: str, group: str, delivery: De
     if isinstance(message, Roll):
         await bus.publish(topic(run, "hello", group, role.member), hello)
     elif isinstance(message, Request):
-        for answer in role.handle(message):
-            await bus.publish(topic(run, "rep", group, role.member), encode(answer))
+        await _answer(role, bus, topic(run, "rep", group, role.member), message)
     return True
+
+
+async def _answer(role: ClientRole, bus: ClientBus, where: str, request: Request) -> None:
+    """Sends what the role has to say: at once in a simulation, in a private run at a time that does not tell how long it took."""
+    came = bus.now()
+    with unheard():
+        answers = [encode(answer) for answer in role.handle(request)]
+    if role.private and answers:
+        took = bus.now() - came
+        await bus.rest(SLOT * max(1, ceil(took / SLOT)) - took)
+    for answer in answers:
+        await bus.publish(where, answer)

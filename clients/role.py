@@ -9,7 +9,9 @@ from hashlib import blake2b
 import numpy as np
 
 from clients.journal import Commit, Store
+from clients.refusals import FAILED, known, line
 from local_dp.errors import InputError, RefusedError
+from local_dp.ledger import Charge
 from local_dp.noise import Draw, KeyedNoise, Noise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.registry import QUERIES
@@ -38,12 +40,14 @@ class ClientRole:
 
     What a randomizer costs is computed by this client's own copy of it and checked against the evidence; the costs of a round are added up for each client,
     and checked before anything is sampled; replies, charges and the request's digest are committed in one step before anything is sent.
+    Whether it refuses is decided before a record is read: from the request, the names and types of the columns, the budget and what was asked before.
     """
 
     def __init__(self, member: str, start: int, records: Records, noise: Noise, store: Store, policy: Policy = DEFAULT_POLICY) -> None:
         self.member = member
         self.start = start
         self.records = records
+        self.schema = records.schema()
         self.noise = noise
         self.store = store
         self.policy = policy
@@ -52,6 +56,11 @@ class ClientRole:
     def stop(self) -> int:
         """One past the last client."""
         return self.start + len(self.records)
+
+    @property
+    def private(self) -> bool:
+        """Whether its noise is nobody's to compute."""
+        return not isinstance(self.noise, KeyedNoise)
 
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         """The replies to a request, the same ones each time it comes; or one refusal. Nothing when no client of this member is asked."""
@@ -66,15 +75,25 @@ class ClientRole:
             elif commit.request != digest:
                 raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
         except RefusedError as refused:
-            return (self._refusal(request, refused),)
+            return (self._refusal(request, known(refused.code)),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
     def _answer(self, request: Request, digest: bytes) -> Commit:
-        asked = [(place, self._local_query(ask, span)) for place, ask in enumerate(request.asks) if (span := self._overlap(ask))]
-        charges = tuple(query.charge(request.asks[place].coins) for place, query in asked)
-        self.store.ledger.check(request.run, charges)
+        asked, charges = self._planned(request)
         replies = [reply for place, query in asked for reply in self._replies(request, place, query)]
         return Commit(request.run, request.round, digest, charges, tuple(replies))
+
+    def _planned(self, request: Request) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
+        """What is asked of whom, and what it costs; no record is in reach. Raises RefusedError, whatever goes wrong."""
+        try:
+            asked = [(place, self._local_query(ask, span)) for place, ask in enumerate(request.asks) if (span := self._overlap(ask))]
+            charges = tuple(query.charge(request.asks[place].coins) for place, query in asked)
+            self.store.ledger.check(request.run, charges)
+        except RefusedError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise RefusedError(FAILED, str(error)) from error
+        return asked, charges
 
     def _overlap(self, ask: Ask) -> Span | None:
         start, stop = max(ask.start, self.start), min(ask.stop, self.stop)
@@ -83,7 +102,7 @@ class ClientRole:
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
         query = QUERIES.build(ask.query, ask.query_params)
         try:
-            query(self.records.take(slice(0, 0)))  # refuses on the schema alone, whatever the record holds
+            query.values(self.schema)
             return LocalQuery(query, self._randomizer(ask), Cohort(*span), ask.once)
         except InputError as error:
             raise RefusedError("bad-query", str(error)) from error
@@ -92,7 +111,7 @@ class ClientRole:
         self._check_allowed(ask.randomizer if ask.randomizer != WithCoin.name else str(ask.randomizer_params.get("inner", WithCoin.inner)))
         randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
         verify(randomizer, self.policy.evidence)
-        if not isinstance(self.noise, KeyedNoise) and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
+        if self.private and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
             raise RefusedError(
                 "evidence", f"{randomizer.name} is of ideal numbers: its floats tell more than a density says, and this client answers in private"
             )
@@ -114,8 +133,9 @@ class ClientRole:
             replies.append(Reply(run=request.run, round=request.round, member=self.member, ask=place, start=start, width=dtype.itemsize, reports=packed))
         return replies
 
-    def _refusal(self, request: Request, refused: RefusedError) -> Refusal:
-        return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=refused.code, text=str(refused)[:1000])
+    def _refusal(self, request: Request, code: str) -> Refusal:
+        text = line(code, request)
+        return Refusal(run=request.run, round=request.round, member=self.member, start=self.start, stop=self.stop, code=code, text=text[:1000])
 
 
 def _in_floats(dtype: "np.dtype[np.generic]") -> bool:

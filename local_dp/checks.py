@@ -14,7 +14,7 @@ def check_whole(name: str, value: int, least: int, most: int) -> None:
 def whole_number(name: str, text: str) -> int:
     """The whole number that is written, also as 1e6, 1_000_000 or 0xff. Raises InputError."""
     try:
-        return int(text, 0)
+        return _held(name, int(text, 0))
     except ValueError:
         pass
     try:
@@ -22,13 +22,54 @@ def whole_number(name: str, text: str) -> int:
     except ValueError:
         value = math.nan
     if not value.is_integer():  # neither NaN nor infinity is
-        raise InputError(f"{name} is {text!r}; give a whole number")
-    return int(value)
+        raise InputError(f"{name} is {text!r:.80}; give a whole number")
+    return _held(name, int(value))
+
+
+def _held(name: str, value: int) -> int:
+    """The number, unless it has more than 128 bits. Raises InputError."""
+    if value.bit_length() > 128:
+        raise InputError(f"{name} is a number of {value.bit_length()} bits; give one of at most 128")
+    return value
+
+
+def real_number(name: str, text: str) -> float:
+    """The number that is written. Raises InputError for a text, for none (nan), and for one that is too small to be computed with."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value) or 0 < abs(value) < SMALLEST:
+        raise InputError(f"{name} is {text!r:.80}; give a number")
+    return value
 
 
 def check_dimension(d: int, most: int = 64) -> None:
     """Raises InputError unless 1 <= d <= most."""
     check_whole("d", d, 1, most)
+
+
+LARGEST, SMALLEST = 1e150, 1e-150  # of a number in a question: squares, quotients and differences of such numbers are numbers
+
+
+def check_number(name: str, value: float) -> None:
+    """Raises InputError unless `value` is a number that can be computed with: at most 1e150 to either side."""
+    if type(value) not in (int, float) or not -LARGEST <= value <= LARGEST:
+        raise InputError(f"{name} is {value!r:.40}; give a number from -1e150 to 1e150")
+
+
+def check_width(name: str, value: float) -> None:
+    """Raises InputError unless `value` is a number above 0 that can be divided by: from 1e-150 to 1e150."""
+    if type(value) not in (int, float) or not SMALLEST <= value <= LARGEST:
+        raise InputError(f"{name} is {value!r:.40}; give a positive number, from 1e-150 to 1e150")
+
+
+def check_range(name: str, low: float, high: float) -> None:
+    """Raises InputError unless low < high are numbers that can be computed with, and are 1e-150 apart or more."""
+    check_number(f"the lower of the bounds{name}", low)
+    check_number(f"the upper of the bounds{name}", high)
+    if not high - low >= SMALLEST:
+        raise InputError(f"the bounds{name} are [{low}, {high}]; give numbers with low < high, 1e-150 apart or more")
 
 
 def check_positive(name: str, value: float) -> None:

@@ -33,6 +33,10 @@ class Domain:
         """All values of a small domain; of a large one at most so many, from end to end."""
         return self.values() if self.size <= most else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
 
+    def first(self, n: int) -> Counts:
+        """A member that needs no looking at a record, n times: the least one."""
+        return np.full(n, self.low, dtype=np.int64)
+
     def clip(self, values: Ints) -> Ints:
         """The values moved to the nearest member: a client's last defence against a record outside the declared domain."""
         clipped: Ints = values.clip(self.low, self.high)
@@ -65,6 +69,10 @@ class Vectors(Domain):
         axis = np.eye(1, self.d, dtype=np.int64) * self.high
         drawn = np.random.default_rng(1).integers(self.low, self.high, (max(4, most) - 4, self.d), endpoint=True)
         return self.clip(np.concatenate([axis, -axis, np.full((1, self.d), self.high), 0 * axis, drawn])).astype(np.int64)
+
+    def first(self, n: int) -> Counts:
+        """Nothing, n times, shape (n, d)."""
+        return np.zeros((n, self.d), dtype=np.int64)
 
     def clip(self, values: Ints) -> Ints:
         """Into the cube; and, for the ball, towards 0 until the norm is at most 1. Whole numbers from correctly rounded ones, alike on every machine."""

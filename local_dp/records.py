@@ -39,7 +39,7 @@ class Records:
         """A column of whole numbers. Raises InputError for any other, whatever the rows hold."""
         values = self[name]
         if values.dtype.kind not in "biu":
-            raise InputError(f"column {name!r} has type {values.dtype}; this query needs whole numbers")
+            raise InputError(f"column {name!r} is {'text' if values.dtype.kind == 'U' else 'of fractions'}; this query needs whole numbers")
         return values
 
     def numbers(self, name: str) -> Floats:
@@ -52,6 +52,11 @@ class Records:
     def words(self, name: str) -> Words:
         """A column of whole numbers as 64-bit words."""
         return self.whole(name).astype(np.uint64, copy=False)
+
+    def schema(self) -> "Records":
+        """No record, in columns of the same names and types; how long texts are is no part of it."""
+        empty = {name: values[:0] for name, values in self.columns.items()}
+        return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()})
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""

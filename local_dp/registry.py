@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from local_dp.errors import InputError, RefusedError, unknown
 
 T = TypeVar("T")
+_SHOWN = 300  # characters of what went wrong in a package
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,11 @@ class Registry(Mapping[str, type[T]]):
             raise self._unknown(unknown(f"there is no {self.noun} named", name, self))
         try:
             kind = point.load()
-        except (ImportError, AttributeError) as error:
-            raise self._unknown(f"the package that offers {name!r} cannot be imported: {error}; reinstall it") from error
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the code is somebody else's, and may raise anything while it is imported
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
+            raise self._unknown(f"the package that offers {name!r} cannot be imported: {said}; reinstall it, or take it away") from error
         if not (isinstance(kind, type) and issubclass(kind, self.base) and getattr(kind, "name", None) == name):
             raise self._unknown(f"{point.value} is not a {self.base.__name__} named {name!r}; correct that package's entry point")
         return kind
@@ -65,7 +69,7 @@ class Registry(Mapping[str, type[T]]):
         kind = self[name]
         try:
             return kind(**params)
-        except (TypeError, InputError) as error:
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, InputError) as error:
             raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
 
     def load_all(self) -> None:

@@ -1,5 +1,6 @@
 """One command is one frozen dataclass: its fields are the options, its docstring the help, calling an instance runs it. The options stand there once."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from inspect import cleandoc, getdoc
@@ -10,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import click
 
 from experiments.text.layout import definitions, paragraph, screen_width
-from local_dp.checks import whole_number
+from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
 
 OPTIONS = "Options"
@@ -183,9 +184,7 @@ def _type_of(name: str, hint: Any) -> Any:
     """What click reads an option with."""
     if get_origin(hint) is Literal:
         return click.Choice(get_args(hint))
-    if hint is Path:
-        return click.Path(path_type=Path)
-    readers = {int: _whole, float: _number}
+    readers = {int: _whole, float: _number, Path: _path}
     return readers[hint](name) if hint in readers else click.STRING
 
 
@@ -200,12 +199,24 @@ def _whole(name: str) -> Callable[[Any], int]:
 
 def _number(name: str) -> Callable[[Any], float]:
     def number(text: Any) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise InputError(f"{name} is {text!r}; give a number") from None
+        return real_number(name, str(text))
 
     return number
+
+
+def _path(name: str) -> Callable[[Any], Path]:
+    """Reads a path that a file may have, whether there is one or not."""
+
+    def path(text: Any) -> Path:
+        try:
+            os.lstat(text)
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            raise InputError(f"{name} is {str(text)!r:.80}, which is no file: {getattr(error, 'strerror', error)}; give another") from None
+        return Path(text)
+
+    return path
 
 
 def _default(value: Any) -> str:

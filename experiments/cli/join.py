@@ -97,10 +97,11 @@ class Answering(Role):
 
     def held(self, kind: type[Protocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
         """The records of the clients from `start` on: a table's rows, or synthetic ones."""
-        if start < 0:
-            raise InputError(f"the first client is {start}; give 0 or more")
-        if self.private and self.schema is None and self.records is not None and self.records.suffix.lower() == ".csv":
-            raise InputError("the types of a CSV file are seen from its values, and a refusal would tell of them: declare them with --schema FILE")
+        check_whole("the first client", start, 0, MOST_CLIENTS["hosts"])
+        if clients is not None:
+            check_whole("clients", clients, 1, MOST_CLIENTS["hosts"])
+        if self.private and self.schema is None and self.records is not None:
+            raise InputError("the types of a table are seen from its values, and a refusal would tell of them: declare them with --schema FILE")
         protocol, table = self.configured(kind, given)
         if table is not None:
             if clients not in (None, len(table)):

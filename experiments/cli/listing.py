@@ -1,6 +1,7 @@
 """`local-dp protocols`, `randomizers`, `queries` and `describe`: what there is."""
 
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
@@ -8,7 +9,7 @@ from experiments.cli.fields import argument
 from experiments.cli.screen import SCREEN
 from experiments.text.layout import held, paragraph, screen_width
 from local_dp.curator.catalogue import mechanisms, privacy_in
-from local_dp.errors import InputError, unknown
+from local_dp.errors import InputError, RefusedError, unknown
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -19,7 +20,7 @@ class Protocols:
     """Lists the protocols: model, parameters with their defaults, source."""
 
     def __call__(self) -> None:
-        SCREEN.tell("\n".join(_entry(f"{name} ({kind.model()})", kind) for name, kind in PROTOCOLS.items()))
+        SCREEN.tell("\n".join(_listed(name, PROTOCOLS, lambda kind: f" ({kind.model()})") for name in PROTOCOLS))
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Randomizers:
     """Lists the randomizers on this machine, those of installed packages included."""
 
     def __call__(self) -> None:
-        SCREEN.tell("\n".join(_entry(name, RANDOMIZERS[name]) for name in RANDOMIZERS))
+        SCREEN.tell("\n".join(_listed(name, RANDOMIZERS) for name in RANDOMIZERS))
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Queries:
     """Lists the queries: what a client may be asked about its record."""
 
     def __call__(self) -> None:
-        SCREEN.tell("\n".join(_entry(name, QUERIES[name]) for name in QUERIES))
+        SCREEN.tell("\n".join(_listed(name, QUERIES) for name in QUERIES))
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,15 @@ def _facts(kind: Any) -> list[str]:
     """Its parameters, and its source where it has one."""
     source = getattr(kind, "source", "")
     return [f"parameters: {_parameters(kind)}", *([f"source: {source}"] if source else [])]
+
+
+def _listed(name: str, registry: Mapping[str, type[Any]], label: Callable[[Any], str] = lambda kind: "") -> str:
+    """An entry of a registry; of one whose package cannot be imported, why not, and the others are none the worse."""
+    try:
+        kind = registry[name]
+        return _entry(f"{name}{label(kind)}", kind)
+    except RefusedError as error:
+        return "\n".join((name, *(f"  {line}" for line in paragraph(f"not usable: {error}", screen_width() - 2, "  ").splitlines())))
 
 
 def _entry(heading: str, kind: Any) -> str:

@@ -21,10 +21,23 @@ def main() -> None:
     except LocalDPError as error:
         SCREEN.complain(str(error))
         code = EXIT_CODES.get(type(error), 1)
+    except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of numbers that nothing could be computed with
+        SCREEN.complain(_of_the_machine(error))
+        code = EXIT_CODES[InputError]
     except KeyboardInterrupt:
         exec("pass")  # one that met an exec(), such as a dataclass being made, would else make the interpreter end by the signal and not by our code
         code = INTERRUPTED
     sys.exit(code)
+
+
+def _of_the_machine(error: Exception) -> str:
+    """What a machine or its files would not do, in a line."""
+    if isinstance(error, OSError):
+        named = f" of {str(error.filename)!r:.80}" if error.filename is not None else ""
+        return f"the system refuses{named}: {error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return "this takes more memory than there is; ask for less"
+    return "a number is too large or too small to be computed with; give another"
 
 
 def _run() -> int:

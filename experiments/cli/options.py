@@ -49,7 +49,7 @@ class Role(ABC):
         from experiments.door.tables import read_records, read_schema
 
         SCREEN.working(f"reading {self.records.name}")
-        table = read_records(self.records, None if self.schema is None else read_schema(self.schema))
+        table = read_records(self.records, None if self.schema is None else read_schema(self.schema), total=self.private)
         check_asked(kind, values, table)
         return built, table
 

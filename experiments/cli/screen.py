@@ -3,11 +3,15 @@
 The line is drawn by a thread of its own, so that it lives while modules are imported and numbers computed, and it is gone before anything else is printed.
 """
 
+import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
+
+from local_dp.errors import InputError
 
 _DELAY = 0.4  # seconds: what is done before is not announced
 _TICK = 0.2  # seconds
@@ -48,18 +52,23 @@ class Screen:
 
     def note(self, text: str) -> None:
         """A line on standard error that stays."""
-        with self._lock:
+        with self._lock, suppress(OSError):  # who cannot be told cannot be told that either
             self._clear()
-            print(text, file=sys.stderr, flush=True)
+            print(_sayable(text, sys.stderr), file=sys.stderr, flush=True)
 
     def tell(self, text: str) -> None:
         """A result, on standard output."""
-        with self._lock:
-            self._clear()
-            print(text, flush=True)
+        try:
+            with self._lock:
+                self._clear()
+                print(_sayable(text, sys.stdout), flush=True)
+        except OSError as error:
+            _forget(sys.stdout)
+            raise InputError(f"cannot write the result to standard output: {error.strerror}") from None
 
     def complain(self, text: str) -> None:
-        """An error: one line, which a terminal breaks between words."""
+        """An error: one line, which a terminal breaks between words. What a terminal would obey is written out: the words may be somebody else's."""
+        text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
         if sys.stderr.isatty():
             from experiments.text.layout import paragraph, screen_width
 
@@ -89,6 +98,21 @@ class Screen:
             sys.stderr.write(_CLEAR)
             sys.stderr.flush()
             self._drawn = False
+
+
+def _sayable(text: str, stream: TextIO) -> str:
+    """The text in letters that the stream has."""
+    letters = stream.encoding or "utf-8"
+    return text.encode(letters, "backslashreplace").decode(letters)
+
+
+def _forget(stream: TextIO) -> None:
+    """What could not be written is not tried again when the interpreter ends, which would be an error of its own."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+        stream.flush()
 
 
 SCREEN = Screen()

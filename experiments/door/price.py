@@ -9,6 +9,9 @@ from experiments.text.layout import paragraph, table
 from experiments.text.numbers import bound
 from local_dp.accounting import rules
 from local_dp.accounting.terms import losses_of
+from local_dp.errors import InputError
+
+MOST = 1e6  # nats
 
 TOLD = {
     "basic": "losses add up",
@@ -38,6 +41,8 @@ def price(mechanisms: str, *, delta: float = 1e-6, epsilon: float | None = None)
     if epsilon is None:
         found = {rule: rules.epsilon(losses, delta, rule) for rule in rules.RULES}
         return Prices({**asked, "delta": delta, "epsilon": {rule: cost if math.isfinite(cost) else None for rule, cost in found.items()}})
+    if not 0 <= epsilon <= MOST:
+        raise InputError(f"epsilon is {epsilon}; give a number from 0 to {MOST:g} nats")
     found = {rule: rules.delta(losses, epsilon, rule) for rule in rules.RULES}
     return Prices({**asked, "epsilon": epsilon, "delta": {rule: cost if cost < 1 else None for rule, cost in found.items()}})
 

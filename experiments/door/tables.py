@@ -74,11 +74,12 @@ def _nothing(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def read_records(path: Path, schema: Mapping[str, str] | None = None) -> Records:
+def read_records(path: Path, schema: Mapping[str, str] | None = None, *, total: bool = False) -> Records:
     """The table in `path`, .csv or .parquet. Raises InputError for a file that is missing, unreadable or empty.
 
     The types of a CSV file's columns are seen from its values, unless `schema` declares them (`read_schema`): then those columns alone are read, and a number
-    that cannot be read is missing, so that neither types nor refusals depend on what the rows hold.
+    that cannot be read is missing, so that neither types nor refusals depend on what the rows hold. A whole number cannot be missing: one that cannot be read
+    is refused, or with `total` is 0, for a client that may not show by staying away what it holds.
     """
     import polars
 
@@ -89,14 +90,24 @@ def read_records(path: Path, schema: Mapping[str, str] | None = None) -> Records
         raise InputError(f"{path.name!r} ends in {path.suffix!r}; a table is a .csv or .parquet file")
     try:
         whole = None if schema is None else 0  # rows that types are inferred from: all, or none
+        if suffix == ".csv":
+            _refuse_twins(polars.read_csv(path, has_header=False, n_rows=1, infer_schema_length=0, truncate_ragged_lines=True), path)
         frame = polars.read_csv(path, infer_schema_length=whole) if suffix == ".csv" else polars.read_parquet(path)
     except (polars.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path.name!r}: {str(error).splitlines()[0]}") from None
     if not frame.height or not frame.width:
         raise InputError(f"the table {path.name!r} has {frame.height} rows and {frame.width} columns; at least one of each is needed")
     if schema is not None:
-        return Records({name: _declared(frame, name, kind) for name, kind in schema.items()})
+        return Records({name: _declared(frame, name, kind, total) for name, kind in schema.items()})
     return Records({name: _column(frame.get_column(name)) for name in frame.columns})
+
+
+def _refuse_twins(header: "polars.DataFrame", path: Path) -> None:
+    """Raises InputError for a name that two columns of a file have: polars would give one of them another name, in silence."""
+    names = list(header.row(0)) if header.height else []
+    twin = next((name for place, name in enumerate(names) if name is not None and name in names[:place]), None)
+    if twin is not None:
+        raise InputError(f"two columns of {path.name!r} are called {twin!r:.80}; give each a name of its own")
 
 
 KINDS = ("number", "whole", "text")
@@ -115,7 +126,7 @@ def read_schema(path: Path) -> dict[str, str]:
     return told
 
 
-def _declared(frame: "polars.DataFrame", name: str, kind: str) -> Column:
+def _declared(frame: "polars.DataFrame", name: str, kind: str, total: bool) -> Column:
     """A column of the type that was declared for it."""
     import polars
 
@@ -125,6 +136,8 @@ def _declared(frame: "polars.DataFrame", name: str, kind: str) -> Column:
     if kind == "text":
         return _column(series.cast(polars.String))
     numbers = series.cast(polars.String).str.strip_chars().cast(polars.Float64 if kind == "number" else polars.Int64, strict=False)
+    if kind == "whole" and total:
+        numbers = numbers.fill_null(0)
     if kind == "whole" and numbers.null_count():
         raise InputError(f"{name!r} is declared whole, and a record has no whole number there; declare it number, which may be missing")
     return numbers.fill_null(math.nan).to_numpy() if kind == "number" else numbers.to_numpy()
@@ -136,6 +149,8 @@ def _column(series: "polars.Series") -> Column:
 
     if series.dtype == polars.Boolean:
         series = series.cast(polars.UInt8)
+    if str(series.dtype) in ("Int128", "UInt128"):
+        raise InputError(f"column {series.name!r} holds whole numbers beyond 64 bits; write them as text, or with a decimal point")
     if series.dtype.is_numeric():
         plain = series.cast(polars.Float64) if series.null_count() or series.dtype.is_decimal() else series
         return np.ascontiguousarray(plain.to_numpy())

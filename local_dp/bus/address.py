@@ -1,6 +1,7 @@
 """Where a broker is, how patient its clients are, and what is said when it is not there."""
 
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -34,9 +35,13 @@ class Address:
             raise InputError(f"cannot use the broker {url!r}; write mqtt://host:port or mqtts://user:password@host:port") from None
         if not parts.hostname:
             raise InputError(f"the broker {url!r} names no host; write mqtt://host:port")
+        try:
+            parts.hostname.encode("idna")
+        except UnicodeError:
+            raise InputError(f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port") from None
         ca = parts.query.removeprefix("ca=") if parts.query.startswith("ca=") else None
-        if ca is not None and not Path(ca).is_file():
-            raise InputError(f"the certificate file {ca!r} of the broker does not exist; correct ?ca=FILE")
+        if ca is not None and not _is_file(ca):
+            raise InputError(f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE")
         user = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
         return cls(parts.hostname, port, user, password, parts.scheme == "mqtts", ca)
@@ -52,10 +57,22 @@ class Address:
             raise InputError(f"the certificate file {self.ca!r} cannot be read as PEM: {error.reason}") from None
 
 
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
 def refused_who(address: Address) -> BusError:
     """The error of a broker that does not know us, or not our password."""
     who = f"user {address.user!r}" if address.user else "a client without a user name"
     return BusError(f"the broker {address} refused {who}; correct the user and password in mqtt://user:password@host:port")
+
+
+def refused_topics(address: Address, identifier: str, filters: Sequence[str]) -> BusError:
+    """The error of a broker that keeps from us what we must read."""
+    return BusError(f"the broker {address} lets {identifier} not read {' and '.join(filters)}; correct its access rules")
 
 
 def unreachable(address: Address, error: Exception) -> BusError:

@@ -27,3 +27,15 @@ class Bus(Protocol):
     async def publish(self, topic: str, payload: bytes) -> None: ...
 
     def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]: ...
+
+
+class ClientBus(Bus, Protocol):
+    """A bus with a clock, for a client that answers at a time of its own."""
+
+    def now(self) -> float:
+        """Seconds on the clock that `rest` keeps."""
+        ...
+
+    async def rest(self, seconds: float) -> None:
+        """Waits, and hears nothing meanwhile."""
+        ...

@@ -14,9 +14,8 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_who, unreachable
+from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
 from local_dp.bus.base import CONNECTED, Connected, Delivery
-from local_dp.errors import BusError
 
 _UNAUTHORISED = tuple(ReasonCode(PacketTypes.CONNACK, name) for name in ("Bad user name or password", "Not authorized"))
 _GLANCE = 10.0  # seconds between two looks at whether the broker should hear that we live
@@ -95,7 +94,7 @@ class BlockingBus:
                     raise unreachable(self.address, error) from error
             finally:
                 self._close()
-            self._rest(pause * random.uniform(0.5, 1.0))
+            await self.rest(pause * random.uniform(0.5, 1.0))
             pause = min(2 * pause, SLOWEST_RETRY)
 
     def _connect(self) -> paho.Client:
@@ -140,7 +139,12 @@ class BlockingBus:
             _check(client.loop_write())
         _check(client.loop_misc())
 
-    def _rest(self, seconds: float) -> None:
+    def now(self) -> float:
+        """Seconds on the machine's clock that never goes back."""
+        return time.monotonic()
+
+    async def rest(self, seconds: float) -> None:
+        """Waits, unless the line hangs up."""
         if self.line is None:
             time.sleep(seconds)
         elif select.select([self.line], [], [], seconds)[0]:
@@ -163,7 +167,7 @@ class BlockingBus:
 
     def _on_subscribe(self, client: paho.Client, data: object, number: int, reasons: list[ReasonCode], properties: object) -> None:
         if any(reason.is_failure for reason in reasons):
-            raise BusError(f"the broker {self.address} lets {self.identifier} not read {' and '.join(self.filters)}; correct its access rules")
+            raise refused_topics(self.address, self.identifier, self.filters)
         self._joined = True
 
     def _on_message(self, client: paho.Client, data: object, message: paho.MQTTMessage) -> None:

@@ -47,6 +47,14 @@ class MemoryBus:
         while True:
             yield await self.queue.get()
 
+    def now(self) -> float:
+        """The loop's time."""
+        return asyncio.get_running_loop().time()
+
+    async def rest(self, seconds: float) -> None:
+        """Waits."""
+        await asyncio.sleep(seconds)
+
 
 def _matches(pattern: str, topic: str) -> bool:
     wanted, parts = pattern.split("/"), topic.split("/")

@@ -7,11 +7,13 @@ import socket
 from collections.abc import AsyncGenerator, Sequence
 
 import aiomqtt
+from aiomqtt.exceptions import MqttConnectError
 
-from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_who, unreachable
+from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
 from local_dp.bus.base import CONNECTED, Connected, Delivery
 
-_AUTHORISATION = (4, 5, 134, 135)  # MQTT 3.1.1 and 5 codes: bad user name or password, not authorised
+_UNAUTHORISED = ("Bad user name or password", "Not authorized")  # as a broker's answer to a connection is named; numbers mean something else elsewhere
+_NOT_GRANTED = 0x80
 _QUIET = logging.getLogger("local_dp.bus.mqtt")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
@@ -57,7 +59,7 @@ class MqttBus:
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
         """Every delivery, and CONNECTED after every (re)connection once the subscriptions stand.
 
-        The first connection is tried for `patience` seconds. Raises BusError if it fails, or when the broker refuses who we are.
+        The first connection is tried for `patience` seconds. Raises BusError if it fails, or when the broker refuses who we are or what we read.
         """
         loop = asyncio.get_running_loop()
         give_up: float | None = loop.time() + patience
@@ -66,7 +68,9 @@ class MqttBus:
             try:
                 async with self._new_client() as client:
                     if self.filters:
-                        await client.subscribe([(topic, 0) for topic in self.filters])
+                        granted = await client.subscribe([(topic, 0) for topic in self.filters])
+                        if any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted):
+                            raise refused_topics(self.address, self.identifier, self.filters)
                     self._client, give_up, pause = client, None, 0.1
                     yield CONNECTED
                     async for message in client.messages:
@@ -79,8 +83,7 @@ class MqttBus:
             pause = min(2 * pause, SLOWEST_RETRY)
 
     def _raise_if_final(self, error: aiomqtt.MqttError, give_up: float | None) -> None:
-        code = getattr(getattr(error, "rc", None), "value", getattr(error, "rc", None))
-        if code in _AUTHORISATION:
+        if isinstance(error, MqttConnectError) and str(error.rc) in _UNAUTHORISED:
             raise refused_who(self.address) from error
         if give_up is not None and asyncio.get_running_loop().time() >= give_up:
             raise unreachable(self.address, error) from error

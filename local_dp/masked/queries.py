@@ -176,7 +176,7 @@ class MaskedBent(Query):
 def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) -> Ints:
     """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `symbol_of[i]` with the label's sign, for b = 1, or null where that is -1."""
     masked = records.whole("b") == 0
-    chosen = np.where(masked, symbol.astype(np.int64), symbol_of[records.whole("i").astype(np.int64)]) + 1
+    chosen = np.where(masked, symbol.astype(np.int64), symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)]) + 1
     values: Ints = np.where(np.where(masked, differs, _odd(records)) == 1, -chosen, chosen)
     return values
 

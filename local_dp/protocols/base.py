@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.reports import Aim
-from local_dp.checks import whole_number
+from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
@@ -116,10 +116,7 @@ def _parse(key: str, text: str, kind: Any) -> int | float | str | tuple[str, ...
     if kind is int or int in get_args(kind):
         return whole_number(key, text)
     if kind is float or float in get_args(kind):
-        try:
-            return float(text)
-        except ValueError:
-            raise InputError(f"{key} is {text!r}; give a number") from None
+        return real_number(key, text)
     if get_origin(kind) is tuple:
         return tuple(part.strip() for part in text.split(";") if part.strip())
     return text

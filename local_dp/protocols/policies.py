@@ -20,10 +20,14 @@ MAX_LABELS = 1000  # read from a table at most
 
 @dataclass(frozen=True)
 class Launch:
-    """A table as the launcher of a run sees it: all of it in a simulation, its schema alone in a private run."""
+    """A table as the launcher of a run sees it: all of it in a simulation, in a private run its columns' names and types and no row."""
 
     records: Records
     private: bool
+
+    def __post_init__(self) -> None:
+        if self.private:
+            object.__setattr__(self, "records", self.records.schema())
 
     def refuse(self, policy: str, lost: Callable[[], Bools], what: str, choices: str) -> None:
         """Raises InputError where the policy is "refuse" and some record is of this kind, or may be and nobody may look.

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.checks import check_whole
+from local_dp.checks import check_number, check_range, check_whole
 from local_dp.cube import parity
 from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, levels, symbols
 from local_dp.errors import InputError
@@ -38,8 +38,7 @@ class Binned(Query):
     def __post_init__(self) -> None:
         check_spare(self.spare, ("missing",))
         check_whole("bins", self.bins, 1, MAX_SYMBOLS - 3)
-        if not (math.isfinite(self.low) and math.isfinite(self.high - self.low) and self.low < self.high):
-            raise InputError(f"the bounds are [{self.low}, {self.high}]; give finite numbers with low < high")
+        check_range("", self.low, self.high)
         if np.any(np.diff(self.edges) <= 0):
             raise InputError(f"{self.bins} intervals of [{self.low}, {self.high}] are narrower than numbers are apart; give fewer bins or wider bounds")
 
@@ -74,8 +73,7 @@ class Below(Query):
     missing: int
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.end):
-            raise InputError(f"the end is {self.end}; give a finite number")
+        check_number("the end", self.end)
         check_whole("the level of a missing number", self.missing, 0, STEPS)
 
     @property

