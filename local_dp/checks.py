@@ -52,15 +52,20 @@ def check_dimension(d: int, most: int = 64) -> None:
 LARGEST, SMALLEST = 1e150, 1e-150  # of a number in a question: squares, quotients and differences of such numbers are numbers
 
 
+def _is_number(value: object) -> bool:
+    """Whether it is a whole number or a float, numpy's among them: a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def check_number(name: str, value: float) -> None:
     """Raises InputError unless `value` is a number that can be computed with: at most 1e150 to either side."""
-    if type(value) not in (int, float) or not -LARGEST <= value <= LARGEST:
+    if not _is_number(value) or not -LARGEST <= value <= LARGEST:
         raise InputError(f"{name} is {value!r:.40}; give a number from -1e150 to 1e150")
 
 
 def check_width(name: str, value: float) -> None:
     """Raises InputError unless `value` is a number above 0 that can be divided by: from 1e-150 to 1e150."""
-    if type(value) not in (int, float) or not SMALLEST <= value <= LARGEST:
+    if not _is_number(value) or not SMALLEST <= value <= LARGEST:
         raise InputError(f"{name} is {value!r:.40}; give a positive number, from 1e-150 to 1e150")
 
 

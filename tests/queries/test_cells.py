@@ -100,7 +100,7 @@ def test_a_number_in_its_group() -> None:
     [
         (lambda: Binned("x", 1.0, 1.0, 3), "low < high"),
         (lambda: Binned("x", 0.0, 1.0, 0), "bins"),
-        (lambda: Below("x", math.nan, 0), "finite"),
+        (lambda: Below("x", math.nan, 0), "give a number"),
         (lambda: Below("x", 0.0, 65537), "missing"),
         (lambda: Binned("x", 1.0, 1.0 + 1e-15, 100), "fewer bins"),
         (lambda: Category("c", ("a", "b"), ("missing", "other")), "in this order"),

@@ -237,7 +237,7 @@ def test_floating_point_laplace_is_refused_in_private(kind: type[Randomizer], mo
 
     private = answer(SystemNoise(), "density", "audited")
     assert isinstance(private, Refusal)
-    assert (private.code, "floats" in private.text) == ("evidence", True)
+    assert private.code == "evidence"
     assert isinstance(answer(KeyedNoise(1), "density", "audited"), Reply)
     assert isinstance(answer(KeyedNoise(1)), Refusal), "by default no density and no audit is accepted"
 
