@@ -162,9 +162,10 @@ def test_the_shuffler_killed_in_mid_round() -> None:
     before, seen = psutil.Process().children(), list[psutil.Process]()
 
     def disturb() -> None:
-        seen.extend([*members(), broker_process(), shuffler_process()])
-        shuffler_process().send_signal(signal.SIGSTOP)
-        threading.Timer(0.3, shuffler_process().kill).start()
+        mixing = shuffler_process()
+        mixing.send_signal(signal.SIGSTOP)  # at once: the round would be over before all are found
+        seen.extend([*members(), broker_process(), mixing])
+        threading.Timer(0.3, mixing.kill).start()
 
     with pytest.raises(BusError, match="the shuffler ended before the run did"):
         run_with(disturb, 40, tier="processes", behind=Behind(20), terms=Terms(20.0, 1.0))
