@@ -23,9 +23,9 @@ class Audit:
     as_json: bool = option(False, "Print the findings as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> int:
+        SCREEN.working(f"auditing {self.name}")  # before what takes a while to import
         from experiments.door.audit import audit, parameters_of, refuse_unknown
 
-        SCREEN.working(f"auditing {self.name}")
         refuse_unknown(self.name)
         told = audit(self.name, epsilon=self.epsilon, **parameters_of(self.settings))
         SCREEN.tell(json.dumps(told.data) if self.as_json else told.text(screen_width()))

@@ -13,7 +13,7 @@ from typing import Self, TextIO
 
 from local_dp.errors import InputError
 
-_DELAY = 0.4  # seconds: what is done before is not announced
+_DELAY = 0.2  # seconds: what is done before is not announced
 _TICK = 0.2  # seconds
 _CLEAR = "\r\x1b[2K"
 
