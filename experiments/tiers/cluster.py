@@ -98,8 +98,9 @@ def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, list[byt
     if installed_version() != version:
         raise InputError(f"a worker has version {installed_version()} of local-dp, and the run is of {version}; install the same")
     _keep_more()
-    tallies, digests = zip(*map(asked.answers, span), strict=True)
-    return reduce(add, tallies), list(digests)
+    each = asked.together(1)
+    tallies, digests = zip(*(asked.answers(span[first : first + each]) for first in range(0, len(span), each)), strict=True)
+    return reduce(add, tallies), [digest for part in digests for digest in part]
 
 
 def _keep_more() -> None:

@@ -102,10 +102,10 @@ def _told(query: Query, records: Records) -> Ints:
     return np.concatenate([_told(query, records.take(slice(row, row + 1))) for row in range(len(records))])
 
 
-def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes) -> Words:
-    """The reports of the clients start..start + len(values) who hold these values."""
+def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes, most: int = 0) -> Words:
+    """The reports of the clients start..start + len(values) who hold these values; `most` answer at a time, or as many as fit."""
     randomizer, batches = query.randomizer, []
-    for first, last in chunks(start, start + len(values), fitting(randomizer)):
+    for first, last in chunks(start, start + len(values), most or fitting(randomizer)):
         held, cells = values[first - start : last - start], cells_of(randomizer, coins, first, last)
         batches.append(answers(randomizer, noise, which, first, held, cells))
     return batches[0] if len(batches) == 1 else np.concatenate(batches)

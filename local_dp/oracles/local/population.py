@@ -15,9 +15,12 @@ from local_dp.noise import Draw, Noise
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, randomize, round_digest
 from local_dp.oracles.local.base import LocalOracle
 from local_dp.populations.base import Population
+from local_dp.records import chunks
 from local_dp.tallies import Tally
 
 _KEPT = 24 << 20  # bytes
+_TOGETHER = 4  # chunks answered by one thread without a look at the others
+_SHARES = 8  # parts for each thread at least, where there are chunks enough: so that nobody waits long for the last
 
 OnChunk: TypeAlias = Callable[[int, Tally], object]
 
@@ -43,18 +46,24 @@ class AskedOf:
         """The numbers of the cohort's chunks: no list of them is kept, which would grow with the cohort."""
         return range(self.query.cohort.start // CHUNK, -(-self.query.cohort.stop // CHUNK))
 
-    def answers(self, piece: int) -> tuple[Tally, bytes]:
-        """The tally and the digest of one chunk of clients: the same, whoever computes it."""
+    def together(self, workers: int) -> int:
+        """How many chunks are best answered at a time: several of one bit, for after each step of a computation a thread may have to wait for another."""
+        return max(1, min(_TOGETHER, len(self.pieces) // (_SHARES * workers))) if self.query.randomizer.bits == 1 else 1
+
+    def answers(self, span: range) -> tuple[Tally, list[bytes]]:
+        """The tally of some chunks of clients that follow each other, and the digest of each: the same, whoever computes it."""
         query, randomizer = self.query, self.query.randomizer
-        start, stop = max(query.cohort.start, piece * CHUNK), min(query.cohort.stop, (piece + 1) * CHUNK)
-        reports = randomize(query, self.population.values(query.query, start, stop), start, self.noise, self.which, self.coins)
-        return randomizer.tally(reports, cells_of(randomizer, self.coins, start, stop)), chunk_digest(randomizer, reports)
+        start, stop = max(query.cohort.start, span[0] * CHUNK), min(query.cohort.stop, (span[-1] + 1) * CHUNK)
+        values = self.population.values(query.query, start, stop)
+        reports = randomize(query, values, start, self.noise, self.which, self.coins, len(values) if len(span) > 1 else 0)
+        digests = [chunk_digest(randomizer, reports[low - start : high - start]) for low, high in chunks(start, stop, CHUNK)]
+        return randomizer.tally(reports, cells_of(randomizer, self.coins, start, stop)), digests
 
 
 class PopulationOracle(LocalOracle):
     """Simulates every client, a chunk at a time, on all cores, or by so many `threads`. Memory is flat in n; bit for bit what client processes would reply.
 
-    `on_chunk(ask, tally)` is told the tally of every chunk of clients that have answered one ask, by whichever thread has asked them.
+    `on_chunk(ask, tally)` is told the tally of every chunk of clients, or of some together, that have answered one ask, by whichever thread has asked them.
     """
 
     def __init__(
@@ -85,20 +94,21 @@ class PopulationOracle(LocalOracle):
         """The tally of all chunks, and the digest of each, in their order."""
         keep_memory()
         work = asked.pieces
+        workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
+        each = asked.together(workers)
         digests = [b""] * len(work)
         over = Event()
 
         def ask(worker: int) -> Tally:
             tally = asked.query.randomizer.empty()
-            for place in range(worker, len(work), workers):
+            for first in range(worker * each, len(work), workers * each):
                 if over.is_set():
                     break
-                part, digests[place] = asked.answers(work[place])
+                part, digests[first : first + each] = asked.answers(work[first : first + each])
                 tally += part
                 self.on_chunk(asked.which.ask, part)
             return tally
 
-        workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
         if workers == 1:
             return ask(0), digests
         with ThreadPoolExecutor(workers) as pool:
