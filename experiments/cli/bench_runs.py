@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from experiments.cli.bare_clients import bare_clients, proportional_size
 from experiments.cli.screen import SCREEN
 from experiments.cli.speeds import REPEATS, Speed
 from experiments.tiers.execute import execute
@@ -111,7 +112,7 @@ def _mosquitto() -> Iterator[str]:
 
 
 def _processes(count: int, broker: str) -> list[Speed]:
-    """A survey over real client processes: how soon they are ready, their memory, and one round."""
+    """A survey over real client processes: how soon they are ready, their memory, and one round; beside processes that only join the broker."""
     protocol = Survey()
     settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", broker=broker, terms=Terms(deadline=120.0))
     sizes: list[float] = []
@@ -129,22 +130,17 @@ def _processes(count: int, broker: str) -> list[Speed]:
     seconds = execute(settings, look).seconds[0]
     ready = looks[0] - started  # the round has just begun then
     asked, name, size = _asked(count, broker), f"{count} client processes, {'embedded broker' if broker == EMBEDDED else 'Mosquitto'}", max(sizes)
+    bare = None if broker == EMBEDDED else bare_clients(count, broker)
     return [
-        Speed(f"{name}: ready", ready, "s", None, asked.ready, ready <= asked.ready),
+        Speed(f"{name}: ready", ready, "s", bare.ready if bare else None, asked.ready, ready <= asked.ready),
         Speed(f"{name}: one round", seconds, "s", None, asked.round, seconds <= asked.round),
-        Speed(f"{name}: memory of one (PSS)", size, "MiB", None, asked.memory, size <= asked.memory),
+        Speed(f"{name}: memory of one (PSS)", size, "MiB", bare.memory if bare else None, asked.memory, size <= asked.memory),
     ]
 
 
 def _member_sizes() -> list[float]:
     """The proportional set size of each client process, in MiB: our children's children."""
-    sizes = []
-    for helper in _children(os.getpid()):
-        for member in _children(helper):
-            for line in Path(f"/proc/{member}/smaps_rollup").read_text().splitlines():
-                if line.startswith("Pss:"):
-                    sizes.append(int(line.split()[1]) / 1024)
-    return sizes
+    return [proportional_size(member) for helper in _children(os.getpid()) for member in _children(helper)]
 
 
 def _children(pid: int) -> list[int]:
