@@ -46,23 +46,25 @@ def bent_coset_coefficient(r: int, k: int, s: int) -> float:
     return (1 - 2 * bent_dual(k, r)) / 2.0 ** (k // 2) if r >> k == s else 0.0
 
 
-def walsh_hadamard(values: Floats) -> Floats:
+def walsh_hadamard(values: Floats | Ints) -> Floats:
     """The unnormalised Walsh-Hadamard transform along the first axis: entry j is the sum over l of (-1)^popcount(l & j) values[l]. O(K log K)."""
     if values.ndim == 1 and len(values) >= _LONG:  # the first steps on the columns of a copy: the same sums, in half the time
-        columns = _butterflies(np.array(values.reshape(-1, _COLUMNS).T, dtype=np.float64, order="C"), 1)
-        return _butterflies(np.ascontiguousarray(columns.T).reshape(-1), _COLUMNS)
-    return _butterflies(np.array(values, dtype=np.float64), 1)
+        columns, spare = _butterflies(np.array(values.reshape(-1, _COLUMNS).T, dtype=np.float64, order="C"), 1)
+        rows = spare.reshape(-1, _COLUMNS)
+        rows[:] = columns.T
+        return _butterflies(rows.reshape(-1), _COLUMNS, columns.reshape(-1))[0]
+    return _butterflies(np.array(values, dtype=np.float64), 1)[0]
 
 
-def _butterflies(held: Floats, half: int) -> Floats:
-    """The steps of the transform from this one on; overwrites `held`."""
-    spare = np.empty_like(held)
+def _butterflies(held: Floats, half: int, spare: Floats | None = None) -> tuple[Floats, Floats]:
+    """The steps of the transform from this one on, and what is left; overwrites both, for of millions of entries an array is paid for page by page."""
+    spare = np.empty_like(held) if spare is None else spare
     while half < len(held):
         pairs, found = (each.reshape(len(held) // (2 * half), 2, half, *held.shape[1:]) for each in (held, spare))
         np.add(pairs[:, 0], pairs[:, 1], out=found[:, 0])
         np.subtract(pairs[:, 0], pairs[:, 1], out=found[:, 1])
         held, spare, half = spare, held, 2 * half
-    return held
+    return held, spare
 
 
 def parity(words: Words) -> Words:

@@ -152,14 +152,14 @@ def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Flo
     groups = Groups(64, 9.0) if randomizer.empty().counts.size <= MANY else Groups(8, 64.0)
     n = max(1, within(randomizer, min(CHUNK, (1 << 22) // randomizer.words)) // groups.number)
     held = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64), axis=0)
-    each = []
-    for group in range(groups.number):
+    mean = squares = np.zeros(1)
+    for group in range(groups.number):  # running moments, for one estimate may be of millions of parameters
         reports, coins = _sent(randomizer, held, 100 * seed + group)
-        each.append(np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value))
-    found = np.stack(each).astype(np.float64, copy=False)
-    mean: Floats = found.mean(axis=0)
-    found -= mean
-    spread = np.sqrt(np.einsum("gm,gm->m", found, found) / (groups.number - 1) / groups.number)
+        found = np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value)
+        off = found - mean
+        mean = mean + off / (group + 1)
+        squares = squares + off * (found - mean)
+    spread = np.sqrt(squares / (groups.number - 1) / groups.number)
     return mean, groups.errors * spread + DRAWN_TOLERANCE
 
 

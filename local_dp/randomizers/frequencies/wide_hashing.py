@@ -91,7 +91,7 @@ class WideHashing(PerCoin):
     def estimate(self, tally: Tally) -> Estimate:
         """The 2^length frequencies, unbiased, shape (2^length,)."""
         n, p, q = tally.answered, self.inner.truth / self.total, 1 / self.inner.k
-        held = walsh_hadamard(tally.counts.astype(np.float64))
+        held = walsh_hadamard(tally.counts)
         held += n
         held /= n * self.inner.k
         held -= q
