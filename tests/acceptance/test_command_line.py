@@ -22,6 +22,7 @@ from local_dp.bus.blocking import BlockingBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.command import Done, local_dp
+from tests.support.figures import figure
 
 LONG = "x" * 300
 NASTY = [
@@ -140,14 +141,14 @@ def _fuzzed(lines: int, seed: int) -> dict[int, int]:
 @pytest.mark.usefixtures("folder")
 def test_no_command_line_makes_a_traceback() -> None:
     """120 commands with nasty values by search."""
-    print(f"120 command lines by exit code: {_fuzzed(120, 1)}; 0 tracebacks, 0 of code 1")
+    figure("class 12", f"120 command lines by exit code: {_fuzzed(120, 1)}; 0 tracebacks, 0 of code 1")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_no_command_line_makes_a_traceback_for_long() -> None:
     """2,000 of them."""
-    print(f"2,000 command lines by exit code: {_fuzzed(2000, 2)}; 0 tracebacks, 0 of code 1")
+    figure("class 12", f"2,000 command lines by exit code: {_fuzzed(2000, 2)}; 0 tracebacks, 0 of code 1")
 
 
 ATTACKS = {

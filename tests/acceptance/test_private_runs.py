@@ -20,6 +20,7 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.wire import encode
 from server.round import Round
+from tests.support.figures import figure
 
 PEOPLE = 60
 ROUNDS = 4
@@ -155,7 +156,7 @@ def test_a_private_run_asks_the_same_of_tables_that_differ() -> None:
     """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
     assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not Protocol.for_table}
     compared, ran, names = _searched(5)
-    print(f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
+    figure("class 2", f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
     assert names == set(RUNNING) - {"prefix-sums"}, "which has no answer for a value beyond its own, and so no private run"
 
 
@@ -163,7 +164,7 @@ def test_a_private_run_asks_the_same_of_tables_that_differ() -> None:
 def test_a_private_run_asks_the_same_of_tables_that_differ_for_long() -> None:
     """The same with 100 variants of each protocol."""
     compared, ran, names = _searched(100)
-    print(f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
+    figure("class 2", f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
 
 
 def test_a_private_launch_has_no_row_to_look_at() -> None:

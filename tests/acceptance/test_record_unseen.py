@@ -30,6 +30,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Reply, Request
 from tests.support.builders import request
+from tests.support.figures import figure
 from tests.support.questions import ANY_PARAMETERS, SHARP
 from tests.support.virtual_time import VirtualLoop, run_virtually
 
@@ -117,7 +118,7 @@ def test_a_query_is_total_and_silent() -> None:
 def test_every_query_is_total_and_silent() -> None:
     """Its generalisation: every query, parameters and columns of any type by search."""
     seen = _searched(400)
-    print(f"searched {seen}: 0 warnings, 0 errors of a row")
+    figure("class 1", f"searched {seen}: 0 warnings, 0 errors of a row")
     assert seen["answered"] > 50
 
 
@@ -125,7 +126,7 @@ def test_every_query_is_total_and_silent() -> None:
 def test_every_query_is_total_and_silent_for_long() -> None:
     """The same, 5,000 times."""
     seen = _searched(5_000)
-    print(f"searched {seen}: 0 warnings, 0 errors of a row")
+    figure("class 1", f"searched {seen}: 0 warnings, 0 errors of a row")
     assert seen["answered"] > 1_200
 
 
@@ -208,7 +209,7 @@ def test_a_private_reply_leaves_in_its_slot(monkeypatch: pytest.MonkeyPatch) -> 
     from local_dp.noise import KeyedNoise
 
     assert _left(0.01, KeyedNoise(1), monkeypatch) == 0.01
-    print(f"52 records: replies leave {left} s after the request")
+    figure("class 1", f"52 records: replies leave {left} s after the request")
 
 
 def _told(value: float) -> Request:
@@ -252,7 +253,7 @@ def test_the_streams_are_the_same_for_many_records(capfd: pytest.CaptureFixture[
         answered += answer.kind == "reply"
     assert capfd.readouterr() == ("", "")
     assert answered == 300
-    print(f"{answered} records: 0 bytes on both streams")
+    figure("class 1", f"{answered} records: 0 bytes on both streams")
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from local_dp.noise import SystemNoise
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
 from local_dp.wire import Ask, Refusal, Reply, Request, encode
+from tests.support.figures import figure
 from tests.support.questions import ANY_PARAMETERS
 
 SCHEMA = dict(zip("xybi", ("number", "whole", "whole", "text"), strict=True))
@@ -100,14 +101,14 @@ def _compared(folder: Path, scripts: int) -> dict[str, int]:
 def test_refusals_are_the_same_for_every_record(tmp_path: Path) -> None:
     """Two of five records of one declared schema, 500 request scripts: identical answers' kinds, codes, texts and lengths."""
     seen = _compared(tmp_path, 500)
-    print(f"500 scripts, each to two of five records: 0 differences; said {dict(sorted(seen.items()))}")
+    figure(11, f"500 scripts, each to two of five records: 0 differences; said {dict(sorted(seen.items()))}")
     assert {"reply", "budget", "equivocation", "bad-query", "bad-parameters", "unknown-randomizer", "not-allowed"} <= seen.keys()
 
 
 @pytest.mark.slow
 def test_refusals_are_the_same_for_every_record_for_long(tmp_path: Path) -> None:
     """The same, 10,000 scripts."""
-    print(f"10,000 scripts, each to two of five records: 0 differences; said {_compared(tmp_path, 10_000)}")
+    figure(11, f"10,000 scripts, each to two of five records: 0 differences; said {_compared(tmp_path, 10_000)}")
 
 
 def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
@@ -117,6 +118,9 @@ def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:
         path.write_text(f"{HEADER}\n{row}\n")
         told.append(_said(read_records(path), script))
     assert told[0] != told[1]
+    declared = [_said(_table(tmp_path, row), script) for row in (ROWS[0], ROWS[3])]
+    figure("class 5", f"{len(script)} requests tell two rows apart by their types, and not where the types are declared")
+    assert declared[0] == declared[1]
 
 
 def test_a_record_that_says_no_whole_number_still_joins(tmp_path: Path) -> None:

@@ -1,0 +1,175 @@
+"""The acceptance run: what was promised, test by test, each with its figure; and the table of docs/security.md, which it writes.
+
+A test belongs to number N if it, or a function of its file that it calls, tells `figure(N, ...)`. Where one of them is slow, the slow ones are run.
+"""
+
+import argparse
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.figures import KEPT
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "security.md"
+BEGIN, END = "<!-- scripts/acceptance writes this block -->", "<!-- the end of what it writes -->"
+PATIENCE = 1800.0  # seconds for one number
+
+CLAIMS = {  # number: the promises of docs/security.md that it holds to account, and what it claims
+    "1": ("P1 P2 P5 P6", "Random faults of every kind: no budget exceeded, no second reply, no exception"),
+    "2": ("P1 P2 P5", "Eight wrong twins of client and server, each caught"),
+    "3": ("P2", "The same seed gives the same run, event by event"),
+    "4": ("P1 P2", "Crashes around every durable step, and kills at random: no uncharged and no changed reply"),
+    "5": ("P2", "The same request again and again: the same bytes, one charge"),
+    "6": ("P2", "The same round with another question: refused, uncharged"),
+    "7": ("P1 P3", "Hostile epsilons and numbers leave the ledger as it was"),
+    "8": ("P1", "New run names do not refill the budget"),
+    "9": ("P1", "A budget in k rounds lasts for exactly k"),
+    "10": ("P1", "A ledger that is lost, damaged, locked, read-only or without space: no reply"),
+    "11": ("P4", "Two records, the same requests: the same refusals, the same lengths"),
+    "12": ("P1 P3", "Built-in randomizers lose exactly what they declare"),
+    "13": ("P1", "Enumerated samplers are the declared channels, as fractions"),
+    "14": ("P1 P3", "A zoo of randomizers: broken ones flagged, correct ones not"),
+    "15": ("P1", "Floating-point noise is refused in private mode"),
+    "16": ("P1", "Noise of no two processes is alike; a private run takes no seed"),
+    "17": ("P6", "Random and mutated messages: none uncaught, bounded memory, a rate"),
+    "18": ("P6 P7", "Bombs: each rejected, under its own counter"),
+    "19": ("P5", "Repeated, reordered and replayed reports count once"),
+    "20": ("P5", "A killed server goes on, to the same result"),
+    "21": ("P5", "A killed broker loses no accepted report"),
+    "22": ("P5", "A server that stands still loses no report"),
+    "23": ("P7", "Silent and late clients: closed at the deadline, counted, and the error is that of those who answered"),
+    "24": ("P5 P6", "The shipped broker configuration keeps forgers and listeners out"),
+    "25": ("P5", "A proxy that rewrites is found out by the signatures"),
+    "26": ("P7", "Poisoned reports: flagged, or within the stated bound"),
+    "27": ("P6", "A flood from one client does not hold up the others"),
+    "28": ("P5 P7", "After a run, the server's account and the clients' agree"),
+    "29": ("P1 P2 P5 P6 P7", "A long run over a bad network"),
+    "class 1": ("P4", "The record shows in no time, warning or word"),
+    "class 2": ("P4", "A private run publishes no record"),
+    "class 3": ("P5", "No hello takes clients that are not its own"),
+    "class 4": ("P6", "A stranger neither stalls the server nor disables a client"),
+    "class 5": ("P4", "No refusal depends on the record"),
+    "class 6": ("P5 P6", "Nobody on the broker speaks for another"),
+    "class 7": ("P7", "A result says private only where every member attests it"),
+    "class 8": ("P6", "A closed connection is no wrong password"),
+    "class 9": ("P6", "No process and no folder is left behind"),
+    "class 10": ("P7", "Selective dropping is within the influence bound"),
+    "class 11": ("P6 P7", "The server's bookkeeping is linear, and cannot be forged"),
+    "class 12": ("P6", "The command line ends with a line, never a traceback"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table: the promises and the claim of a number, the tests that ran, and their figures."""
+
+    number: str
+    promises: str
+    claim: str
+    tests: str
+    figure: str
+
+    def __str__(self) -> str:
+        return f"| {self.number} | {self.promises} | {self.claim} | {self.tests} | {self.figure} |"
+
+
+def found_in(root: Path = ROOT) -> dict[str, list[str]]:
+    """The node ids of each number, from the sources: the slow tests where there are any."""
+    found: dict[str, list[tuple[str, bool]]] = {}
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        text = path.read_text()
+        if "figure(" in text:
+            for number, name, slow in _numbered(ast.parse(text)):
+                found.setdefault(number, []).append((f"{path.relative_to(root).as_posix()}::{name}", slow))
+    return {number: [test for test, slow in tests if slow or not any(slow for _, slow in tests)] for number, tests in found.items()}
+
+
+def _numbered(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
+    """Each test of a file with each number whose figure it tells, itself or by a function of the file, and whether it is slow."""
+    functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    for name, function in functions.items():
+        if name.startswith("test_"):
+            slow = any("slow" in ast.unparse(decorator) for decorator in function.decorator_list)
+            yield from ((number, name, slow) for number in sorted(_told(name, functions, set())))
+
+
+def _told(name: str, functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef], seen: set[str]) -> set[str]:
+    """The numbers whose figures a function tells."""
+    seen.add(name)
+    numbers: set[str] = set()
+    for node in ast.walk(functions[name]):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "figure" and isinstance(node.args[0], ast.Constant):
+            numbers.add(str(node.args[0].value))
+        elif isinstance(node, ast.Name) and node.id in functions and node.id not in seen:
+            numbers |= _told(node.id, functions, seen)
+    return numbers
+
+
+def run(number: str, tests: Sequence[str]) -> tuple[Row | None, str]:
+    """Runs the tests of a number: its row if they passed, and what is to be told."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="acceptance-") as folder:
+        kept = Path(folder) / "figures"
+        words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "slow or not slow", *tests]
+        try:
+            done = subprocess.run(words, cwd=ROOT, env={**os.environ, KEPT: str(kept)}, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        except subprocess.TimeoutExpired:
+            return None, f"{number}: FAILED: not over in {PATIENCE:.0f} s"
+        told = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    figures = "; ".join(dict.fromkeys(each["text"] for each in told if each["number"] == number))
+    took = f"{time.monotonic() - started:.0f} s"
+    if done.returncode != 0 or not figures:
+        said = done.stdout.strip().splitlines()
+        return None, f"{number}: {'SKIPPED' if done.returncode == 0 else 'FAILED'} after {took}: {said[-1] if said else done.stderr.strip()[-200:]}"
+    names = "<br>".join(f"`{test}`" for test in dict.fromkeys(tests))
+    return Row(number, *CLAIMS[number], names, figures.replace("|", "\\|")), f"{number}: {figures} ({took})"
+
+
+def rows(page: Path = PAGE) -> dict[str, Row]:
+    """The rows that a page holds."""
+    found = re.findall(r"^\| ((?:class )?\d+) \| (P[^|]*) \| ([^|]*) \| ([^|]*) \| (.*) \|$", page.read_text(), re.MULTILINE)
+    return {row[0]: Row(*row) for row in found}
+
+
+def write(new: dict[str, Row], page: Path = PAGE) -> None:
+    """Puts new rows in the page's block, in the list's order; the others stay."""
+    kept = {**rows(page), **new}
+    lines = ["| test | promise | claim | where | figure |", "|---|---|---|---|---|", *(str(kept[number]) for number in CLAIMS if number in kept)]
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    page.write_text(f"{before}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{after}")
+
+
+def main() -> int:
+    """Runs the numbers asked for, or all; 0 if each passed with a figure."""
+    parser = argparse.ArgumentParser(prog="scripts/acceptance", description="Runs the acceptance tests in their long forms, each telling its figure.")
+    parser.add_argument("number", nargs="*", help="a test, as 12, or a class of weakness, as class4; without any, all")
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/security.md")
+    arguments = parser.parse_args()
+    asked = [re.sub(r"^class(?=\d)", "class ", number) for number in arguments.number] or list(CLAIMS)
+    unknown = [number for number in asked if number not in CLAIMS]
+    if unknown:
+        parser.error(f"there is no {', '.join(unknown)}; choose from {', '.join(CLAIMS)}")
+    there, passed, whole = found_in(), dict[str, Row](), True
+    for number in asked:
+        row, told = run(number, there[number]) if number in there else (None, f"{number}: MISSING: no test tells its figure")
+        print(told, flush=True)
+        whole &= row is not None
+        if row is not None:
+            passed[number] = row
+    if arguments.write:
+        write(passed)
+    return 0 if whole else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
