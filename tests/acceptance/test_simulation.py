@@ -1,0 +1,111 @@
+"""Acceptance tests 1, 2 and 3: clients, network and server under faults of every kind, in virtual time, from seeds (tests/support/faults)."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.faults.operations import Operation, drawn
+from tests.support.faults.shrink import load, shrunk
+from tests.support.faults.twins import TWINS
+from tests.support.faults.world import EVENTS, Makers, World, fault, play, searched
+from tests.support.figures import figure
+
+TRUE = Makers()
+SAVED = sorted((Path(__file__).parents[1] / "support" / "faults" / "saved").glob("*.json"))
+
+
+def _simulated(seeds: int) -> None:
+    began = time.process_time()
+    found = searched(range(seeds))
+    figure(1, f"{seeds:,} seeds x {EVENTS} events: {'no promise broken' if found is None else found}, in {time.process_time() - began:.0f} s of one core")
+    assert found is None
+
+
+def test_no_promise_is_broken() -> None:
+    """Whatever happens to messages, clients and server: no budget exceeded, no second reply, none uncharged, no report counted twice or late, no exception."""
+    _simulated(200)
+
+
+@pytest.mark.slow
+def test_no_promise_is_broken_for_long() -> None:
+    """The same, 20,000 seeds."""
+    _simulated(20_000)
+
+
+def test_much_happens() -> None:
+    """Of 50 seeds' worlds: rounds are closed, reports come twice and late, clients crash, refuse, and spend nearly all they have."""
+    seen = dict.fromkeys(("closed", "duplicate", "late", "rejected", "spent"), 0)
+    for seed in range(50):
+        world = World(seed, TRUE)
+        world.play(drawn(seed, EVENTS))
+        rounds = world.server.rounds.values()
+        for what in ("duplicate", "late"):
+            seen[what] += sum(getattr(round.counts, what) for round in rounds)
+        seen["closed"] += len(world.server.closed)
+        seen["rejected"] += world.server.coordinator.rejected
+        seen["spent"] += sum(sent.nano >= 7 * 10**8 for sent in world.sent)
+    assert min(seen.values()) >= 20, seen
+
+
+def _caught(name: str, seeds: int) -> tuple[int, list[Operation]]:
+    found = searched(range(seeds), TWINS[name])
+    assert found is not None, f"{name} survives {seeds} seeds"
+    return found[:2]
+
+
+def test_the_twins_are_caught() -> None:
+    """Each of the eight wrong twins, and one more, breaks a promise in what was once found and shrunk, in which the true roles break none."""
+    assert {load(path)[0] for path in SAVED} == TWINS.keys()
+    lengths = {}
+    for path in SAVED:
+        name, seed, operations = load(path)
+        lengths[name] = len(operations)
+        assert fault(seed, operations, TWINS[name]), name
+        assert not fault(seed, operations, TRUE), name
+    figure(2, f"{len(lengths)} wrong twins caught again by as many operations each: {lengths}")
+
+
+@pytest.mark.slow
+def test_the_twins_are_found() -> None:
+    """Each within 1,000 seeds; the operations that catch it are shrunk."""
+    told = []
+    for name, twin in TWINS.items():
+        seed, operations = _caught(name, 1000)
+        least = shrunk(operations, lambda left, seed=seed, twin=twin: bool(fault(seed, left, twin)))  # type: ignore[misc]
+        told.append(f"{name}: seed {seed}, {len(least)} operations")
+    figure(2, f"{len(told)} wrong twins, each caught within 1,000 seeds: {'; '.join(told)}")
+
+
+TRACES = "from tests.support.faults.world import *\nprint([play(seed, drawn(seed, EVENTS)) for seed in range({})])"
+
+
+def _repeated(seeds: int) -> None:
+    first, again = ([play(seed, drawn(seed, EVENTS)) for seed in range(seeds)] for _ in range(2))
+    environment = {**os.environ, "PYTHONHASHSEED": "77"}
+    elsewhere = subprocess.run([sys.executable, "-c", TRACES.format(seeds)], capture_output=True, text=True, check=True, env=environment)
+    assert first == again
+    assert str(first) == elsewhere.stdout.strip()
+    assert len(set(first)) == seeds
+    figure(3, f"{seeds} seeds three times, once in another interpreter: the same {len(set(first))} traces")
+
+
+def test_a_seed_is_a_run() -> None:
+    """The same seed gives the same trace, here and in another process; another seed another one."""
+    _repeated(20)
+
+
+@pytest.mark.slow
+def test_a_seed_is_a_run_for_long() -> None:
+    """The same, 100 seeds."""
+    _repeated(100)
+
+
+def test_what_is_shrunk_is_needed() -> None:
+    """Of a list that fails where three operations are there in their order, these three are left."""
+    wanted = [("open", place, 0) for place in (3, 40, 90)]
+    operations: list[Operation] = [("open" if place in (3, 40, 90) else "tick", place, 0) for place in range(100)]
+    assert shrunk(operations, lambda left: [each for each in left if each in wanted] == wanted) == wanted

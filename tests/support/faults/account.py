@@ -1,0 +1,91 @@
+"""What must hold whatever happens, kept apart from the code that is to uphold it: each message that is sent, and each report that is counted."""
+
+from local_dp.loss import nano_epsilon
+from local_dp.wire import Ask, Refusal, Reply, Request
+from server.round import Round
+from tests.support.faults.client import BUDGET, Client
+from tests.support.faults.server import Server
+
+Asked = tuple[str, int]  # a run and a round
+
+
+class BrokenError(AssertionError):
+    """A promise was not kept."""
+
+
+def check(holds: bool, told: str) -> None:
+    """Raises BrokenError."""
+    if not holds:
+        raise BrokenError(told)
+
+
+class Sent:
+    """What one client has sent: for what, at what cost."""
+
+    def __init__(self) -> None:
+        self.nano = 0
+        self._requests: dict[Asked, tuple[Ask, ...]] = {}
+        self._replies: dict[tuple[str, int, int, int], bytes] = {}
+        self._told: set[tuple[object, ...]] = set()  # memoised answers that were sent, each with all that it depends on
+
+    def add(self, client: Client, request: Request, answer: Reply | Refusal) -> None:
+        """One more message."""
+        named = (answer.run, answer.round)
+        check(named == (request.run, request.round) and answer.member == client.name, "an answer under another name than its request's")
+        if isinstance(answer, Refusal):
+            return
+        check(self._requests.setdefault(named, request.asks) == request.asks, "two requests of one round are answered")
+        reply = (*named, answer.ask, answer.start)
+        if reply not in self._replies:
+            kept = [commit for commit in client.disk.commits if (commit.run, commit.round) == named]
+            check(len(kept) == 1 and answer in kept[0].replies, "a reply is sent before it is charged and kept")
+            self._replies[reply] = answer.reports
+            self._charge(request.asks[answer.ask], answer.reports)
+        check(self._replies[reply] == answer.reports, "two replies to one question")
+
+    def _charge(self, ask: Ask, reports: bytes) -> None:
+        told = (ask.once, ask.query, repr(ask.query_params), ask.randomizer, repr(ask.randomizer_params), ask.coins, reports)
+        if ask.once and told in self._told:
+            return  # the same report once more tells nothing new
+        self._told.add(told)
+        epsilon = ask.randomizer_params["epsilon"]
+        assert isinstance(epsilon, int | float)
+        self.nano += nano_epsilon(epsilon)
+        check(self.nano <= nano_epsilon(BUDGET), f"a client has spent {self.nano} nano-nats of {BUDGET}")
+
+
+class Counted:
+    """The reports that reached the server while their round was open, the first of each client to each ask."""
+
+    def __init__(self) -> None:
+        self._first: dict[int, dict[tuple[int, int], bytes]] = {}
+        self._closed: dict[int, tuple[str, int]] = {}
+
+    def add(self, reply: Reply, open: Round | None) -> None:
+        """A reply that was not rejected."""
+        if open is not None and open.number == reply.round:
+            first = self._first.setdefault(reply.round, {})
+            for place in range(len(reply.reports) // reply.width):
+                first.setdefault((reply.ask, reply.start + place), reply.reports[place * reply.width : (place + 1) * reply.width])
+
+    def closed(self, server: Server) -> None:
+        """Looks at the rounds that have been closed since."""
+        for number in server.closed.keys() - self._closed.keys():
+            round, first = server.rounds[number], self._first.get(number, {})
+            held = {
+                (ask, part.query.cohort.start + int(place)): part.reports[place].tobytes()
+                for ask, part in enumerate(round.parts)
+                for place in part.answered.nonzero()[0]
+            }
+            check(held == first, f"round {number} holds other reports than the first of each client that came in time")
+            counts = round.counts
+            check(counts.answered == len(first) == sum(int(tally.n) for tally in round.tallies()), f"round {number} counts a report twice or never")
+            check(counts.answered + counts.refused + counts.missing == counts.asked, f"the counts of round {number} do not add up")
+            self._closed[number] = server.closed[number]
+
+    def over(self, server: Server) -> None:
+        """At the end, and after a restart: what was said of a closed round still holds."""
+        self.closed(server)
+        for number, said in self._closed.items():
+            round = server.rounds[number]
+            check(server.closed.get(number) == said == (round.digest(), round.counts.answered), f"round {number} has changed after it was closed")

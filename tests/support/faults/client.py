@@ -1,0 +1,109 @@
+"""A client that crashes and comes back with what its disk kept."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clients.journal import Commit, MemoryStore, Store
+from clients.role import ClientRole, Policy
+from local_dp.arrays import Words
+from local_dp.noise import Draw
+from local_dp.records import Records
+from local_dp.wire import Hello, Refusal, Reply, Request
+
+RUN = "run-1"
+BUDGET = 1.0  # nats, in a run and for life
+
+
+class Crash(BaseException):
+    """The client's machine stops here."""
+
+
+@dataclass
+class Disk:
+    """What survives a crash: the commits, and the secrets of memoised answers. `crash` is where the next one comes."""
+
+    commits: list[Commit] = field(default_factory=list)
+    secrets: dict[str, bytes] = field(default_factory=dict)
+    crash: str = ""
+
+    def trip(self, *places: str) -> None:
+        """Crashes if that was to happen here."""
+        if self.crash in places:
+            self.crash = ""
+            raise Crash
+
+
+class DurableStore(MemoryStore):
+    """A store whose commits are on the disk before `commit` returns."""
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(BUDGET, disk.commits)
+        self.disk = disk
+        self.loaded = True
+
+    def commit(self, commit: Commit) -> None:
+        super().commit(commit)
+        if hasattr(self, "loaded"):
+            self.disk.trip("crash-before")
+            self.disk.commits.append(commit)
+            self.disk.trip("crash-after")
+
+
+class FreshNoise:
+    """As `SystemNoise`, never the same words again but under a label, whose secret the disk keeps; from a source of its own, so that a run can be repeated."""
+
+    def __init__(self, source: random.Random, disk: Disk) -> None:
+        self.source = source
+        self.disk = disk
+
+    def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
+        source = self.source
+        if which.once:
+            if which.once not in self.disk.secrets:
+                self.disk.secrets[which.once] = source.randbytes(8)
+            source = random.Random(self.disk.secrets[which.once])
+        return np.frombuffer(source.randbytes((stop - start) * bits // 8), dtype=f"<u{bits // 8}")
+
+
+MakeRole = Callable[[str, int, Records, FreshNoise, Store, Policy], ClientRole]
+MakeStore = Callable[[Disk], DurableStore]
+
+
+class Client:
+    """Client `index`, with a record and a disk of its own."""
+
+    def __init__(self, index: int, seed: int, make_role: MakeRole, make_store: MakeStore) -> None:
+        self.name, self.group, self.index = f"c{index}", f"g{index // 2}", index
+        self.disk = Disk()
+        self.up = False
+        self._records = Records({"yes": np.array([index % 2], dtype=np.uint8)})
+        self._source = random.Random(seed * 8 + index)
+        self._make_role, self._make_store = make_role, make_store
+        self.start()
+
+    def start(self) -> None:
+        """Comes up, with what the disk kept."""
+        self.up = True
+        self.role = self._make_role(self.name, self.index, self._records, FreshNoise(self._source, self.disk), self._make_store(self.disk), Policy())
+
+    def stop(self) -> None:
+        """Crashes."""
+        self.up = False
+        self.disk.crash = ""
+
+    def hello(self) -> Hello:
+        return Hello(run=RUN, member=self.name, start=self.index, stop=self.index + 1)
+
+    def answer(self, request: Request) -> list[Reply | Refusal]:
+        """What it sends before it crashes, if it does."""
+        sent: list[Reply | Refusal] = []
+        try:
+            for answer in self.role.handle(request):
+                sent.append(answer)
+                self.disk.trip("crash-sending")
+        except Crash:
+            self.stop()
+        return sent

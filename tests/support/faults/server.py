@@ -1,0 +1,95 @@
+"""A server that restarts: it keeps, before it acts, whatever reached it, and hears all of it again when it comes back."""
+
+from contextlib import suppress
+from typing import Any
+
+from local_dp.errors import InputError, QuorumError, RefusedError
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.tables import Question
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.wire import AnyMessage
+from server.collecting import Send
+from server.coordinator import Coordinator
+from server.round import Round
+from server.terms import Terms
+from tests.support.faults.client import RUN
+
+CLIENTS = 4
+TERMS = Terms(deadline=4.0, quorum=0.25)
+
+
+def _asked(epsilon: float, start: int = 0, stop: int = CLIENTS, once: str = "") -> LocalQuery:
+    return LocalQuery(Question("yes == 1"), BinaryRR(epsilon), Cohort(start, stop), once)
+
+
+ROUNDS = (
+    (_asked(0.3),),
+    (_asked(0.3),),
+    (_asked(0.2, 0, 2), _asked(0.4, 2, 4)),
+    (_asked(0.1), _asked(0.2, 1, 3)),
+    (_asked(0.25, once="weekly"),),
+    (_asked(0.25, once="weekly"),),
+    (_asked(1.0),),
+)
+
+
+class Server:
+    """A coordinator and what it was told so far; `closed` holds what it said of each round when it ended it."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, tuple[Any, ...]]] = []
+        self.closed: dict[int, tuple[str, int]] = {}
+        self.rounds: dict[int, Round] = {}
+        self.now = 0.0
+        self._new()
+
+    def _new(self) -> None:
+        self.coordinator = Coordinator(RUN, CLIENTS, 1, 24.0, TERMS)
+        self.open: Round | None = None
+
+    def restart(self) -> None:
+        """Comes back: the same messages and the same clock lead to the same state."""
+        told, self.told, self.now = self.told, [], 0.0
+        self._new()
+        for what, arguments in told:
+            getattr(self, what)(*arguments)
+        self.join()
+
+    def join(self) -> None:
+        """Joins the bus again."""
+        self.told.append(("join", ()))
+        self.coordinator.connected()
+
+    def begin(self, which: int) -> None:
+        """Begins a round, if none is open and the budget allows it."""
+        self.told.append(("begin", (which,)))
+        if self.open is not None:
+            return
+        try:
+            self.coordinator.open(ROUNDS[which % len(ROUNDS)], self.now)
+        except (InputError, RefusedError):
+            return
+        assert self.coordinator._collecting is not None
+        self.open = self.coordinator._collecting.round
+        self.rounds[self.open.number] = self.open
+
+    def hear(self, topic: str, message: AnyMessage) -> bool:
+        """A message from the network; whether it was not rejected."""
+        self.told.append(("hear", (topic, message)))
+        rejected = self.coordinator.rejected
+        self.coordinator.receive(topic, message, self.now)
+        return self.coordinator.rejected == rejected
+
+    def tick(self, seconds: float) -> list[Send]:
+        """Time passes: what it publishes. A round that is over is closed."""
+        self.told.append(("tick", (seconds,)))
+        self.now += seconds
+        if self.open is not None and self.coordinator.is_settled(self.now):
+            self._close(self.open)
+        return self.coordinator.due(self.now)
+
+    def _close(self, round: Round) -> None:
+        self.open = None
+        with suppress(QuorumError, RefusedError):
+            self.coordinator.close(self.now)
+        self.closed[round.number] = round.digest(), round.counts.answered

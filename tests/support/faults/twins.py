@@ -1,0 +1,170 @@
+"""Wrong twins of client and server, each without one of the things that keep the promises."""
+
+from dataclasses import replace
+from hashlib import blake2b
+from unittest.mock import patch
+
+import numpy as np
+
+from clients.journal import Commit, Store
+from clients.role import ClientRole, Policy
+from local_dp.arrays import Words
+from local_dp.loss import NANO
+from local_dp.noise import Noise
+from local_dp.records import Records
+from local_dp.wire import Refusal, Reply, Request, encode
+from server.round import Part, Round
+from tests.support.faults.client import Disk, DurableStore, FreshNoise
+from tests.support.faults.server import Server
+from tests.support.faults.world import Makers
+
+
+class SendsFirst(ClientRole):
+    """Sends what it has computed, and charges and keeps it when it has nothing else to do."""
+
+    def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
+        store = self.store
+        assert isinstance(store, LazyStore)
+        store.settle()
+        return super().handle(request)
+
+
+class LazyStore(DurableStore):
+    """Commits later."""
+
+    _later: Commit | None = None
+
+    def commit(self, commit: Commit) -> None:
+        if hasattr(self, "loaded"):
+            self._later = commit
+        else:
+            super().commit(commit)
+
+    def settle(self) -> None:
+        """Commits now."""
+        later, self._later = self._later, None
+        if later is not None:
+            super().commit(later)
+
+
+class RandomizesAgain(ClientRole):
+    """Answers a repeated request with fresh noise, and pays nothing."""
+
+    def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
+        again = self.store.get(request.run, request.round) is not None
+        answers = super().handle(request)
+        if not again or not answers or isinstance(answers[0], Refusal):
+            return answers
+        fresh = type(self)(self.member, self.start, self.records, self.noise, DurableStore(Disk()), self.policy)
+        return fresh.handle(request)
+
+
+class LooksAway(ClientRole):
+    """Does not ask whether a round was asked before with another request."""
+
+    def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
+        kept = self.store.get(request.run, request.round)
+        if kept is not None:
+            digest = blake2b(encode(request.model_copy(update={"missing": ()})), digest_size=16).digest()
+            object.__setattr__(kept, "request", digest)
+        return super().handle(request)
+
+
+class VolatileLedgerStore(DurableStore):
+    """Knows after a crash what it has sent, and not what it cost."""
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(Disk([replace(commit, charges=()) for commit in disk.commits]))
+        self.disk = disk
+
+
+class Trusting(ClientRole):
+    """Charges what the request says that it costs, where it says so."""
+
+    def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
+        store, asks = self.store, []
+        assert isinstance(store, TrustingStore)
+        store.stated = None
+        for ask in request.asks:
+            stated = ask.randomizer_params.get("stated")
+            if isinstance(stated, float):
+                store.stated = round(stated * NANO)
+            asks.append(ask.model_copy(update={"randomizer_params": {key: value for key, value in ask.randomizer_params.items() if key != "stated"}}))
+        return super().handle(request.model_copy(update={"asks": tuple(asks)}))
+
+
+class TrustingStore(DurableStore):
+    """Charges what was stated."""
+
+    stated: int | None = None
+
+    def commit(self, commit: Commit) -> None:
+        if self.stated is not None:
+            commit = replace(commit, charges=tuple(replace(charge, nano=self.stated) for charge in commit.charges))
+        super().commit(commit)
+
+
+class CountsTwice(Round):
+    """Does not look whether a client has been counted."""
+
+    def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
+        window = part.window(start, stop)
+        assert window is not None
+        part.answered[window] &= self.closed
+        super()._count(part, start, stop, reports)
+
+
+class AcceptsLate(Round):
+    """Counts what comes after the end."""
+
+    def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
+        closed, self.closed = self.closed, False
+        super()._count(part, start, stop, reports)
+        self.closed = closed
+
+
+class CountingTwice(Server):
+    """A server whose rounds count twice."""
+
+    round: type[Round] = CountsTwice
+
+    def begin(self, which: int) -> None:
+        with patch("server.coordinator.Round", self.round):
+            super().begin(which)
+
+
+class AcceptingLate(CountingTwice):
+    """A server whose rounds have no end."""
+
+    round = AcceptsLate
+
+
+class Forgetful(Server):
+    """Keeps over a restart how many have answered, and not who."""
+
+    def restart(self) -> None:
+        super().restart()
+        if self.open is not None:
+            for part in self.open.parts:
+                part.answered[:] = np.False_
+
+
+class ForgetsSecrets(ClientRole):
+    """Forgets over a crash what memoised answers are made of."""
+
+    def __init__(self, member: str, start: int, records: Records, noise: Noise, store: Store, policy: Policy) -> None:
+        assert isinstance(noise, FreshNoise)
+        super().__init__(member, start, records, FreshNoise(noise.source, Disk()), store, policy)
+
+
+TWINS = {
+    "send before charge": Makers(role=SendsFirst, store=LazyStore),
+    "randomize again": Makers(role=RandomizesAgain),
+    "no equivocation check": Makers(role=LooksAway),
+    "volatile ledger": Makers(store=VolatileLedgerStore),
+    "trust the server's epsilon": Makers(role=Trusting, store=TrustingStore),
+    "no deduplication": Makers(server=CountingTwice),
+    "volatile deduplication": Makers(server=Forgetful),
+    "accept late": Makers(server=AcceptingLate),
+    "volatile secrets of memoised answers": Makers(role=ForgetsSecrets),
+}
