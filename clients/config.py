@@ -8,13 +8,17 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from clients.journal import MemoryStore
+from clients.liar import LyingRole
 from clients.role import ClientRole, Policy
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.records import Records
 
 
 class MemberConfig(BaseModel):
-    """One member: its clients' records, its noise (a seed, or None for the system's entropy), its budget and its own list of randomizers."""
+    """One member: its clients' records, its noise (a seed, or None for the system's entropy), its budget and its own list of randomizers.
+
+    `liars` are those of its clients that lie, in a run whose faults are asked for.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -27,13 +31,18 @@ class MemberConfig(BaseModel):
     seed: int | None
     budget: float
     allowed: tuple[str, ...] | None
+    liars: tuple[int, ...] = ()
 
     def role(self) -> ClientRole:
         """The client role this describes."""
         records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
         noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
         allowed = None if self.allowed is None else frozenset(self.allowed)
-        return ClientRole(self.member, self.start, records, noise, MemoryStore(self.budget), Policy(allowed))
+        kind = LyingRole if self.liars else ClientRole
+        role = kind(self.member, self.start, records, noise, MemoryStore(self.budget), Policy(allowed))
+        if isinstance(role, LyingRole):
+            role.liars = self.liars
+        return role
 
     def to_bytes(self) -> bytes:
         packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)

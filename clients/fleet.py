@@ -108,6 +108,13 @@ class Fleet:
             if self.failures:
                 raise BusError(f"{len(self.failures)} of {self.count} client processes could not join: {self.failures[0]}")
 
+    def kill(self, index: int) -> bool:
+        """Kills a member's process; whether it was there."""
+        alive = index in self._alive
+        if alive:
+            os.kill(self.pids[index], signal.SIGKILL)
+        return alive
+
     async def stop(self) -> None:
         """Ends every process of the fleet: members end when their line to us closes, and are killed if they do not."""
         self._stopping = True

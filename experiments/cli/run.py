@@ -32,6 +32,7 @@ class Run(Asking):
     unverified: bool = option(False, "In memory, use a randomizer whose loss is not what it says; the result says so")
     cluster: str = option("", "A Dask scheduler whose workers simulate the population tier, as tcp://host:8786", metavar="URL")
     crowd: int = option(100, "With --shuffle, the fewest clients whose reports are passed on", metavar="C")
+    fault: str = option("", "What goes wrong on purpose over the broker, as in drop=.05,duplicate=.1,delay=.2,kill=3,lie=.01", metavar="FAULTS")
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
@@ -46,7 +47,7 @@ class Run(Asking):
             result.plot(self.plot)
 
     def _how(self, progress: RunProgress) -> How:
-        own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified", "cluster", "crowd")}
+        own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified", "cluster", "crowd", "fault")}
         return self.how(progress.show, **own, allow=allowed_names(self.allow))
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, TypedDict
 from experiments.door.result import Result
 from experiments.door.tables import Table, records_of, sample_rows
 from experiments.tiers.execute import execute
+from experiments.tiers.faults import Faults
 from experiments.tiers.outcome import Outcome, as_data
 from experiments.tiers.settings import EMBEDDED, OnProgress, Randomness, Settings, Tier
 from local_dp.errors import InputError, unknown
@@ -46,6 +47,7 @@ class Options(TypedDict, total=False):
     shuffle: bool
     crowd: int
     delta: float
+    fault: str
     progress: OnProgress | None
     watch: Announce | None
     notice: Callable[[str], None] | None
@@ -66,6 +68,7 @@ class How:
     in memory that fails its verification, and the result says so.
     `shuffle` puts a shuffler between clients and server, which passes on what at least `crowd` clients have answered; the result then says what all reports
     lose together, beside `delta`. `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
+    `fault` is what goes wrong on purpose in tiers hosts and processes, as in "drop=.05,duplicate=.1,delay=.2,kill=3,lie=.01".
     `progress` is called as the run goes on, and `notice` before it if the clients are fewer than the accuracy asks for (without it, that is a warning).
     `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
     waits some seconds for the browser if it returns True.
@@ -87,6 +90,7 @@ class How:
     shuffle: bool = False
     crowd: int = Behind.crowd
     delta: float = Behind.delta
+    fault: str = ""
     progress: OnProgress | None = None
     watch: Announce | None = None
     notice: Callable[[str], None] | None = None
@@ -103,6 +107,7 @@ class How:
     def settings(self, protocol: Protocol[Any], records: Records | None) -> Settings:
         """The run; says so where the clients are fewer than the accuracy asks for. Raises InputError."""
         nano_epsilon(self.epsilon)
+        faults = Faults.parse(self.fault) if self.fault else None
         randomness = Randomness.choose(self.seed, self.private)
         population = self._population(protocol, records, randomness.seed)
         few = protocol.notice(self.epsilon, population.size)
@@ -110,7 +115,7 @@ class How:
             (self.notice or warnings.warn)(few)
         return Settings(
             protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified,
-            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None,
+            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None, faults,
         )  # fmt: skip
 
     def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:

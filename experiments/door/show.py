@@ -7,6 +7,7 @@ from experiments.text.numbers import bound, number
 from experiments.tiers.outcome import estimates
 
 SHOWN = 40  # estimates in a summary
+_HAPPENED = {"lost": "messages lost", "repeated": "repeated", "delayed": "delayed", "killed": "members killed", "lied": "clients lied"}
 _PLACES = 12  # of a true error: what lies behind them is rounding of the sums
 
 
@@ -18,6 +19,7 @@ def summary(data: dict[str, Any], width: int) -> str:
     chosen = result.get("choice", {}).get("explanation", "")
     lines = (
         _unverified(data),
+        _faults(data),
         _read_from_the_table(data),
         chosen,
         _independence(result),
@@ -33,6 +35,15 @@ def summary(data: dict[str, Any], width: int) -> str:
 def _unverified(data: dict[str, Any]) -> str:
     """What is wrong with a randomizer that was used all the same."""
     return f"NOT PRIVATE AS STATED: {'; '.join(data['unverified'])}" if "unverified" in data else ""
+
+
+def _faults(data: dict[str, Any]) -> str:
+    """What went wrong on purpose."""
+    faults = data.get("faults")
+    if faults is None:
+        return ""
+    happened = [held(f"{number(faults[name])} {told}") for name, told in _HAPPENED.items() if faults[name]]
+    return f"FAULTS ON PURPOSE: {', '.join(happened) or 'none happened'}"
 
 
 def _read_from_the_table(data: dict[str, Any]) -> str:

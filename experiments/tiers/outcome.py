@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from experiments.tiers.faults import Faulted
 from experiments.tiers.settings import Settings
 from experiments.tiers.version import installed_version
 from local_dp.oracles.local.base import Interaction, RoundSummary
@@ -36,6 +37,7 @@ class Outcome:
     wall: float
     central: Central | None = None  # behind a shuffler
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
+    faults: Faulted | None = None  # where they were asked for
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
@@ -87,6 +89,8 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
     if outcome.unverified:
         data["unverified"] = list(outcome.unverified)
+    if outcome.faults is not None:
+        data["faults"] = outcome.faults.data()
     return data
 
 

@@ -4,14 +4,17 @@ import asyncio
 import secrets
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 from clients.config import MemberConfig, pack_columns
 from clients.fleet import Fleet
 from clients.member import HOSTS, client_group
+from experiments.tiers.faults import Trouble
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.settings import EMBEDDED, LocalAlgorithm, OnProgress, Settings
 from local_dp.bus.address import Address
+from local_dp.bus.base import Bus
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import MqttBus
 from local_dp.interaction import Game, run_async
@@ -33,6 +36,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
     address: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
     spans = _spans(settings)
+    liars = settings.faults.liars(settings.clients, settings.randomness.seed) if settings.faults else ()
 
     async def config_of(index: int) -> MemberConfig:
         await asyncio.shield(address)
@@ -47,6 +51,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             seed=None if settings.randomness.private else settings.randomness.seed,
             budget=settings.epsilon,
             allowed=settings.allowed,
+            liars=tuple(client for client in liars if start <= client < stop),
         )
 
     first = Game(algorithm).queries or ()
@@ -66,7 +71,9 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             shuffler = ShufflerProcess(_shuffler(settings, settings.behind, name, settings.broker if broker is None else broker.url, joining))
             await shuffler.start()
             watches.append(shuffler.watch())
-        return await serve_run(algorithm, settings, name, await address, joining, on_progress, *watches)
+        trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
+        outcome = await serve_run(algorithm, settings, name, await address, joining, on_progress, *watches, trouble=trouble)
+        return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
     finally:
         if shuffler is not None:
             await shuffler.stop()
@@ -103,8 +110,10 @@ async def serve_run(
     joining: float,
     on_progress: OnProgress,
     *watches: Coroutine[Any, Any, None],
+    trouble: Trouble | None = None,
 ) -> Outcome:
-    """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising.
+    """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising;
+    `trouble` makes it faulty.
 
     Where the clients are behind a shuffler, it hears the run only under the name that this gives it.
     """
@@ -112,7 +121,8 @@ async def serve_run(
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
     coordinator = Coordinator(name, settings.clients, settings.randomness.seed, settings.epsilon, settings.terms)
-    oracle = RemoteOracle(MqttBus(address, f"{name}-server", filters(name)), coordinator, on_progress)
+    bus: Bus = MqttBus(address, f"{name}-server", filters(name))
+    oracle = RemoteOracle(bus if trouble is None else trouble.around(bus), coordinator, on_progress)
 
     async def play() -> Outcome:
         await oracle.ready(joining)

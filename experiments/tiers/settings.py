@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from experiments.tiers.faults import Faults
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm
 from local_dp.loss import nano_epsilon
@@ -54,6 +55,7 @@ class Settings:
 
     `unverified` lets a simulation in memory use a randomizer whose loss is not what it says; real clients refuse it whoever asks.
     `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
+    `faults` are what is to go wrong in a run over a broker.
     """
 
     protocol: Protocol[Any]
@@ -68,6 +70,7 @@ class Settings:
     unverified: bool = False
     cluster: str = ""
     behind: Behind | None = None
+    faults: Faults | None = None
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
@@ -77,6 +80,8 @@ class Settings:
             raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
         if self.cluster and (self.tier != "population" or self.randomness.private):
             raise InputError("a cluster simulates the population tier, and trusts whoever reaches it: use --tier population and no --private, or no --cluster")
+        if self.faults is not None and (self.tier not in ("processes", "hosts") or self.behind is not None):
+            raise InputError("faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault")
         if self.hosts < 1:
             raise InputError(f"hosts is {self.hosts}; give 1 or more")
         if self.clients > MOST_CLIENTS[self.tier]:

@@ -1,0 +1,46 @@
+"""Clients that lie, for runs whose faults are asked for: they send the report that misleads most, whatever their record."""
+
+import numpy as np
+
+from clients.role import ClientRole
+from local_dp.arrays import Words
+from local_dp.noise import Draw, KeyedNoise
+from local_dp.oracles.local.asked import LocalQuery, cells_of
+from local_dp.randomizers.base import Randomizer
+from local_dp.wire import Reply, Request
+
+_VALUES, _SAMPLED = 4, 16  # values of the domain, its ends among them, and reports of each
+
+
+class LyingRole(ClientRole):
+    """A client role of which the clients `liars` lie. It pays for what it sends as all do."""
+
+    liars: tuple[int, ...] = ()
+
+    def _replies(self, request: Request, place: int, query: LocalQuery) -> list[Reply]:
+        return [self._lying(reply, query, request.asks[place].coins) for reply in super()._replies(request, place, query)]
+
+    def _lying(self, reply: Reply, query: LocalQuery, coins: bytes) -> Reply:
+        reports = np.frombuffer(reply.reports, dtype=query.randomizer.report_dtype).copy()
+        lying = [client - reply.start for client in self.liars if reply.start <= client < reply.start + len(reports)]
+        if not lying:
+            return reply
+        first = reply.start + lying[0]
+        reports[lying] = worst(query.randomizer, cells_of(query.randomizer, coins, first, first + 1))
+        return reply.model_copy(update={"reports": np.ascontiguousarray(reports).tobytes()})
+
+
+def worst(randomizer: Randomizer, cells: Words) -> Words:
+    """Of some reports that are possible, one whose estimate alone is farthest from 0; shape (1,)."""
+    dtype = randomizer.report_dtype
+    made = [np.frombuffer(bytes([byte]) * dtype.itemsize, dtype=dtype) for byte in (0, 1, 255)]
+    for place, value in enumerate(randomizer.domain.some(_VALUES)):
+        words = randomizer.draw(KeyedNoise(0), Draw(1, place), 0, _SAMPLED)
+        made += np.split(randomizer.respond(np.array([value] * _SAMPLED), words, cells), _SAMPLED)
+    possible = [report for report in made if bool(randomizer.possible(report).all())]
+    return max(possible, key=lambda report: _pull(randomizer, report, cells))
+
+
+def _pull(randomizer: Randomizer, report: Words, cells: Words) -> float:
+    estimate = np.abs(np.asarray(randomizer.estimate(randomizer.tally(report, cells)).value, dtype=np.float64))
+    return float(np.nan_to_num(estimate.sum()))

@@ -1,0 +1,171 @@
+"""Faults on purpose: a run over a broker whose messages are lost, repeated and late, whose members are killed, and some of whose clients lie."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import asdict, dataclass, fields
+from hashlib import blake2b
+from typing import Any
+
+from local_dp.bus.base import Bus, Connected, Delivery
+from local_dp.checks import check_whole, real_number, whole_number
+from local_dp.errors import InputError
+
+EXAMPLE = "drop=.05,duplicate=.1,delay=.2,kill=3,lie=.01"
+_MOST_LOST = 0.9
+_LATEST = 60.0  # seconds
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What goes wrong: the shares of messages that are lost and that come twice, each way; the longest that one takes, in seconds, so that it is overtaken;
+    how many member processes are killed while the first round goes on; the share of clients that send what misleads most.
+
+    Raises InputError for shares and numbers that cannot be.
+    """
+
+    drop: float = 0.0
+    duplicate: float = 0.0
+    delay: float = 0.0
+    kill: int = 0
+    lie: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, most in (("drop", _MOST_LOST), ("duplicate", 1.0), ("delay", _LATEST), ("lie", 1.0)):
+            if not 0 <= getattr(self, name) <= most:
+                raise InputError(f"--fault {name} is {getattr(self, name)}; give a number from 0 to {most:g}")
+        check_whole("--fault kill", self.kill, 0, 10**6)
+
+    @classmethod
+    def parse(cls, text: str) -> "Faults":
+        """What is written as in drop=.05,kill=3. Raises InputError."""
+        given: dict[str, Any] = {}
+        known = [each.name for each in fields(cls)]
+        for part in text.split(","):
+            name, _, value = part.strip().partition("=")
+            if name not in known or name in given:
+                raise InputError(f"--fault takes {', '.join(known)}, each once, as in {EXAMPLE}; not {part.strip()!r}")
+            given[name] = whole_number("--fault kill", value) if name == "kill" else real_number(f"--fault {name}", value)
+        return cls(**given)
+
+    def liars(self, clients: int, seed: int) -> tuple[int, ...]:
+        """The clients that lie, ascending."""
+        return tuple(sorted(_chance(seed, "liars").sample(range(clients), round(self.lie * clients)))) if self.lie else ()
+
+
+@dataclass(frozen=True)
+class Faulted:
+    """What was to go wrong, and how often it did: messages lost, repeated and delayed, members killed, clients that lied."""
+
+    asked: Faults
+    lost: int
+    repeated: int
+    delayed: int
+    killed: int
+    lied: int
+
+    def data(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+class Trouble:
+    """Makes the faults of one run, from a seed: what becomes of a message depends on who sends it to whom, and how many there were before; not on the time.
+
+    `members` is how many there are, and `kill` kills one of them, if it is alive.
+    """
+
+    def __init__(self, faults: Faults, seed: int, members: int, kill: Callable[[int], bool] = lambda member: False) -> None:
+        self.faults = faults
+        self.kill = kill
+        self.counts = Counter[str]()
+        self._seed = seed
+        self._members = members
+        self._nth = Counter[tuple[str, str]]()
+        self._heard = 0
+        chance, most = _chance(seed, "killed"), min(faults.kill, members)
+        victims = chance.sample(range(members), most)
+        self._doomed = sorted(zip((chance.randint(members, 2 * members) for _ in victims), victims, strict=True), reverse=True)
+
+    def around(self, bus: Bus) -> Bus:
+        """The server's bus, with its faults."""
+        return _FaultyBus(bus, self)
+
+    def result(self, lied: int) -> Faulted:
+        """How often what went wrong."""
+        counts = self.counts
+        return Faulted(self.faults, counts["lost"], counts["repeated"], counts["delayed"], counts["killed"], lied)
+
+    def fate(self, way: str, topic: str) -> list[float]:
+        """After how many seconds each copy of a message comes that goes this way."""
+        sender = topic.split("/", 3)[-1]  # without the run's name, which is another one each time
+        nth = self._nth[way, sender] = self._nth[way, sender] + 1
+        chance = _chance(self._seed, f"{way} {sender} {nth}")
+        lost, twice = chance.random() < self.faults.drop, chance.random() < self.faults.duplicate
+        copies = 0 if lost else 2 if twice else 1
+        self.counts["lost"] += lost
+        self.counts["repeated"] += copies == 2
+        self.counts["delayed"] += copies if self.faults.delay else 0
+        return [chance.random() * self.faults.delay for _ in range(copies)]
+
+    def heard(self) -> None:
+        """One more message came from a member: a number of them after which somebody is killed."""
+        self._heard += 1
+        while self._doomed and self._doomed[-1][0] <= self._heard:
+            self.counts["killed"] += self.kill(self._doomed.pop()[1])
+
+
+class _FaultyBus:
+    """A bus that loses, repeats and delays what it carries, both ways."""
+
+    def __init__(self, bus: Bus, trouble: Trouble) -> None:
+        self.bus = bus
+        self.trouble = trouble
+        self._sending: set[asyncio.Task[None]] = set()
+
+    async def publish(self, topic: str, payload: bytes) -> None:
+        for seconds in self.trouble.fate("out", topic):
+            if seconds:
+                sending = asyncio.create_task(self._later(seconds, topic, payload))
+                self._sending.add(sending)
+                sending.add_done_callback(self._sending.discard)
+            else:
+                await self.bus.publish(topic, payload)
+
+    async def _later(self, seconds: float, topic: str, payload: bytes) -> None:
+        await asyncio.sleep(seconds)
+        await self.bus.publish(topic, payload)
+
+    async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
+        queue: asyncio.Queue[Delivery | Connected | Exception] = asyncio.Queue()
+        reading = asyncio.create_task(self._read(patience, queue))
+        try:
+            while True:
+                event = await queue.get()
+                if isinstance(event, Exception):
+                    raise event
+                yield event
+        finally:
+            for task in (reading, *self._sending):
+                task.cancel()
+            await asyncio.gather(reading, *self._sending, return_exceptions=True)
+
+    async def _read(self, patience: float, queue: "asyncio.Queue[Delivery | Connected | Exception]") -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            async with aclosing(self.bus.messages(patience)) as events:
+                async for event in events:
+                    if isinstance(event, Connected):
+                        queue.put_nowait(event)
+                        continue
+                    self.trouble.heard()
+                    for seconds in self.trouble.fate("in", event.topic):
+                        loop.call_later(seconds, queue.put_nowait, event)
+        except Exception as error:  # noqa: BLE001 - whoever reads is told
+            queue.put_nowait(error)
+
+
+def _chance(seed: int, what: str) -> random.Random:
+    return random.Random(blake2b(f"fault {seed} {what}".encode(), digest_size=8).digest())

@@ -1,0 +1,131 @@
+"""Runs with faults on purpose: the same reports are counted, once each, and what went wrong is told."""
+
+import json
+from importlib.resources import files
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from clients.journal import MemoryStore
+from clients.liar import LyingRole, worst
+from clients.role import ClientRole
+from experiments.tiers.execute import execute
+from experiments.tiers.faults import Faults, Trouble
+from experiments.tiers.outcome import as_data
+from experiments.tiers.settings import Randomness, Settings
+from local_dp.errors import InputError
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.protocols.survey import Survey
+from local_dp.queries.tables import Question
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.wire import Reply
+from server.terms import Terms
+from tests.support.builders import SEED, request, yes_records
+from tests.support.tiers import run_tier, told
+
+CLIENTS = 40
+
+
+@pytest.mark.parametrize("tier", ["hosts", "processes"])
+def test_a_bad_network_changes_no_report(tier: Any) -> None:
+    """A twentieth of the messages lost, a third repeated, all of them delayed: the result and the digest of all reports are those of the faultless run."""
+    faults = Faults(drop=0.05, duplicate=0.3, delay=0.05)
+    plain = run_tier(Survey(), CLIENTS, "population")
+    faulty = run_tier(Survey(), CLIENTS, tier, faults=faults, hosts=4)
+    assert told(Survey(), faulty) == told(Survey(), plain)
+    assert faulty.faults is not None
+    assert faulty.faults.asked == faults
+    assert faulty.faults.repeated > 0
+    assert faulty.faults.delayed > 0
+    assert faulty.counts.answered == faulty.counts.asked == CLIENTS
+
+
+def test_killed_members_are_missing() -> None:
+    """Of 40 client processes three are killed while they answer: each of the others is counted, and the outcome, as its schema says, tells of the three."""
+    population = Survey().synthetic(CLIENTS, SEED)
+    settings = Settings(Survey(), population, 1.0, Randomness(SEED, False), tier="processes", faults=Faults(kill=3, lie=0.1), terms=Terms(20.0, 0.5))
+    outcome = execute(settings, lambda progress: None)
+    data = as_data(settings, outcome)
+    jsonschema.validate(json.loads(json.dumps(data)), json.loads(files("experiments.tiers").joinpath("outcome.schema.json").read_text()))
+    assert data["faults"]["killed"] == 3
+    assert data["faults"]["lied"] == 4
+    assert CLIENTS - 3 <= outcome.counts.answered == CLIENTS - outcome.counts.missing
+
+
+WRONG = ["", "drop", "drop=", "drop=x", "drop=nan", "drop=.95", "drop=-1", "kill=1.5", "kill=-1", "lose=.1", "drop=.1,drop=.2", "lie=2", "delay=1e9"]
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_no_fault_is_one_line(text: str) -> None:
+    """Unknown and repeated names, no numbers, and numbers that cannot be."""
+    with pytest.raises(InputError) as refused:
+        Faults.parse(text)
+    assert str(refused.value).startswith("--fault")
+    assert "\n" not in str(refused.value)
+
+
+def test_faults_are_of_real_messages() -> None:
+    """A tier without messages refuses them."""
+    with pytest.raises(InputError, match="--fault"):
+        Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population", faults=Faults(drop=0.1))
+
+
+def test_the_fate_of_a_message_is_the_seeds() -> None:
+    """By sender, direction and number, whatever the run is called; other seeds give others; and as often as was asked, by Hoeffding at 1e-9 each."""
+
+    def fates(seed: int, run: str) -> list[list[float]]:
+        trouble = Trouble(Faults(drop=0.2, duplicate=0.25, delay=0.5), seed, 10)
+        return [trouble.fate("in", f"ldp/1/{run}/rep/g0/client-{place % 10}") for place in range(20_000)]
+
+    seen = fates(1, "a")
+    assert seen == fates(1, "b") != fates(2, "a")
+    slack = (np.log(2e9) / 2 / len(seen)) ** 0.5
+    assert abs(np.mean([len(copies) == 0 for copies in seen]) - 0.2) < slack
+    assert abs(np.mean([len(copies) == 2 for copies in seen]) - 0.8 * 0.25) < slack
+    assert all(0 <= seconds <= 0.5 for copies in seen for seconds in copies)
+
+
+def test_as_many_are_killed_as_were_named() -> None:
+    """Each of them once, none before all members have been heard, all before they have been heard twice."""
+    killed: list[int] = []
+
+    def kill(member: int) -> bool:
+        killed.append(member)
+        return True
+
+    trouble = Trouble(Faults(kill=4), 3, 10, kill)
+    after = []
+    for _ in range(30):
+        trouble.heard()
+        after.append(len(killed))
+    assert after[8] == 0
+    assert after[19:] == [4] * 11
+    assert len(set(killed)) == trouble.result(0).killed == 4
+
+
+@pytest.mark.parametrize("randomizer", [BinaryRR(1.0), GRR(1.0, k=2)])
+def test_liars_send_what_misleads_most(randomizer: Randomizer) -> None:
+    """Six clients of ten send one report, which is possible and farthest from 0; the others send theirs, and all pay alike."""
+    asked = request(LocalQuery(Question("yes == 1"), randomizer, Cohort(0, 10)))
+    sent, stores = [], []
+    for kind in (ClientRole, LyingRole):
+        store = MemoryStore(1.0)
+        member = kind("m", 0, yes_records(10), KeyedNoise(1), store)
+        if isinstance(member, LyingRole):
+            member.liars = (0, 1, 2, 3, 5, 8, 12)
+        (reply,) = member.handle(asked)
+        assert isinstance(reply, Reply)
+        sent.append(np.frombuffer(reply.reports, dtype=randomizer.report_dtype))
+        stores.append(store.ledger.max_spent)
+    honest, lied = sent
+    fixed = worst(randomizer, np.zeros(1, dtype=np.uint8))
+    assert stores == [1.0, 1.0]
+    assert bool(randomizer.possible(fixed).all())
+    assert {place for place in range(10) if lied[place] != honest[place]} <= {0, 1, 2, 3, 5, 8}
+    assert (lied[[0, 1, 2, 3, 5, 8]] == fixed).all()
+    assert not (honest == lied).all()
