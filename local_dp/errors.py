@@ -28,7 +28,11 @@ class BusError(LocalDPError):
 
 
 class WireError(LocalDPError):
-    """A message is not one of ours: malformed, oversized, unknown or not in canonical form."""
+    """A message is not one of ours: malformed, oversized, unknown or not in canonical form. `kind` is the counter it is rejected under."""
+
+    def __init__(self, message: str, kind: str = "unfit") -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:

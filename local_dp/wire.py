@@ -1,8 +1,9 @@
 """The messages and their MessagePack form: strict, canonical, bounded; names and parameters only, never code."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgpack
@@ -159,21 +160,25 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
     Size and shape come first, then the kind, then that kind's schema alone, up to its first error: junk costs what reading it costs, at most some megabytes.
     """
     if len(payload) > MAX_BYTES:
-        raise WireError(f"a message of {len(payload)} bytes; {MAX_BYTES} is the most")
+        raise WireError(f"a message of {len(payload)} bytes; {MAX_BYTES} is the most", "oversized")
     try:
         data = _unpacked(payload, side)
         kind = side.kinds.get(data["kind"])
         if kind is None:
-            raise WireError("a message of no kind that comes here")
+            raise WireError("a message of no kind that comes here", "unknown-kind")
         message = kind.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise WireError(f"not a valid message: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        first = error.errors(include_url=False, include_context=False)[0]
+        raise WireError(f"not a valid message: {'.'.join(map(str, first['loc']))}: {first['msg']}", _mistake(first["type"], first["input"])) from None
     except (ValueError, TypeError, KeyError, RecursionError, msgpack.exceptions.UnpackException) as error:
-        raise WireError(f"not MessagePack as we write it: {error}") from None
+        raise WireError(f"not MessagePack as we write it: {error}", _misread(error)) from None
     if encode(message) != payload:
-        raise WireError("a message that is not in canonical form")
+        raise WireError("a message that is not in canonical form", "not-canonical")
     return message
+
+
+class _RepeatedKeyError(ValueError):
+    """A map has a name twice."""
 
 
 def _unpacked(payload: bytes, side: Side) -> Any:
@@ -186,8 +191,35 @@ def _unpacked(payload: bytes, side: Side) -> Any:
             raise ValueError(f"more than {side.containers} maps and arrays")
         return container
 
+    def named(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        held: dict[str, Any] = one_less(dict(pairs))
+        if len(held) < len(pairs):
+            raise _RepeatedKeyError("a name comes twice")
+        return held
+
     limits = {"max_str_len": side.text, "max_array_len": side.array_length, "max_map_len": side.map_length, "max_ext_len": 0}
-    return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, object_hook=one_less, list_hook=one_less, **limits)
+    return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, object_pairs_hook=named, list_hook=one_less, **limits)
+
+
+def _mistake(found: str, value: object) -> str:
+    """The counter of a message that its kind's schema does not allow."""
+    if isinstance(value, float) and not isfinite(value):
+        return "not-finite"
+    return {"extra_forbidden": "unknown-field", "missing": "missing-field"}.get(found, "wrong-type" if found.endswith("_type") else "wrong-value")
+
+
+def _misread(error: Exception) -> str:
+    """The counter of bytes that are no message, by what msgpack says of them."""
+    if isinstance(error, msgpack.exceptions.ExtraData):
+        return "trailing-bytes"
+    if isinstance(error, msgpack.exceptions.StackError | RecursionError):
+        return "too-deep"
+    if isinstance(error, _RepeatedKeyError):
+        return "repeated-key"
+    if isinstance(error, KeyError):
+        return "unknown-kind"
+    said = str(error)
+    return "extension" if "ext_len" in said or "extension" in said else "too-long" if "exceeds max" in said or said.startswith("more than") else "malformed"
 
 
 def per_message(width: int) -> int:

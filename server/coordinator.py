@@ -1,5 +1,6 @@
 """The coordinator of a run, sans I/O: events and the time in, messages to publish and the next wake-up out. It touches no bus and no clock."""
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from local_dp.errors import InputError, QuorumError, WireError
@@ -27,7 +28,7 @@ class Coordinator(LocalOracle):
     """Plays the rounds of a run with the clients 0..clients-1.
 
     Whoever drives it begins with `gather` or `open`, publishes what is `due` at once and at every `wake` (which events may make earlier) until it `is_settled`,
-    and ends with `gathered` or `close`. `connected` and `receive` tell it what the bus brings; a message that does not fit is counted in `rejected`, never
+    and ends with `gathered` or `close`. `connected` and `receive` tell it what the bus brings; a message that does not fit is counted in `rejections`, never
     raised. `now` is in seconds, of any clock that does not run backwards.
     """
 
@@ -36,12 +37,17 @@ class Coordinator(LocalOracle):
         self.coin_seed = coin_seed
         self.terms = terms
         self.members = Members(clients)
-        self.rejected = 0
+        self.rejections = Counter[str]()  # by the kind of what was wrong
         self.seconds: list[float] = []
         self._history: dict[int, Round] = {}
         self._gathering: Gathering | None = None
         self._collecting: Collecting | None = None
         self._rejoined = False
+
+    @property
+    def rejected(self) -> int:
+        """How many messages did not fit."""
+        return self.rejections.total()
 
     @property
     def counts(self) -> Turnout:
@@ -105,7 +111,7 @@ class Coordinator(LocalOracle):
         member = self.members.get(parts[5]) if len(parts) == 6 else None
         if parts[3:4] == ["hello"] if member is None else member.is_read(now):
             return True
-        self.rejected += 1
+        self.rejections["unread"] += 1
         return False
 
     def receive(self, topic: str, message: AnyMessage, now: float) -> None:
@@ -120,8 +126,8 @@ class Coordinator(LocalOracle):
                 self._gone(message, now)
             elif isinstance(message, Answer):
                 self._report(message, now)
-        except WireError:
-            self.rejected += 1
+        except WireError as error:
+            self.rejections[error.kind] += 1
 
     def _hello(self, group: str, hello: Hello, now: float) -> None:
         member, is_new = self.members.hello(group, hello)

@@ -53,8 +53,8 @@ class RemoteOracle:
             return False
         try:
             message = decode(delivery.payload, SERVER)
-        except WireError:
-            self.coordinator.rejected += 1
+        except WireError as error:
+            self.coordinator.rejections[error.kind] += 1
         else:
             self.coordinator.receive(delivery.topic, message, _now())
         return True

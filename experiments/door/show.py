@@ -78,7 +78,8 @@ def _plain(value: Any) -> str:
 def _who_answered(data: dict[str, Any]) -> str:
     clients = data["clients"]
     told = [held(f"{number(value)} {name.replace('_', ' ')}") for name, value in clients.items() if value or name in ("asked", "answered", "missing")]
-    return f"clients: {', '.join(told)}"
+    wrong = [held(f"{number(times)} {kind}") for kind, times in data.get("rejections", {}).items()]
+    return f"clients: {', '.join(told)}" + (f" ({', '.join(wrong)})" if wrong else "")
 
 
 def _cost(data: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """What a run gave, and its form as plain data."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -37,6 +37,7 @@ class Outcome:
     wall: float
     central: Central | None = None  # behind a shuffler
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
+    rejections: dict[str, int] = field(default_factory=dict)  # the rejected messages by what was wrong with them
     faults: Faulted | None = None  # where they were asked for
 
 
@@ -89,6 +90,8 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
     if outcome.unverified:
         data["unverified"] = list(outcome.unverified)
+    if outcome.rejections:
+        data["rejections"] = dict(sorted(outcome.rejections.items()))
     if outcome.faults is not None:
         data["faults"] = outcome.faults.data()
     return data

@@ -141,6 +141,7 @@ async def serve_run(
             coordinator.ledger.max_spent,
             wall,
             None if crowds is None else crowds.central(),
+            rejections=dict(coordinator.rejections),
         )
 
     playing = asyncio.create_task(play())

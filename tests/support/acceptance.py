@@ -1,26 +1,23 @@
 """The acceptance run: what was promised, test by test, each with its figure; and the table of docs/security.md, which it writes.
 
-A test belongs to number N if it, or a function of its file that it calls, tells `figure(N, ...)`. Where one of them is slow, the slow ones are run.
+A test belongs to number N if it, or a function of its file that it calls, tells `figure(N, ...)` or prints "test N: ...". Where a slow test has
+its name and some words more, as in `..._for_long`, that one is run instead.
 """
 
 import argparse
 import ast
-import json
-import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.figures import KEPT
-
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
 BEGIN, END = "<!-- scripts/acceptance writes this block -->", "<!-- the end of what it writes -->"
+TOLD = re.compile(r"(test (\d+)|class \d+): (.*)")  # a figure, as it is printed
 PATIENCE = 1800.0  # seconds for one number
 
 CLAIMS = {  # number: the promises of docs/security.md that it holds to account, and what it claims
@@ -83,14 +80,15 @@ class Row:
 
 
 def found_in(root: Path = ROOT) -> dict[str, list[str]]:
-    """The node ids of each number, from the sources: the slow tests where there are any."""
+    """The node ids of each number, from the sources: the long form of a test where there is one."""
     found: dict[str, list[tuple[str, bool]]] = {}
     for path in sorted((root / "tests").rglob("test_*.py")):
         text = path.read_text()
-        if "figure(" in text:
+        if re.search(r"figure\(|(test|class) \d+: ", text):
             for number, name, slow in _numbered(ast.parse(text)):
                 found.setdefault(number, []).append((f"{path.relative_to(root).as_posix()}::{name}", slow))
-    return {number: [test for test, slow in tests if slow or not any(slow for _, slow in tests)] for number, tests in found.items()}
+    longer = [test for tests in found.values() for test, slow in tests if slow]
+    return {number: [test for test, slow in tests if slow or not any(each.startswith(test) for each in longer)] for number, tests in found.items()}
 
 
 def _numbered(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
@@ -107,25 +105,34 @@ def _told(name: str, functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef
     seen.add(name)
     numbers: set[str] = set()
     for node in ast.walk(functions[name]):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "figure" and isinstance(node.args[0], ast.Constant):
-            numbers.add(str(node.args[0].value))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("figure", "print") and node.args:
+            numbers |= _named(node.func.id, node.args[0])
         elif isinstance(node, ast.Name) and node.id in functions and node.id not in seen:
             numbers |= _told(node.id, functions, seen)
     return numbers
 
 
+def _named(by: str, told: ast.expr) -> set[str]:
+    """The number whose figure the first argument of a call tells, if it tells one."""
+    if isinstance(told, ast.JoinedStr) and told.values:
+        told = told.values[0]
+    if not isinstance(told, ast.Constant):
+        return set()
+    value = told.value
+    found = TOLD.match(f"test {value}: " if isinstance(value, int) else f"{value!s}: " if by == "figure" else str(value))
+    return {found[2] or found[1]} if found else set()
+
+
 def run(number: str, tests: Sequence[str]) -> tuple[Row | None, str]:
     """Runs the tests of a number: its row if they passed, and what is to be told."""
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="acceptance-") as folder:
-        kept = Path(folder) / "figures"
-        words = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "slow or not slow", *tests]
-        try:
-            done = subprocess.run(words, cwd=ROOT, env={**os.environ, KEPT: str(kept)}, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        except subprocess.TimeoutExpired:
-            return None, f"{number}: FAILED: not over in {PATIENCE:.0f} s"
-        told = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    figures = "; ".join(dict.fromkeys(each["text"] for each in told if each["number"] == number))
+    words = [sys.executable, "-m", "pytest", "-q", "-s", "-n", "0", "-p", "no:cacheprovider", "-m", "slow or not slow", *tests]
+    try:
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        return None, f"{number}: FAILED: not over in {PATIENCE:.0f} s"
+    told = (TOLD.match(line.lstrip(".sxX")) for line in done.stdout.splitlines())
+    figures = "; ".join(dict.fromkeys(found[3] for found in told if found and (found[2] or found[1]) == number))
     took = f"{time.monotonic() - started:.0f} s"
     if done.returncode != 0 or not figures:
         said = done.stdout.strip().splitlines()

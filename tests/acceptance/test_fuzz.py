@@ -1,0 +1,190 @@
+"""Acceptance test 17: bytes that nobody meant, at a server and at a client: nothing is raised, nothing is kept, at a rate."""
+
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import msgpack
+import psutil
+import pytest
+
+from clients.role import ClientRole
+from local_dp.errors import WireError
+from local_dp.wire import CLIENT, SERVER, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
+from server.coordinator import Coordinator
+from server.terms import Terms
+from tests.support.builders import RUN, SEED, request, role, survey_query, yes_records
+from tests.support.figures import figure
+
+MEGABYTE = 1 << 20
+ROOM = 50 * MEGABYTE
+CLIENTS = 20
+ASKED = survey_query(CLIENTS)
+VALID = [
+    encode(message)
+    for message in (
+        request(ASKED),
+        request(ASKED, ASKED, number=2),
+        request(ASKED).model_copy(update={"missing": ((0, 3), (7, 9))}),
+        Reply(run=RUN, round=1, member="m3", ask=0, start=3, width=1, reports=b"\x01"),
+        Reply(run=RUN, round=1, member="m0", ask=0, start=0, width=1, reports=bytes(3)),
+        Refusal(run=RUN, round=1, member="m4", start=4, stop=5, code="budget", text="spent"),
+        Hello(run=RUN, member="m9", start=9, stop=10),
+        Gone(run=RUN, member="m5"),
+        Roll(run=RUN),
+    )
+]
+VALUES: tuple[object, ...] = (
+    0,
+    1,
+    -1,
+    2,
+    255,
+    1 << 31,
+    (1 << 63) - 1,
+    -(1 << 63),
+    (1 << 64) - 1,
+    0.5,
+    -0.0,
+    1e308,
+    float("nan"),
+    float("inf"),
+    True,
+    None,
+    "",
+    "m1",
+    b"",
+    (),
+    {},
+)
+
+
+def _random(chance: random.Random) -> bytes:
+    """Any bytes, of which half begin as a map does."""
+    size = chance.choice((0, 1, 3, 20, 20, 60, 60, 200)) if chance.random() < 0.999 else 1 << 16
+    return (bytes([0x80 + chance.getrandbits(4)]) if chance.random() < 0.5 else b"") + chance.randbytes(size)
+
+
+def _mutated(chance: random.Random) -> bytes:
+    """A valid message with some bytes changed, lost, repeated or joined with another's, or with another value somewhere."""
+    payload = bytearray(chance.choice(VALID))
+    for _ in range(chance.choice((1, 1, 2, 5))):
+        place, end = sorted((chance.randrange(len(payload) + 1), chance.randrange(len(payload) + 1)))
+        _MUTATIONS[chance.randrange(len(_MUTATIONS))](payload, place, end, chance)
+    return bytes(payload)
+
+
+def _exchange(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
+    with suppress(ValueError, OverflowError, TypeError, msgpack.exceptions.UnpackException):
+        payload[:] = msgpack.packb(_changed(msgpack.unpackb(payload, use_list=False), chance), use_single_float=chance.random() < 0.1)
+
+
+def _changed(data: object, chance: random.Random) -> object:
+    """The same with another value, name or order somewhere."""
+    if isinstance(data, tuple) and data and chance.random() < 0.9:
+        place = chance.randrange(len(data))
+        return (*data[:place], _changed(data[place], chance), *data[place + 1 :])
+    if isinstance(data, dict) and data and chance.random() < 0.9:
+        name, how = chance.choice([*data]), chance.random()
+        if how < 0.1:
+            return dict(reversed(data.items()))
+        return {**data, f"{name}s": 1} if how < 0.2 else {**data, name: _changed(data[name], chance)}
+    return chance.choice(VALUES)
+
+
+def _flip(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
+    payload[place : place + 1] = bytes([chance.getrandbits(8)])
+
+
+def _cut(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
+    del payload[place : min(end, place + 8)]
+
+
+def _repeat(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
+    payload[place:place] = payload[place:end]
+
+
+def _splice(payload: bytearray, place: int, end: int, chance: random.Random) -> None:
+    payload[place:] = chance.choice(VALID)[place:]
+
+
+_MUTATIONS: tuple[Callable[[bytearray, int, int, random.Random], None], ...] = (_flip, _flip, _cut, _repeat, _splice, _exchange, _exchange)
+
+
+def _open() -> Coordinator:
+    """A server with its members in a round."""
+    coordinator = Coordinator(RUN, CLIENTS, SEED, 1.0, Terms(20.0))
+    for index in range(CLIENTS):
+        coordinator.receive(topic(RUN, "hello", "g0", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1), 0.0)
+    coordinator.open((ASKED,), 0.0)
+    return coordinator
+
+
+def _heard(payload: bytes, coordinator: Coordinator, client: ClientRole, seen: Counter[str]) -> None:
+    """A server and a client get these bytes."""
+    try:
+        message = decode(payload, SERVER)
+        coordinator.receive(topic(RUN, "rep", "g0", getattr(message, "member", "m0")), message, 1.0)
+        seen["server reads"] += 1
+    except WireError as error:
+        coordinator.rejections[error.kind] += 1
+    try:
+        asked = decode(payload, CLIENT)
+    except WireError as error:
+        seen[f"client: {error.kind}"] += 1
+        return
+    seen["client reads"] += 1
+    if isinstance(asked, Request):
+        client.handle(asked)
+
+
+def _batches(make: Callable[[random.Random], bytes], count: int, chance: random.Random) -> Iterator[list[bytes]]:
+    for start in range(0, count, 5000):
+        yield [make(chance) for _ in range(min(5000, count - start))]
+
+
+def _fuzzed(random_ones: int, mutated_ones: int) -> None:
+    chance, seen, memory = random.Random(17), Counter[str](), psutil.Process().memory_info
+    coordinator, client = _open(), role(yes_records(CLIENTS))
+    used, unpacking, before = 0.0, 0.0, memory().rss
+    for make, count in ((_random, random_ones), (_mutated, mutated_ones)):
+        for batch in _batches(make, count, chance):
+            began = time.process_time()
+            for payload in batch:
+                _heard(payload, coordinator, client, seen)
+            used += time.process_time() - began
+            unpacking += _unpacking(batch)
+    more, rejected = memory().rss - before, coordinator.rejections
+    figure(
+        17,
+        f"{random_ones:,} random and {mutated_ones:,} mutated messages to a server and a client: 0 uncaught, {more / MEGABYTE:.0f} MB more, "
+        f"{(random_ones + mutated_ones) / used:,.0f} a second through both, {used / unpacking:.0f} times what msgpack alone takes; "
+        f"the server rejects {rejected.total():,} under {len(rejected)} counters and reads {seen['server reads']:,}, a client reads {seen['client reads']:,}",
+    )
+    assert more < ROOM
+    assert coordinator.counts.answered <= CLIENTS
+    assert client.store.ledger.max_spent <= 1.0
+    assert min(seen["server reads"], seen["client reads"]) > mutated_ones / 100
+    assert {"malformed", "unknown-kind", "unknown-field", "missing-field", "wrong-type", "wrong-value", "trailing-bytes", "not-canonical"} <= rejected.keys()
+
+
+def _unpacking(batch: list[bytes]) -> float:
+    """Seconds that msgpack takes for the same bytes."""
+    began = time.process_time()
+    for payload in batch:
+        with suppress(ValueError, msgpack.exceptions.UnpackException):
+            msgpack.unpackb(payload, use_list=False)
+    return time.process_time() - began
+
+
+def test_no_bytes_are_an_error() -> None:
+    """Random bytes and changed messages: each is read, or rejected under a counter; nothing is raised, memory stays, and nobody pays twice."""
+    _fuzzed(4_000, 4_000)
+
+
+@pytest.mark.slow
+def test_no_bytes_are_an_error_for_long() -> None:
+    """The same, a million random and half a million changed messages."""
+    _fuzzed(1_000_000, 500_000)
