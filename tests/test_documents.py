@@ -38,6 +38,7 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     ". .venv/bin/activate": "changes the shell it is typed in",
     "scripts/check": "the static checks; CI runs them",
     "scripts/mutants": "the mutation run: some minutes",
+    "scripts/acceptance": "the acceptance run: half an hour",
     "scripts/mutants --verdicts": "the mutation run, with the experiments: longer still",
     ".venv/bin/python -m pytest -q": "this very suite",
     "python -m pytest -q": "this very suite",

@@ -110,17 +110,17 @@ def _partial(quorum: float) -> tuple[Any, Coordinator, float]:
             member, group = role(shuffled.take(slice(client, client + 1)), client, 4.0, f"client-{client}"), client_group(client)
             tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, group)), RUN, group)))
         await oracle.ready(5.0)
-        began, result = loop.time(), None
+        began, result = loop.time(), list[Any]()
         try:
-            (result,) = await oracle.answer((survey_query(CLIENTS),))
+            result += await oracle.answer((survey_query(CLIENTS),))
         except QuorumError as error:
-            result = error
+            result.append(error)
         took = loop.time() - began
         await asyncio.sleep(2 * DEADLINE)  # in which the late ones come
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        return result, coordinator, took
+        return result[0], coordinator, took
 
     return run_virtually(play())
 
