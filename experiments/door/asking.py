@@ -48,6 +48,7 @@ class Options(TypedDict, total=False):
     crowd: int
     delta: float
     fault: str
+    worst_case: float | None
     progress: OnProgress | None
     watch: Announce | None
     notice: Callable[[str], None] | None
@@ -67,7 +68,8 @@ class How:
     `deadline` (seconds) and `quorum` (a share) end a round. `allow`: the clients' own list of randomizers; `unverified` uses one
     in memory that fails its verification, and the result says so.
     `shuffle` puts a shuffler between clients and server, which passes on what at least `crowd` clients have answered; the result then says what all reports
-    lose together, beside `delta`. `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
+    lose together, beside `delta`. `worst_case` adds intervals that hold though clients are missing, for whatever reason, and this share of all of them lies.
+    `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
     `fault` is what goes wrong on purpose in tiers hosts and processes, as in "drop=.05,duplicate=.1,delay=.2,kill=3,lie=.01".
     `progress` is called as the run goes on, and `notice` before it if the clients are fewer than the accuracy asks for (without it, that is a warning).
     `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
@@ -91,6 +93,7 @@ class How:
     crowd: int = Behind.crowd
     delta: float = Behind.delta
     fault: str = ""
+    worst_case: float | None = None
     progress: OnProgress | None = None
     watch: Announce | None = None
     notice: Callable[[str], None] | None = None
@@ -115,7 +118,7 @@ class How:
             (self.notice or warnings.warn)(few)
         return Settings(
             protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified,
-            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None, faults,
+            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None, faults, self.worst_case,
         )  # fmt: skip
 
     def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:

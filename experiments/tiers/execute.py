@@ -82,7 +82,7 @@ def _oracle(settings: Settings, rounds: _Rounds, cluster: Cluster | None) -> Pop
         return AggregateOracle(population, np.random.default_rng(seed), settings.epsilon)
     if cluster is not None:
         return ClusterOracle(cluster, population, seed, settings.epsilon, rounds.answered)
-    return PopulationOracle(population, settings.randomness.noise(), seed, settings.epsilon, rounds.answered)
+    return PopulationOracle(population, settings.randomness.noise(), settings.randomness.coin_seed, settings.epsilon, rounds.answered)
 
 
 def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
@@ -96,4 +96,6 @@ def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnPro
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
     wall = time.perf_counter() - started
     central = None if crowds is None else crowds.central()
-    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, wall, central, tuple(verified.failures))
+    return Outcome(
+        result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, wall, central, unverified=tuple(verified.failures)
+    )

@@ -63,10 +63,11 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
         if broker is None:
             address.set_result(Address.parse(settings.broker))
         await fleet.start()
+        watches = [fleet.watch()]
         if broker is not None:
             await broker.start()
+            watches.append(broker.watch())
             address.set_result(Address.parse(broker.url))
-        watches = [fleet.watch()]
         if settings.behind is not None:
             shuffler = ShufflerProcess(_shuffler(settings, settings.behind, name, settings.broker if broker is None else broker.url, joining))
             await shuffler.start()
@@ -120,7 +121,7 @@ async def serve_run(
     started = time.perf_counter()
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
-    coordinator = Coordinator(name, settings.clients, settings.randomness.seed, settings.epsilon, settings.terms)
+    coordinator = Coordinator(name, settings.clients, settings.randomness.coin_seed, settings.epsilon, settings.terms)
     bus: Bus = MqttBus(address, f"{name}-server", filters(name))
     oracle = RemoteOracle(bus if trouble is None else trouble.around(bus), coordinator, on_progress)
 
@@ -142,6 +143,7 @@ async def serve_run(
             wall,
             None if crowds is None else crowds.central(),
             rejections=dict(coordinator.rejections),
+            irregularities=tuple(coordinator.irregularities),
         )
 
     playing = asyncio.create_task(play())

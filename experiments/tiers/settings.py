@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from experiments.tiers.faults import Faults
+from local_dp.bounds.influence import influence_of
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm
 from local_dp.loss import nano_epsilon
-from local_dp.noise import SEED_BITS, KeyedNoise, Noise, SystemNoise
+from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
@@ -24,16 +25,22 @@ LocalAlgorithm: TypeAlias = Algorithm[LocalQuery, Tally, Any]
 Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 EMBEDDED = "embedded"
+SECRET_BITS = 128
 SHOWN_BITS = 53  # of a seed that is drawn to be shown: many readers of JSON keep no more
+MOST_HOSTS = 256
 MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**8, "population": 10**10, "aggregate": 10**15}
 
 
 @dataclass(frozen=True)
 class Randomness:
-    """Where chance comes from: a seed for everything, or the system's entropy for the clients' noise and a secret seed for what is public."""
+    """Where chance comes from: a seed for everything, or the system's entropy for the clients' noise, and for each other use a secret of its own.
+
+    The keys of the public coins go out to everybody: were they of the secret that chose rows and made records, who searched for it would learn these.
+    """
 
     seed: int
     private: bool
+    coins: int | None = None
 
     @classmethod
     def choose(cls, seed: int | None, private: bool) -> "Randomness":
@@ -42,7 +49,14 @@ class Randomness:
             raise InputError(f"a private run takes no seed, and --seed is {seed}; leave out one of --seed and --private")
         if seed is not None:
             KeyedNoise(seed)
-        return cls(secrets.randbits(SEED_BITS if private else SHOWN_BITS) if seed is None else seed, private)
+        if private:
+            return cls(secrets.randbits(SECRET_BITS), True, secrets.randbits(SECRET_BITS))
+        return cls(secrets.randbits(SHOWN_BITS) if seed is None else seed, False)
+
+    @property
+    def coin_seed(self) -> int:
+        """Of the public coins."""
+        return self.seed if self.coins is None else self.coins
 
     def noise(self) -> Noise:
         """The clients' noise."""
@@ -56,6 +70,7 @@ class Settings:
     `unverified` lets a simulation in memory use a randomizer whose loss is not what it says; real clients refuse it whoever asks.
     `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
     `faults` are what is to go wrong in a run over a broker.
+    `worst_case` asks for intervals that hold though clients are missing, for whatever reason, and this share of all of them lies.
     """
 
     protocol: Protocol[Any]
@@ -71,9 +86,12 @@ class Settings:
     cluster: str = ""
     behind: Behind | None = None
     faults: Faults | None = None
+    worst_case: float | None = None
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
+        if self.worst_case is not None:
+            self._check_worst_case(self.worst_case)
         if self.tier not in TIERS:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
         if self.unverified and (self.tier in ("processes", "hosts") or self.randomness.private):
@@ -82,8 +100,8 @@ class Settings:
             raise InputError("a cluster simulates the population tier, and trusts whoever reaches it: use --tier population and no --private, or no --cluster")
         if self.faults is not None and (self.tier not in ("processes", "hosts") or self.behind is not None):
             raise InputError("faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault")
-        if self.hosts < 1:
-            raise InputError(f"hosts is {self.hosts}; give 1 or more")
+        if not 1 <= self.hosts <= MOST_HOSTS:
+            raise InputError(f"hosts is {self.hosts}; give from 1 to {MOST_HOSTS}")
         if self.clients > MOST_CLIENTS[self.tier]:
             most = MOST_CLIENTS[self.tier]
             fitting = [tier for tier in TIERS if self.clients <= MOST_CLIENTS[tier]]
@@ -91,6 +109,12 @@ class Settings:
             raise InputError(f"{self.clients:,} clients are too many for tier {self.tier}, which takes at most {most:,}; {hint}")
         if self.tier == "aggregate" and self.randomness.private:
             raise InputError("the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private")
+
+    def _check_worst_case(self, lying: float) -> None:
+        if not 0 <= lying < 1:
+            raise InputError(f"worst-case is {lying}; give the share of the clients that may lie, from 0 to below 1")
+        if influence_of(self.algorithm()) is None:
+            raise InputError(f"{self.protocol.name} is no average over the reports of one query, so there is no worst case to show; leave out worst-case")
 
     @property
     def clients(self) -> int:
