@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from math import isfinite
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -25,7 +26,11 @@ _Numbers: TypeAlias = Annotated[tuple[float, ...], Field(fail_fast=True)]
 Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | _Texts | _Numbers]
 MAX_ASKS = 4096
 MAX_WIDTH = 4096  # bytes of one report
+MAX_RECEIPTS = 4096
+MAX_LINES = 1 << 14  # rounds in one account
 Span: TypeAlias = tuple[Index, Index]
+Checksum: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 64)]
+Line: TypeAlias = tuple[Annotated[int, Field(ge=1, lt=1 << 32)], Index, Checksum]  # a round, its reports, their checksum
 
 
 class _Message(BaseModel):
@@ -95,6 +100,22 @@ class Absent(_Message):
     code: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")] = ""  # under which the first refused
 
 
+class Receipt(_Message):
+    """Server to a group: which of its reports to a round are kept for good, as spans of clients with the checksum of what each of them has sent."""
+
+    kind: Literal["receipt"] = "receipt"
+    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    accepted: Annotated[tuple[tuple[Index, Index, Checksum], ...], Field(min_length=1, max_length=MAX_RECEIPTS)]
+
+
+class Account(_Message):
+    """A member's word when the run is over: for each round that it has answered, how many reports it has charged to its clients, and their checksum."""
+
+    kind: Literal["account"] = "account"
+    member: Name
+    rounds: Annotated[tuple[Line, ...], Field(max_length=MAX_LINES)]
+
+
 class Hello(_Message):
     """A member is here, with the clients start..stop."""
 
@@ -123,7 +144,7 @@ class End(_Message):
     kind: Literal["end"] = "end"
 
 
-AnyMessage: TypeAlias = Request | Reply | Refusal | Absent | Hello | Gone | Roll | End
+AnyMessage: TypeAlias = Request | Reply | Refusal | Absent | Receipt | Account | Hello | Gone | Roll | End
 
 
 @dataclass(frozen=True)
@@ -137,8 +158,8 @@ class Side:
     text: int  # bytes of one text
 
 
-SERVER = Side({"reply": Reply, "refusal": Refusal, "absent": Absent, "hello": Hello, "gone": Gone}, 1, 16, 0, 4000)
-CLIENT = Side({"request": Request, "roll": Roll, "end": End}, 8 * MAX_ASKS, 64, 1 << 16, 4 * MAX_TEXT)
+SERVER = Side({"reply": Reply, "refusal": Refusal, "absent": Absent, "account": Account, "hello": Hello, "gone": Gone}, 2 + MAX_LINES, 16, MAX_LINES, 4000)
+CLIENT = Side({"request": Request, "receipt": Receipt, "roll": Roll, "end": End}, 8 * MAX_ASKS, 64, 1 << 16, 4 * MAX_TEXT)
 EITHER = Side({**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT)  # for whoever only watches
 
 
@@ -220,6 +241,12 @@ def _misread(error: Exception) -> str:
         return "unknown-kind"
     said = str(error)
     return "extension" if "ext_len" in said or "extension" in said else "too-long" if "exceeds max" in said or said.startswith("more than") else "malformed"
+
+
+def checksum(reply: Reply) -> int:
+    """What tells a reply's reports, of whom and to what, from others; those of several are joined by exclusive or."""
+    what = f"{reply.round} {reply.ask} {reply.start} {reply.width} ".encode()
+    return int.from_bytes(blake2b(what + reply.reports, digest_size=8).digest())
 
 
 def per_message(width: int) -> int:

@@ -28,6 +28,7 @@ def summary(data: dict[str, Any], width: int) -> str:
         _who_answered(data),
         _influence(data),
         _irregular(data),
+        _reconciled(data),
         _cost(data),
         _shuffled(data),
         result["explanation"],
@@ -108,6 +109,19 @@ def _irregular(data: dict[str, Any]) -> str:
     found = [(place, each["irregularity"]) for place, each in enumerate(data["rounds"], 1) if each.get("irregularity", 1.0) < ALPHA]
     rounds = ", ".join(f"round {place}: p {number(p)}" for place, p in found)
     return f"NOT ALL HONEST: so many reports with one number of ones are no chance ({rounds}); some clients send bits of their own making" if found else ""
+
+
+def _reconciled(data: dict[str, Any]) -> str:
+    """What was counted beside what the members say they have charged."""
+    told = data.get("reconciliation")
+    if told is None:
+        return ""
+    wrong, lost, silent = (told[name] for name in ("accepted_not_charged", "charged_not_accepted", "silent"))
+    heard = f"reconciled with {number(told['members'] - silent)} of {number(told['members'])} members"
+    if wrong:
+        wrong_in = ", ".join(str(each["round"]) for each in told["rounds"] if each["accepted_not_charged"])
+        return f"NOT RECONCILED: {number(wrong)} reports were accepted that their members did not charge or send, in round {wrong_in}; {heard}"
+    return f"{heard}: every report accepted was charged, {number(lost)} charged and not accepted"
 
 
 def _cost(data: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from local_dp.records import Records
 from local_dp.shuffle.central import Central
 from local_dp.tallies import Estimate
 from server.progress import Turnout
+
+if TYPE_CHECKING:  # what is on the wire takes a while to import
+    from server.reconciliation import Reconciliation
 
 STAMP = "simulation: not private"
 
@@ -40,6 +43,7 @@ class Outcome:
     wall: float
     central: Central | None = None  # behind a shuffler
     irregularities: tuple[float | None, ...] = ()  # of each round of real clients: how likely honest ones were to send such reports, where that is known
+    reconciliation: "Reconciliation | None" = None  # over a bus
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
     rejections: dict[str, int] = field(default_factory=dict)  # the rejected messages by what was wrong with them
     faults: Faulted | None = None  # where they were asked for
@@ -96,6 +100,8 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     influence = _influence(settings, outcome)
     if influence is not None:
         data["influence"] = influence
+    if outcome.reconciliation is not None:
+        data["reconciliation"] = _reconciliation(outcome.reconciliation)
     if outcome.unverified:
         data["unverified"] = list(outcome.unverified)
     if outcome.rejections:
@@ -124,6 +130,13 @@ def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
 
 def _pairs(low: Floats, high: Floats) -> Any:
     return plain(np.stack([low, high], axis=-1))
+
+
+def _reconciliation(told: "Reconciliation") -> dict[str, Any]:
+    """The accepted reports beside the members' own accounts, round by round."""
+    rounds = [{**vars(each), "checksum": f"{each.checksum:016x}"} for each in told.rounds]
+    totals = {name: getattr(told, name) for name in ("members", "silent", "accepted_not_charged", "charged_not_accepted")}
+    return {**totals, "rounds": rounds}
 
 
 def _randomizer(randomizer: Randomizer) -> dict[str, Any]:

@@ -5,9 +5,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
+from clients.durable import SqliteStore
+from clients.journal import Commit
+from tests.support.faults.client import BUDGET, Disk
 from tests.support.faults.operations import Operation, drawn
 from tests.support.faults.shrink import load, shrunk
 from tests.support.faults.twins import TWINS
@@ -34,6 +38,42 @@ def test_no_promise_is_broken() -> None:
 def test_no_promise_is_broken_for_long() -> None:
     """The same, 20,000 seeds."""
     _simulated(20_000)
+
+
+class FileStore(SqliteStore):
+    """A client's store as it is, in a file; the disk of the account tells what it keeps."""
+
+    folder: ClassVar[Path]
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(self.folder / disk.name, BUDGET)
+        self.disk = disk
+        disk.commits[:] = self.commits()
+
+    def commit(self, commit: Commit) -> None:
+        self.disk.trip("crash-before")
+        super().commit(commit)
+        self.disk.commits.append(commit)
+        self.disk.trip("crash-after")
+
+
+def _in_files(seeds: int, folder: Path) -> None:
+    FileStore.folder = folder
+    traces = [(play(seed, drawn(seed, EVENTS), Makers(store=FileStore)), play(seed, drawn(seed, EVENTS))) for seed in range(seeds)]
+    figure(1, f"{seeds} seeds with the clients' stores in files: no promise broken, each event as with stores in memory")
+    assert all(filed == held for filed, held in traces)
+    assert len(list(folder.glob("*.made"))) == 4 * seeds
+
+
+def test_no_promise_is_broken_by_stores_in_files(tmp_path: Path) -> None:
+    """The same with the store that real clients have, opened again after each crash; and a run is then, event by event, that of stores in memory."""
+    _in_files(5, tmp_path)
+
+
+@pytest.mark.slow
+def test_no_promise_is_broken_by_stores_in_files_for_long(tmp_path: Path) -> None:
+    """The same, 400 seeds."""
+    _in_files(400, tmp_path)
 
 
 def test_much_happens() -> None:

@@ -124,7 +124,7 @@ def test_system_noise_is_fresh_and_never_seeded() -> None:
     os.close(reading)
     os.close(writing)
     with pytest.raises(TypeError):
-        SystemNoise(1)  # type: ignore[call-arg]
+        SystemNoise(1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 2**70])

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -25,6 +26,7 @@ class Crash(BaseException):
 class Disk:
     """What survives a crash: the commits, and the secrets of memoised answers. `crash` is where the next one comes."""
 
+    name: str = ""
     commits: list[Commit] = field(default_factory=list)
     secrets: dict[str, bytes] = field(default_factory=dict)
     crash: str = ""
@@ -51,6 +53,15 @@ class DurableStore(MemoryStore):
             self.disk.commits.append(commit)
             self.disk.trip("crash-after")
 
+    def close(self) -> None:
+        """The machine has stopped."""
+
+
+class MortalStore(Store, Protocol):
+    """A store of a machine that may stop."""
+
+    def close(self) -> None: ...
+
 
 class FreshNoise:
     """As `SystemNoise`, never the same words again but under a label, whose secret the disk keeps; from a source of its own, so that a run can be repeated."""
@@ -69,7 +80,7 @@ class FreshNoise:
 
 
 MakeRole = Callable[[str, int, Records, FreshNoise, Store, Policy], ClientRole]
-MakeStore = Callable[[Disk], DurableStore]
+MakeStore = Callable[[Disk], "MortalStore"]
 
 
 class Client:
@@ -77,7 +88,7 @@ class Client:
 
     def __init__(self, index: int, seed: int, make_role: MakeRole, make_store: MakeStore) -> None:
         self.name, self.group, self.index = f"c{index}", f"g{index // 2}", index
-        self.disk = Disk()
+        self.disk = Disk(f"{seed}-{index}")
         self.up = False
         self._records = Records({"yes": np.array([index % 2], dtype=np.uint8)})
         self._source = random.Random(seed * 8 + index)
@@ -87,10 +98,13 @@ class Client:
     def start(self) -> None:
         """Comes up, with what the disk kept."""
         self.up = True
-        self.role = self._make_role(self.name, self.index, self._records, FreshNoise(self._source, self.disk), self._make_store(self.disk), Policy())
+        self._store = self._make_store(self.disk)
+        self.role = self._make_role(self.name, self.index, self._records, FreshNoise(self._source, self.disk), self._store, Policy())
 
     def stop(self) -> None:
         """Crashes."""
+        if self.up:
+            self._store.close()
         self.up = False
         self.disk.crash = ""
 

@@ -82,7 +82,7 @@ class VolatileLedgerStore(DurableStore):
     """Knows after a crash what it has sent, and not what it cost."""
 
     def __init__(self, disk: Disk) -> None:
-        super().__init__(Disk([replace(commit, charges=()) for commit in disk.commits]))
+        super().__init__(Disk(commits=[replace(commit, charges=()) for commit in disk.commits]))
         self.disk = disk
 
 
