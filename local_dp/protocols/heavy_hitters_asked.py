@@ -12,7 +12,7 @@ from local_dp.interaction import Adaptive, Play
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.base import BETA
-from local_dp.protocols.heavy_hitters import Found, HeavyHitters, level_of
+from local_dp.protocols.frequent_strings import Found, FrequentStrings, level_of
 from local_dp.protocols.prefix_search import Search
 from local_dp.protocols.shares import frequency_randomizer
 from local_dp.queries.strings import KeptPrefix, Prefix
@@ -22,7 +22,7 @@ from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True)
-class HeavyHittersAsked(HeavyHitters):
+class HeavyHittersAsked(FrequentStrings):
     """Finds the frequent strings of `column` among all 2^`bits` round by round; without a table, of ten that `share` hold each among uniform ones.
 
     The first clients tell the first 20 bits, those of each further round which of the 511 best prefixes so far their string begins with and the next 12 bits,
@@ -43,7 +43,7 @@ class HeavyHittersAsked(HeavyHitters):
     def clients(self, epsilon: float) -> int:
         return self.schedule(epsilon).clients(epsilon, self.bits, self.share, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Found]:  # type: ignore[override]  # rounds are what it differs in
+    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Found]:
         schedule = self.schedule(epsilon)
         lengths, needs = schedule.lengths(self.bits), np.array(schedule.needs(self.bits, BETA))
         if clients < len(lengths):

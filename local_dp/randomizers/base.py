@@ -15,7 +15,7 @@ from local_dp.noise import Draw, Noise, SystemNoise
 from local_dp.tallies import Estimate, Tally
 
 _PRIVATE, _ONE = SystemNoise(), Draw(0)
-_NO_COIN = np.zeros(1, dtype=np.uint8)
+NO_COIN = np.zeros(1, dtype=np.uint8)
 
 Evidence: TypeAlias = Literal["enumerated", "product", "per coin", "density", "audited"]
 Work: TypeAlias = Literal["one question", "repeated surveys", "short reports", "workloads", "shuffled reports"]
@@ -126,7 +126,7 @@ class Randomizer(ABC):
         low, high = self._ends
         if not (low <= value <= high if type(value) is int else self._contains(values)):
             raise InputError(f"{self.name}: the value is not in {self.domain}")
-        cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if self.uses_coins else _NO_COIN
+        cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if self.uses_coins else NO_COIN
         return self.respond(values, self.draw(_PRIVATE, _ONE, 0, 1), cells)
 
     @cached_property

@@ -4,12 +4,11 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Words
-from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.places import Places
 from local_dp.tallies import Tally
 
 _BATCH = 1 << 20  # bytes counted at a time
@@ -17,20 +16,13 @@ _FEW = 127  # rows that are unpacked and added in bytes, beside those that three
 
 
 @dataclass(frozen=True)
-class BitVector(Randomizer):
+class BitVector(Places):
     """Reports one bit for each place, independently: at place j, value v reports 1 with probability ones[code[v, j]] / 2^word_bits.
 
     A subclass gives `code`, small symbols of shape (domain size, places), and `ones`, the weight of a reported 1 for each symbol, and estimates from the
     tally: for each place the number of ones. Privacy: the loss is the largest product over places of the ratios of the two bits' weights, between any two
     values; it is computed exactly from `code` and `ones` (`evidence.exact_ratio`). Cost: a word and a bit a place; places / 8 bytes a report.
     """
-
-    evidence: ClassVar[Evidence] = "product"
-
-    @cached_property
-    @abstractmethod
-    def code(self) -> Ints:
-        """The symbol of each value at each place, shape (domain size, places)."""
 
     @cached_property
     @abstractmethod
@@ -41,15 +33,6 @@ class BitVector(Randomizer):
     def total(self) -> int:
         """2^word_bits, the weight of certainty."""
         return 1 << self.word_bits
-
-    @property
-    def places(self) -> int:
-        """The number of bits of a report."""
-        return int(self.code.shape[1])
-
-    @property
-    def words(self) -> int:
-        return self.places
 
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":

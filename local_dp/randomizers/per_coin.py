@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.base import NO_COIN, Evidence, Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.in_blocks import in_blocks
@@ -16,23 +16,13 @@ from local_dp.randomizers.place_vector import PlaceVector
 
 
 @dataclass(frozen=True)
-class PerCoin(Randomizer):
-    """Encodes the value by the client's 64-bit public coin, say as its hash under that seed, and randomizes the code by `inner`.
-
-    A subclass gives `inner` and `encode`, keeps a tally and estimates from it. Privacy: for every coin the report is one of `inner`'s, so the loss is at
-    most that of `inner`, which is enumerated; codes are clipped to the domain of `inner`, so no coin can do more.
-    """
-
-    evidence: ClassVar[Evidence] = "per coin"
+class Coined(Randomizer):
+    """What it reports is a report of `inner`, about what the client's 64-bit public coin makes of the value."""
 
     @cached_property
     @abstractmethod
-    def inner(self) -> FiniteChannel | BitVector | PlaceVector:
-        """The channel of the codes, or a vector of bits; it uses no coin."""
-
-    @abstractmethod
-    def encode(self, values: Ints, coins: Words) -> Ints:
-        """The code of each value under each coin, elementwise under broadcasting."""
+    def inner(self) -> Randomizer:
+        """What reports; it uses no coin."""
 
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":
@@ -50,12 +40,32 @@ class PerCoin(Randomizer):
     def uses_coins(self) -> bool:
         return True
 
+
+@dataclass(frozen=True)
+class PerCoin(Coined):
+    """Encodes the value by the client's 64-bit public coin, say as its hash under that seed, and randomizes the code by `inner`.
+
+    A subclass gives `inner` and `encode`, keeps a tally and estimates from it. Privacy: for every coin the report is one of `inner`'s, so the loss is at
+    most that of `inner`, which is enumerated; codes are clipped to the domain of `inner`, so no coin can do more.
+    """
+
+    evidence: ClassVar[Evidence] = "per coin"
+
+    @cached_property
+    @abstractmethod
+    def inner(self) -> FiniteChannel | BitVector | PlaceVector:
+        """The channel of the codes, or a vector of bits; it uses no coin."""
+
+    @abstractmethod
+    def encode(self, values: Ints, coins: Words) -> Ints:
+        """The code of each value under each coin, elementwise under broadcasting."""
+
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         return in_blocks(self._respond, values, words, cells)
 
     def _respond(self, values: Ints, words: Words, cells: Words) -> Words:
         codes = self.inner.domain.clip(self.encode(values, cells))
-        return self.inner.respond(codes, words, np.zeros(1, dtype=np.uint8))
+        return self.inner.respond(codes, words, NO_COIN)
 
     def possible(self, reports: Words) -> Bools:
         return self.inner.possible(reports)

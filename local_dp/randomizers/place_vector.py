@@ -4,21 +4,20 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.base import NO_COIN
 from local_dp.randomizers.finite import FiniteChannel, report_law
+from local_dp.randomizers.places import Places
 from local_dp.tallies import Tally
 
 _ENTRIES = 1 << 16  # places at a time: their words stay in cache
-_NO_COIN = np.zeros(1, dtype=np.uint8)
 
 
 @dataclass(frozen=True)
-class PlaceVector(Randomizer):
+class PlaceVector(Places):
     """Reports at every place, independently, what `inner` reports of the symbol that the value has there: code[v, j] at place j.
 
     A subclass gives `code`, symbols of shape (domain size, places), and `inner`, a channel of these symbols without a coin, and estimates from the tally: for
@@ -26,25 +25,10 @@ class PlaceVector(Randomizer):
     exactly from `code` and the channel (`evidence.exact_ratio`). Cost: a word and a byte a place.
     """
 
-    evidence: ClassVar[Evidence] = "product"
-
-    @cached_property
-    @abstractmethod
-    def code(self) -> Ints:
-        """The symbol of each value at each place, shape (domain size, places)."""
-
     @cached_property
     @abstractmethod
     def inner(self) -> FiniteChannel:
         """The channel of one place, with at most 256 reports and words of the same width."""
-
-    @property
-    def places(self) -> int:
-        return int(self.code.shape[1])
-
-    @property
-    def words(self) -> int:
-        return self.places
 
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":
@@ -56,7 +40,7 @@ class PlaceVector(Randomizer):
         for first in range(0, len(values), step):
             some = slice(first, first + step)
             symbols = self.code[values[some].astype(np.int64) - self.domain.low]
-            reports[some] = self.inner.respond(symbols.ravel(), words[some].ravel(), _NO_COIN).reshape(symbols.shape)
+            reports[some] = self.inner.respond(symbols.ravel(), words[some].ravel(), NO_COIN).reshape(symbols.shape)
         return reports
 
     def possible(self, reports: Words) -> Bools:

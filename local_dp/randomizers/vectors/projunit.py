@@ -14,7 +14,8 @@ from local_dp.cube import walsh_hadamard
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.loss import NANO
-from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.base import Evidence
+from local_dp.randomizers.per_coin import Coined
 from local_dp.randomizers.vectors.directions import signs_of, words_of
 from local_dp.randomizers.vectors.privunit import UNIT, PrivUnit, best_cap, on_sphere, turned
 from local_dp.tallies import Estimate, Tally
@@ -25,7 +26,7 @@ _SHIFT = 4  # bits that squares leave out, so that they add up in 64 bits
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProjUnit(Randomizer):
+class ProjUnit(Coined):
     """Projects the vector, filled up to D = 2^l coordinates, on k of them turned at random, and tells the direction of that by PrivUnit in k dimensions.
 
     The projection is W = S D3 H D2 H D1: three times signs by the coin, between them the Walsh-Hadamard transform, then the sums of the k residue classes
@@ -69,18 +70,6 @@ class ProjUnit(Randomizer):
     @cached_property
     def inner(self) -> PrivUnit:
         return PrivUnit(self.epsilon, word_bits=self.word_bits, d=self.chosen)
-
-    @property
-    def report_dtype(self) -> "np.dtype[np.generic]":
-        return self.inner.report_dtype
-
-    @property
-    def words(self) -> int:
-        return self.inner.words
-
-    @property
-    def uses_coins(self) -> bool:
-        return True
 
     def _blocks(self, n: int) -> Iterator[slice]:
         step = max(32, _ENTRIES // self.filled)
