@@ -12,12 +12,14 @@ from clients.liar import LyingRole
 from clients.role import ClientRole, Policy
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.records import Records
+from local_dp.sealing import UNSIGNED, Envelopes, Party
 
 
 class MemberConfig(BaseModel):
     """One member: its clients' records, its noise (a seed, or None for the system's entropy), its budget and its own list of randomizers.
 
     `liars` are those of its clients that lie, in a run whose faults are asked for.
+    `keys` are its own private key and its server's public one; without them nothing is signed.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -32,6 +34,7 @@ class MemberConfig(BaseModel):
     budget: float
     allowed: tuple[str, ...] | None
     liars: tuple[int, ...] = ()
+    keys: tuple[bytes, bytes] | None = None
 
     def role(self) -> ClientRole:
         """The client role this describes."""
@@ -43,6 +46,10 @@ class MemberConfig(BaseModel):
         if isinstance(role, LyingRole):
             role.liars = self.liars
         return role
+
+    def envelopes(self) -> Envelopes:
+        """How it signs, and whom it hears."""
+        return UNSIGNED if self.keys is None else Party.member(self.run, server=self.keys[1], own=self.keys[0])
 
     def to_bytes(self) -> bytes:
         packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)

@@ -13,6 +13,7 @@ from server.collecting import ASK_AGAIN, Answer, Collecting, Send, count
 from server.members import Member, Members
 from server.progress import Progress, Turnout
 from server.reconciliation import Reconciliation, reconcile
+from server.roster import Roster
 from server.round import Closing, Past, Round
 from server.terms import Terms
 
@@ -46,11 +47,11 @@ class Coordinator(LocalOracle):
     never raised. `now` is in seconds, of any clock that does not run backwards.
     """
 
-    def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms) -> None:
+    def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms, roster: Roster | None = None) -> None:
         super().__init__(budget, run)
         self.coin_seed = coin_seed
         self.terms = terms
-        self.members = Members(clients)
+        self.members = Members(clients, roster)
         self.rejections = Counter[str]()  # by the kind of what was wrong
         self.seconds: list[float] = []
         self.irregularities: list[float | None] = []  # of each round

@@ -25,8 +25,18 @@ if TYPE_CHECKING:  # what is on the wire takes a while to import
     from server.reconciliation import Reconciliation
 
 STAMP = "simulation: not private"
+UNATTESTED = "unattested: not every member has signed that it answers in private"
 
 Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]  # label, estimate, standard error, interval
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Whether the messages of a run over a broker were signed, how many were forged, and whether every member said that it answers in private."""
+
+    signed: bool
+    forged: int
+    attested: bool
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,7 @@ class Outcome:
     irregularities: tuple[float | None, ...] = ()  # of each round of real clients: how likely honest ones were to send such reports, where that is known
     reconciliation: "Reconciliation | None" = None  # over a bus
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
+    seal: Seal | None = None  # over a broker
     rejections: dict[str, int] = field(default_factory=dict)  # the rejected messages by what was wrong with them
     faults: Faulted | None = None  # where they were asked for
 
@@ -93,6 +104,11 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         "seed": None if settings.randomness.private else settings.randomness.seed,
         "wall_s": outcome.wall,
     }
+    if outcome.seal is not None:
+        data["signed"] = outcome.seal.signed
+        data["clients"]["forged_messages"] = outcome.seal.forged
+        if settings.randomness.private and not (outcome.seal.signed and outcome.seal.attested):
+            data |= {"private": None, "stamp": UNATTESTED}
     if not settings.randomness.private:
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
@@ -137,6 +153,13 @@ def _reconciliation(told: "Reconciliation") -> dict[str, Any]:
     rounds = [{**vars(each), "checksum": f"{each.checksum:016x}"} for each in told.rounds]
     totals = {name: getattr(told, name) for name in ("members", "silent", "accepted_not_charged", "charged_not_accepted")}
     return {**totals, "rounds": rounds}
+
+
+def stamp_of(data: dict[str, Any]) -> str:
+    """Whether a run was private, as it is said wherever it is shown."""
+    said = "private: operating-system entropy" if data["private"] else data["stamp"]
+    seeded = "" if data["seed"] is None else f", seed {data['seed']}"
+    return f"{said}{seeded}{'' if data.get('signed', True) else ', unsigned: anybody on the broker may have answered'}"
 
 
 def _randomizer(randomizer: Randomizer) -> dict[str, Any]:

@@ -63,7 +63,7 @@ BOMBS = {
 
 def _server() -> RemoteOracle:
     coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms(20.0))
-    coordinator.receive(topic(RUN, "hello", "g0", "m"), Hello(run=RUN, member="m", start=0, stop=2), 0.0)
+    coordinator.receive(topic(RUN, "hello", "g0", "m"), Hello(run=RUN, member="m", start=0, stop=2, private=False), 0.0)
     coordinator.open((survey_query(2),), 0.0)
     return RemoteOracle(MemoryBroker().join([]), coordinator)
 

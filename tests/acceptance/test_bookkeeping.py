@@ -61,8 +61,8 @@ class Server:
 
     def say(self, kind: str, client: int) -> None:
         told: dict[str, tuple[str, AnyMessage]] = {
-            "hello": ("hello", Hello(run=RUN, member=f"client-{client}", start=client, stop=client + 1)),
-            "clash": ("hello", Hello(run=RUN, member=f"client-{client}", start=0, stop=self.clients)),
+            "hello": ("hello", Hello(run=RUN, member=f"client-{client}", start=client, stop=client + 1, private=False)),
+            "clash": ("hello", Hello(run=RUN, member=f"client-{client}", start=0, stop=self.clients, private=False)),
             "gone": ("gone", Gone(run=RUN, member=f"client-{client}")),
             "reply": ("rep", Reply(run=RUN, round=1, member=f"client-{client}", ask=0, start=client, width=1, reports=b"\x01")),
             "refusal": ("rep", Refusal(run=RUN, round=1, member=f"client-{client}", start=client, stop=client + 1, code="budget", text="x")),

@@ -38,7 +38,7 @@ def _once(rounds: int, seed: int) -> tuple[int, int]:
     """Each reply five times, in any order, with replies of other rounds, and after the end: the reports accepted, and those that came beside."""
     chance, coordinator = random.Random(seed), Coordinator(RUN, CANARIES, SEED, 24.0, Terms(20.0, 0.5))
     for client in range(CANARIES):
-        coordinator.receive(topic(RUN, "hello", "g0", f"m{client}"), Hello(run=RUN, member=f"m{client}", start=client, stop=client + 1), 0.0)
+        coordinator.receive(topic(RUN, "hello", "g0", f"m{client}"), Hello(run=RUN, member=f"m{client}", start=client, stop=client + 1, private=False), 0.0)
     sent: list[tuple[str, bytes]] = []
     accepted, tallies = 0, list[Tally]()
     for number in range(1, rounds + 1):

@@ -31,7 +31,7 @@ VALID = [
         Reply(run=RUN, round=1, member="m3", ask=0, start=3, width=1, reports=b"\x01"),
         Reply(run=RUN, round=1, member="m0", ask=0, start=0, width=1, reports=bytes(3)),
         Refusal(run=RUN, round=1, member="m4", start=4, stop=5, code="budget", text="spent"),
-        Hello(run=RUN, member="m9", start=9, stop=10),
+        Hello(run=RUN, member="m9", start=9, stop=10, private=False),
         Gone(run=RUN, member="m5"),
         Roll(run=RUN),
     )
@@ -117,7 +117,7 @@ def _open() -> Coordinator:
     """A server with its members in a round."""
     coordinator = Coordinator(RUN, CLIENTS, SEED, 1.0, Terms(20.0))
     for index in range(CLIENTS):
-        coordinator.receive(topic(RUN, "hello", "g0", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1), 0.0)
+        coordinator.receive(topic(RUN, "hello", "g0", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1, private=False), 0.0)
     coordinator.open((ASKED,), 0.0)
     return coordinator
 

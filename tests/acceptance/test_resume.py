@@ -87,7 +87,7 @@ class Server:
         self.coordinator.fresh = []
         for client in range(self.clients):
             name = f"client-{client}"
-            self.coordinator.receive(topic(RUN, "hello", "g0", name), Hello(run=RUN, member=name, start=client, stop=client + 1), 0.0)
+            self.coordinator.receive(topic(RUN, "hello", "g0", name), Hello(run=RUN, member=name, start=client, stop=client + 1, private=False), 0.0)
         while (past := self.journal.past(len(self.coordinator.rounds) + 1)) is not None and past.closing is not None:
             self.coordinator.repeat((query,), past)
         self.number = len(self.coordinator.rounds) + 1

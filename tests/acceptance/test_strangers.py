@@ -343,7 +343,7 @@ def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def play() -> int:
         for client in range(50):
-            deliver("hello", client, encode(Hello(run=RUN, member=f"client-{client}", start=client, stop=client + 1)))
+            deliver("hello", client, encode(Hello(run=RUN, member=f"client-{client}", start=client, stop=client + 1, private=False)))
         coordinator.open((survey_query(50),), 0.0)
         before = read[0]
         answer = encode(role(yes_records(1), start=7, member="client-7").handle(request(survey_query(50)))[0])

@@ -19,14 +19,18 @@ needs_mosquitto = pytest.mark.skipif(
 )
 
 
-class Mosquitto:
-    """One broker process; `restart` kills it and starts it again on its port."""
+def free_port() -> int:
+    """A port of the loopback address on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
 
-    def __init__(self, folder: Path, *lines: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port: int = probe.getsockname()[1]
-        self.config = folder / "mosquitto.conf"
-        self.config.write_text("\n".join((f"listener {self.port} 127.0.0.1", "persistence false", *lines)) + "\n")
+
+class Mosquitto:
+    """One broker process with a configuration file; `restart` kills it and starts it again on its port."""
+
+    def __init__(self, config: Path, port: int) -> None:
+        self.config, self.port = config, port
         self.process = self._start()
 
     @property
@@ -56,7 +60,16 @@ class Mosquitto:
 @contextmanager
 def mosquitto(folder: Path, *lines: str) -> Iterator[Mosquitto]:
     """A Mosquitto with these configuration lines; anonymous unless they say otherwise."""
-    broker = Mosquitto(folder, *(lines or ("allow_anonymous true",)))
+    port, config = free_port(), folder / "mosquitto.conf"
+    config.write_text("\n".join((f"listener {port} 127.0.0.1", "persistence false", *(lines or ("allow_anonymous true",)))) + "\n")
+    with configured(config, port) as broker:
+        yield broker
+
+
+@contextmanager
+def configured(config: Path, port: int) -> Iterator[Mosquitto]:
+    """A Mosquitto with this configuration, which listens there."""
+    broker = Mosquitto(config, port)
     try:
         yield broker
     finally:
@@ -68,8 +81,10 @@ def embedded() -> Iterator[str]:
     """The embedded broker as a run would start it, but for several runs; gives its URL."""
     words = python("local_dp.bus.broker", "0")
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield f"mqtt://127.0.0.1:{int(process.stdout.readline())}"
+            print("secret", file=process.stdin, flush=True)
+            yield f"mqtt://run:secret@127.0.0.1:{int(process.stdout.readline())}"
         finally:
             process.kill()

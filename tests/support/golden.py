@@ -54,7 +54,7 @@ MESSAGES: list[AnyMessage] = [
     Absent(run="r", round=2, member="shuffler", ask=0, start=3, stop=5, why="refused", code="budget"),
     Receipt(run="r", round=2, accepted=((0, 5, 1 << 63),)),
     Account(run="r", member="host-0", rounds=((1, 5, 7), (2, 5, 1 << 63))),
-    Hello(run="r", member="host-0", start=0, stop=5),
+    Hello(run="r", member="host-0", start=0, stop=5, private=False),
     Gone(run="r", member="host-0"),
     Roll(run="r"),
     End(run="r"),

@@ -30,7 +30,7 @@ class Watching(threading.Thread):
             message = decode(event.payload) if isinstance(event, Delivery) else Roll(run=self.run_name)
             if isinstance(message, Roll):
                 for group, role in self.members:
-                    hello = Hello(run=self.run_name, member=role.member, start=role.start, stop=role.stop)
+                    hello = Hello(run=self.run_name, member=role.member, start=role.start, stop=role.stop, private=False)
                     await bus.publish(topic(self.run_name, "hello", group, role.member), encode(hello))
             elif isinstance(message, Request):
                 self._note(message)

@@ -109,7 +109,7 @@ class Client:
         self.disk.crash = ""
 
     def hello(self) -> Hello:
-        return Hello(run=RUN, member=self.name, start=self.index, stop=self.index + 1)
+        return Hello(run=RUN, member=self.name, start=self.index, stop=self.index + 1, private=False)
 
     def answer(self, request: Request) -> list[Reply | Refusal]:
         """What it sends before it crashes, if it does."""
