@@ -8,7 +8,7 @@ from clients.quiet import unheard
 from clients.role import ClientRole
 from local_dp.bus.base import ClientBus, Connected, Delivery
 from local_dp.errors import WireError
-from local_dp.wire import EVERYBODY, End, Gone, Hello, Request, Roll, decode, encode, topic
+from local_dp.wire import CLIENT, EVERYBODY, End, Gone, Hello, Request, Roll, decode, encode, topic
 
 GROUP_SIZE = 250
 HOSTS = "hosts"
@@ -48,7 +48,7 @@ async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_conne
 async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delivery: Delivery, hello: bytes) -> bool:
     """Whether the run goes on."""
     try:
-        message = decode(delivery.payload)
+        message = decode(delivery.payload, CLIENT)
     except WireError:
         return True  # not ours to answer
     if message.run != run:

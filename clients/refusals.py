@@ -15,6 +15,7 @@ TEXTS = {
     "bad-parameters": "a parameter of {queries} or {randomizers} is none that this client accepts",
     "bad-query": "{queries} does not fit the columns of this client's table, or the values that {randomizers} takes; correct the question, or its schema",
     "evidence": "how the loss of {randomizers} is known is not what this client accepts",
+    "too-much": "to build and verify {randomizers} is more work than this client does for one request, or in its life",
     "unverifiable": "what {randomizers} does there is not what it says; `local-dp audit` tells more on the client's machine",
     FAILED: "round {round} cannot be answered",
 }

@@ -14,7 +14,7 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.wire import Ask, End, Request, decode, encode, topic
+from local_dp.wire import CLIENT, Ask, End, Request, decode, encode, topic
 
 _RUN, _GROUP = "rehearsal", "g0"
 _ENOUGH = 10  # the interpreter rewrites a function's code when it has run it eight times: in us, and not in each child
@@ -36,7 +36,7 @@ def rehearse(children: int) -> None:
 
 def answer() -> None:
     """The part of it that answers a request. A child repeats it: the pages that answering writes to are copied before the first round, not in it."""
-    request = decode(_request())
+    request = decode(_request(), CLIENT)
     assert isinstance(request, Request)
     for reply in MemberConfig.from_bytes(_config("").to_bytes()).role().handle(request):
         encode(reply)

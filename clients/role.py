@@ -10,6 +10,7 @@ import numpy as np
 
 from clients.journal import Commit, Store
 from clients.refusals import FAILED, known, line
+from clients.work import Work
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, KeyedNoise, Noise
@@ -17,10 +18,8 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.evidence import PROVEN
-from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.records import Records, chunks
-from local_dp.testing.gate import verify
 from local_dp.wire import Ask, Refusal, Reply, Request, Span, encode, per_message
 
 
@@ -39,7 +38,7 @@ class ClientRole:
     """Answers requests for the clients of one member.
 
     What a randomizer costs is computed by this client's own copy of it and checked against the evidence; the costs of a round are added up for each client,
-    and checked before anything is sampled; replies, charges and the request's digest are committed in one step before anything is sent.
+    and checked before anything is verified or sampled; replies, charges and the request's digest are committed in one step before anything is sent.
     Whether it refuses is decided before a record is read: from the request, the names and types of the columns, the budget and what was asked before.
     """
 
@@ -51,6 +50,7 @@ class ClientRole:
         self.noise = noise
         self.store = store
         self.policy = policy
+        self.work = Work(policy.evidence)
 
     @property
     def stop(self) -> int:
@@ -76,6 +76,8 @@ class ClientRole:
                 raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
         except RefusedError as refused:
             return (self._refusal(request, known(refused.code)),)
+        except (Exception, SystemExit):  # noqa: BLE001 - whatever it is, of whomever: nobody can make a client end
+            return (self._refusal(request, FAILED),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
     def _answer(self, request: Request, digest: bytes) -> Commit:
@@ -86,9 +88,11 @@ class ClientRole:
     def _planned(self, request: Request) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
         """What is asked of whom, and what it costs; no record is in reach. Raises RefusedError, whatever goes wrong."""
         try:
+            self.work.begin()
             asked = [(place, self._local_query(ask, span)) for place, ask in enumerate(request.asks) if (span := self._overlap(ask))]
             charges = tuple(query.charge(request.asks[place].coins) for place, query in asked)
             self.store.ledger.check(request.run, charges)
+            self.work.verify(query.randomizer for _, query in asked)
         except RefusedError:
             raise
         except (Exception, SystemExit) as error:
@@ -109,8 +113,7 @@ class ClientRole:
 
     def _randomizer(self, ask: Ask) -> Randomizer:
         self._check_allowed(ask.randomizer if ask.randomizer != WithCoin.name else str(ask.randomizer_params.get("inner", WithCoin.inner)))
-        randomizer = RANDOMIZERS.build(ask.randomizer, ask.randomizer_params)
-        verify(randomizer, self.policy.evidence)
+        randomizer = self.work.build(ask.randomizer, ask.randomizer_params)
         if self.private and (randomizer.evidence == "density" or _in_floats(randomizer.report_dtype)):
             raise RefusedError(
                 "evidence", f"{randomizer.name} is of ideal numbers: its floats tell more than a density says, and this client answers in private"

@@ -1,10 +1,12 @@
 """The messages and their MessagePack form: strict, canonical, bounded; names and parameters only, never code."""
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgpack
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from local_dp.errors import InputError, WireError
 from local_dp.oracles.local.asked import CHUNK, ONCE
@@ -17,7 +19,9 @@ EVERYBODY = "all"  # the group every member is in
 _NAME = r"^[A-Za-z0-9_.-]{1,64}$"
 Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
-Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | tuple[str, ...] | tuple[float, ...]]
+_Texts: TypeAlias = Annotated[tuple[str, ...], Field(fail_fast=True)]  # one error says enough: a list of all of them took gigabytes
+_Numbers: TypeAlias = Annotated[tuple[float, ...], Field(fail_fast=True)]
+Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | _Texts | _Numbers]
 MAX_ASKS = 4096
 MAX_WIDTH = 4096  # bytes of one report
 Span: TypeAlias = tuple[Index, Index]
@@ -49,8 +53,8 @@ class Request(_Message):
 
     kind: Literal["request"] = "request"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
-    asks: Annotated[tuple[Ask, ...], Field(min_length=1, max_length=MAX_ASKS)]
-    missing: Annotated[tuple[Span, ...], Field(max_length=4096)] = ()
+    asks: Annotated[tuple[Ask, ...], Field(min_length=1, max_length=MAX_ASKS, fail_fast=True)]
+    missing: Annotated[tuple[Span, ...], Field(max_length=4096, fail_fast=True)] = ()
 
 
 class Reply(_Message):
@@ -119,7 +123,22 @@ class End(_Message):
 
 
 AnyMessage: TypeAlias = Request | Reply | Refusal | Absent | Hello | Gone | Roll | End
-_ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="kind")])
+
+
+@dataclass(frozen=True)
+class Side:
+    """Who hears: the messages that may come, by their kind, and the largest shapes in them, which are checked before anything of a message is."""
+
+    kinds: Mapping[str, type[AnyMessage]]
+    containers: int  # maps and arrays in one message
+    map_length: int
+    array_length: int
+    text: int  # bytes of one text
+
+
+SERVER = Side({"reply": Reply, "refusal": Refusal, "absent": Absent, "hello": Hello, "gone": Gone}, 1, 16, 0, 4000)
+CLIENT = Side({"request": Request, "roll": Roll, "end": End}, 8 * MAX_ASKS, 64, 1 << 16, 4 * MAX_TEXT)
+EITHER = Side({**SERVER.kinds, **CLIENT.kinds}, CLIENT.containers, 64, 1 << 16, 4 * MAX_TEXT)  # for whoever only watches
 
 
 def check_name(run: str) -> None:
@@ -134,21 +153,41 @@ def encode(message: BaseModel) -> bytes:
     return packed
 
 
-def decode(payload: bytes) -> AnyMessage:
-    """The message in `payload`. Raises WireError unless it is one of ours, in canonical form."""
+def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
+    """The message in `payload`, of a kind that `side` may be sent. Raises WireError unless it is one, in canonical form.
+
+    Size and shape come first, then the kind, then that kind's schema alone, up to its first error: junk costs what reading it costs, at most some megabytes.
+    """
     if len(payload) > MAX_BYTES:
         raise WireError(f"a message of {len(payload)} bytes; {MAX_BYTES} is the most")
     try:
-        data: Any = msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension)
-        message = _ADAPTER.validate_python(data)
+        data = _unpacked(payload, side)
+        kind = side.kinds.get(data["kind"])
+        if kind is None:
+            raise WireError("a message of no kind that comes here")
+        message = kind.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         raise WireError(f"not a valid message: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    except (ValueError, TypeError, RecursionError, msgpack.exceptions.UnpackException) as error:
+    except (ValueError, TypeError, KeyError, RecursionError, msgpack.exceptions.UnpackException) as error:
         raise WireError(f"not MessagePack as we write it: {error}") from None
     if encode(message) != payload:
         raise WireError("a message that is not in canonical form")
     return message
+
+
+def _unpacked(payload: bytes, side: Side) -> Any:
+    left = side.containers
+
+    def one_less(container: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise ValueError(f"more than {side.containers} maps and arrays")
+        return container
+
+    limits = {"max_str_len": side.text, "max_array_len": side.array_length, "max_map_len": side.map_length, "max_ext_len": 0}
+    return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, object_hook=one_less, list_hook=one_less, **limits)
 
 
 def per_message(width: int) -> int:

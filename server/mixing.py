@@ -12,7 +12,7 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from local_dp.shuffle.role import Shuffler, check_shufflable
-from local_dp.wire import EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, behind, decode, encode, per_message, topic
+from local_dp.wire import CLIENT, EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, behind, decode, encode, per_message, topic
 from server.remote import RemoteOracle
 from server.round import Part, Round
 
@@ -83,7 +83,7 @@ class Mixer:
 
     def _read(self, delivery: Delivery) -> Request | Roll | End | None:
         try:
-            message = decode(delivery.payload)
+            message = decode(delivery.payload, CLIENT)
         except WireError:
             return None  # not ours to answer
         return message if message.run == self.run and isinstance(message, Request | Roll | End) else None

@@ -9,7 +9,7 @@ from local_dp.bus.base import Bus, Connected, Delivery
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.tallies import Tally
-from local_dp.wire import EVERYBODY, End, decode, encode, topic
+from local_dp.wire import EVERYBODY, SERVER, End, decode, encode, topic
 from server.collecting import Send
 from server.coordinator import Coordinator
 from server.progress import Progress
@@ -49,7 +49,7 @@ class RemoteOracle:
 
     def _deliver(self, delivery: Delivery) -> None:
         try:
-            message = decode(delivery.payload)
+            message = decode(delivery.payload, SERVER)
         except WireError:
             self.coordinator.rejected += 1
         else:

@@ -14,6 +14,8 @@ from local_dp.queries.numbers import STEPS, check_bound, matrix, on_lattice
 from local_dp.queries.questions import Expression, evaluate, parse
 from local_dp.records import Records
 
+MAX_FACTORS = 64
+
 
 @dataclass(frozen=True)
 class Correlation(Query):
@@ -75,8 +77,8 @@ class Product(Query):
     bound: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.factors:
-            raise InputError("a product needs at least one factor")
+        if not 1 <= len(self.factors) <= MAX_FACTORS:
+            raise InputError(f"a product of {len(self.factors)} factors; give from 1 to {MAX_FACTORS}")
         check_bound(self.bound)
 
     @property

@@ -16,6 +16,7 @@ from local_dp.queries.questions import Answers, Expression, answers_of, parse
 from local_dp.records import Records, absent
 
 SPARE = ("other", "missing")
+MAX_LABEL = 1000  # characters: an array of labels has room for the longest in each place
 
 
 def check_spare(spare: tuple[str, ...], known: tuple[str, ...] = SPARE) -> None:
@@ -76,6 +77,8 @@ class Category(Query):
         check_spare(self.spare)
         if len(set(self.labels)) != len(self.labels):
             raise InputError(f"the labels of {self.column!r} are not distinct")
+        if max(map(len, self.labels), default=0) > MAX_LABEL:
+            raise InputError(f"a label of {self.column!r} has {max(map(len, self.labels))} characters; {MAX_LABEL} is the most")
         if not 2 <= self._size <= MAX_SYMBOLS or not self.labels:
             raise InputError(f"column {self.column!r} has k = {self._size} labels; from 2 to {MAX_SYMBOLS} can be counted")
 

@@ -37,9 +37,10 @@ class ChangeInterval(Query):
     def __post_init__(self) -> None:
         check_whole("the number of waves", len(self.waves), 2, MAX_SYMBOLS - 1)
         check_whole("change", self.change, 1, len(self.waves))
-        check_whole("width", self.width, 1, len(self.waves))
-        if any(part.domain.size != 2 for part in self.parts):
+        if len(self.labels) not in (0, 2):
             raise InputError(f"there are {len(self.labels)} labels; changes are of two, no and yes")
+        check_whole("width", self.width, 1, len(self.waves))
+        self.parts  # noqa: B018  # checks what is asked in each wave
 
     @cached_property
     def parts(self) -> tuple[Category | Question, ...]:

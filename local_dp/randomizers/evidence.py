@@ -48,6 +48,19 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
     raise RefusedError("unverifiable", f"{randomizer.name} is {randomizer.evidence}: there is nothing to enumerate")
 
 
+def entries(randomizer: Randomizer) -> int:
+    """How many entries `exact_ratio` enumerates, or more: what verifying it costs, known before any of them is computed."""
+    if isinstance(randomizer, WithCoin):
+        return entries(randomizer.coined)
+    if isinstance(randomizer, PerCoin):
+        return entries(randomizer.inner)
+    if isinstance(randomizer, Mixed):
+        return randomizer.domain.size + randomizer.cells * randomizer.alphabet * len(randomizer.corners)
+    if isinstance(randomizer, FiniteChannel):
+        return randomizer.cells * randomizer.alphabet * randomizer.domain.size
+    return randomizer.domain.size * randomizer.words
+
+
 def _check_size(randomizer: Randomizer, entries: int) -> None:
     if entries > MAX_ENTRIES:
         raise RefusedError("unverifiable", f"{randomizer.name}: a channel of {entries} entries is too large to enumerate")

@@ -37,14 +37,16 @@ class Guide:
         rows, reports = weights.shape
         ends = np.cumsum(weights.astype(np.uint64), axis=1, dtype=np.uint64)[:, :-1] - np.uint64(1)  # of each run its last word; of none before, the largest
         unsent = (weights > 0).argmax(axis=1).tolist()  # reports before the first that is sent
-        lead = 1
+        row, place = np.nonzero(np.arange(reports - 1) >= np.array(unsent)[:, None])
+        sent, lead = ends[row, place], 0
         while True:
-            starts = np.arange(1 << lead, dtype=np.uint64) << np.uint64(bits - lead)
-            first = np.stack([none + np.searchsorted(row[none:], starts) for none, row in zip(unsent, ends, strict=True)])
-            most = int(np.diff(first, axis=1, append=reports - 1).max())  # ends inside one pattern
+            lead += 1
+            patterns = (row.astype(np.uint64) << np.uint64(lead)) + (sent >> np.uint64(bits - lead))
+            most = int(np.bincount(patterns.astype(np.int64), minlength=1).max())  # ends inside one pattern
             if most <= 1 or lead == bits or rows << (lead + 1) > _MOST:
                 break
-            lead += 1
+        starts = np.arange(1 << lead, dtype=np.uint64) << np.uint64(bits - lead)
+        first = np.stack([none + np.searchsorted(row[none:], starts) for none, row in zip(unsent, ends, strict=True)])
         probes = most.bit_length()
         kind = np.dtype("u8" if bits > 32 else "u4")
         last = np.full((rows, reports - 1 + (1 << probes)), np.iinfo(kind).max, dtype=kind)

@@ -1,5 +1,6 @@
 """The one gate: what a randomizer has to show before anybody answers by it, in every tier and on every client."""
 
+from copy import copy
 from dataclasses import fields
 from functools import lru_cache
 from shlex import quote
@@ -46,7 +47,7 @@ def is_built_in(randomizer: Randomizer) -> bool:
     return name in RANDOMIZERS.built_in and RANDOMIZERS[name] is type(randomizer)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _verdict(kind: type[Randomizer], params: tuple[tuple[str, type, Parameter], ...]) -> tuple[Randomizer, str]:
     """A randomizer of these parameters, and what is wrong with it, if anything is; kept, so that who asks again waits for nothing."""
     settings: dict[str, Any] = {name: value for name, _, value in params}
@@ -54,7 +55,7 @@ def _verdict(kind: type[Randomizer], params: tuple[tuple[str, type, Parameter], 
     if not is_built_in(made):
         return made, _fault(audit(kind(**settings)))
     try:
-        check_loss(made)
+        check_loss(copy(made))  # what is computed on the way is not kept
     except RefusedError as error:
         return made, str(error)
     return made, ""

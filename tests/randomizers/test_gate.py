@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from clients import fleet, helper
-from clients import role as roles
+from clients import fleet, helper, work
 from clients.refusals import line
 from experiments.tiers import verified
 from experiments.tiers.verified import Verified
@@ -105,12 +104,12 @@ def test_a_randomizer_is_audited_once() -> None:
 
 def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs in memory, a client, and the process that clients are forked from call one function."""
-    assert all(vars(home)["verify"] is verify for home in (verified, roles, helper))
+    assert all(vars(home)["verify"] is verify for home in (verified, work, helper))
 
     def closed(*anything: Any) -> None:
         raise RefusedError("unverifiable", "closed")
 
-    for home in (roles, verified):
+    for home in (work, verified):
         monkeypatch.setattr(home, "verify", closed)
     (refusal,) = role(yes_records(3)).handle(request(survey_query(3)))
     assert isinstance(refusal, Refusal)

@@ -18,6 +18,7 @@ from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
 
 CHUNK = 1 << 18  # clients at a time, or words of clients who use several, and clients to a digest: fewer, and two threads would wait for each other
+_NUMBERS = 1 << 25  # that records are made into at a time
 ONCE = r"^[A-Za-z0-9_.-]{0,64}$"
 
 
@@ -90,7 +91,20 @@ def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which
 
 
 def _told(query: Query, records: Records) -> Ints:
-    """The value of each record, whatever it holds: a record on which the query fails, as one of somebody else's may, counts as the domain's first value."""
+    """The value of each record, whatever it holds, of so many at a time that they fit into memory however long the query's lists are."""
+    few = max(1, _NUMBERS // _width(query))
+    if len(records) <= few:
+        return _values(query, records)
+    return np.concatenate([_values(query, records.take(slice(first, first + few))) for first in range(0, len(records), few)])
+
+
+def _width(query: Query) -> int:
+    """How many numbers a record is made into on the way to its value, at most about: as many as the query's longest list has."""
+    return max([1, *(len(value) for value in query.params().values() if isinstance(value, tuple))])
+
+
+def _values(query: Query, records: Records) -> Ints:
+    """The value of each record: one on which the query fails, as one of somebody else's may, counts as the domain's first value."""
     try:
         values = query.values(records)
         if values.dtype.kind in "biu" and values.shape == query.domain.first(len(records)).shape:
@@ -99,7 +113,7 @@ def _told(query: Query, records: Records) -> Ints:
         pass
     if len(records) <= 1:
         return query.domain.first(len(records))
-    return np.concatenate([_told(query, records.take(slice(row, row + 1))) for row in range(len(records))])
+    return np.concatenate([_values(query, records.take(slice(row, row + 1))) for row in range(len(records))])
 
 
 def randomize(query: LocalQuery, values: Ints, start: int, noise: Noise, which: Draw, coins: bytes, most: int = 0) -> Words:
