@@ -99,6 +99,15 @@ class Coordinator(LocalOracle):
         """The bus was joined, or joined again: whatever was sent before may be lost."""
         self._rejoined = True
 
+    def reads(self, topic: str, now: float) -> bool:
+        """Whether what came under `topic` is worth decoding: no reply of a stranger is, and of a member only so many messages are. Counts it if not."""
+        parts = topic.split("/")
+        member = self.members.get(parts[5]) if len(parts) == 6 else None
+        if parts[3:4] == ["hello"] if member is None else member.is_read(now):
+            return True
+        self.rejected += 1
+        return False
+
     def receive(self, topic: str, message: AnyMessage, now: float) -> None:
         """A message that came under `topic`."""
         try:

@@ -9,10 +9,15 @@ from local_dp.steps import Steps
 from local_dp.wire import Hello
 from server.progress import Attendance
 
+RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: in a second, at once, and for each report that it owes
+
 
 @dataclass
 class Member:
-    """A client process or a host, the clients start..stop it holds, since when it has been gone, and what it owes in the open round."""
+    """A client process or a host, the clients start..stop it holds, since when it has been gone, and what it owes in the open round.
+
+    `unread` is how many more of its messages are read; it grows with time, and with what the member is asked.
+    """
 
     name: str
     group: str
@@ -20,6 +25,17 @@ class Member:
     stop: int
     gone_since: float | None = None
     owes: int = 0
+    unread: float = BURST
+    read_at: float = 0.0
+
+    def is_read(self, now: float) -> bool:
+        """Whether its next message is worth reading: one that floods costs others no more than that."""
+        self.unread = min(self.unread + RATE * (now - self.read_at), max(self.unread, BURST))
+        self.read_at = now
+        if self.unread < 1:
+            return False
+        self.unread -= 1
+        return True
 
 
 class Members:
@@ -70,3 +86,4 @@ class Members:
         """Notes what each of these members owes in a round that asks each client as many things as `asks` says."""
         for member in members:
             member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))
+            member.unread = BURST + EACH * member.owes

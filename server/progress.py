@@ -51,7 +51,7 @@ Progress: TypeAlias = Attendance | RoundProgress
 class Turnout:
     """How the reports of a run or of a round fared; a client that is asked three things owes three.
 
-    A late report is one that came after its round had closed; it is not counted in the estimate. One that is held back came to a shuffler, with too few others.
+    A late report is one that first came after its round had closed, and is not in the estimate. One that is held back came to a shuffler, with too few others.
     """
 
     asked: int = 0

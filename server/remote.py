@@ -42,18 +42,22 @@ class RemoteOracle:
             async for event in events:
                 if isinstance(event, Connected):
                     self.coordinator.connected()
-                else:
-                    self._deliver(event)
+                elif not self._deliver(event):
+                    continue
                 if self.coordinator.wake(_now()) < self._until:
                     self._stirred.set()
 
-    def _deliver(self, delivery: Delivery) -> None:
+    def _deliver(self, delivery: Delivery) -> bool:
+        """Whether it was read."""
+        if not self.coordinator.reads(delivery.topic, _now()):
+            return False
         try:
             message = decode(delivery.payload, SERVER)
         except WireError:
             self.coordinator.rejected += 1
         else:
             self.coordinator.receive(delivery.topic, message, _now())
+        return True
 
     async def ready(self, patience: float) -> None:
         """Waits until every expected client is present, or `patience` seconds. Raises QuorumError if nobody came."""

@@ -27,6 +27,7 @@ class Part:
     answered: Bools = field(init=False)
     refused: Bools = field(init=False)
     absent: Bools = field(init=False)  # nothing will come, as a shuffler says
+    late: Bools = field(init=False)
     held_back: int = field(init=False, default=0)
     refusals: dict[str, str] = field(init=False, default_factory=dict)
 
@@ -36,6 +37,7 @@ class Part:
         self.answered = np.zeros(size, dtype=np.bool_)
         self.refused = np.zeros(size, dtype=np.bool_)
         self.absent = np.zeros(size, dtype=np.bool_)
+        self.late = np.zeros(size, dtype=np.bool_)
 
     def window(self, start: int, stop: int) -> slice | None:
         """The clients start..stop as positions in this cohort, or None if none of them is in it."""
@@ -124,7 +126,10 @@ class Round:
             self.counts.duplicate += again
             self.counts.conflicting += int((part.reports[window][known] != reports[known]).any(axis=1).sum())
         if self.closed:
-            self.counts.late += len(reports) - again
+            late = ~known & ~part.late[window]
+            self.counts.late += int(np.count_nonzero(late))
+            self.counts.duplicate += len(reports) - again - int(np.count_nonzero(late))
+            part.late[window] |= late
             return
         some = again or part.refusals or bool(part.absent[window].any())
         self.outstanding -= int(np.count_nonzero(part.waiting(window))) if some else len(reports)

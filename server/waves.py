@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from server.members import Member
 
@@ -33,6 +34,7 @@ class Waves:
         self._wave_of: dict[str, Wave] = {}
         self._here: set[str] = set()  # who was asked, owes and is not gone
         self._groups: set[str] = set()  # those that were asked as a whole
+        self._went: list[tuple[float, str]] = []  # a heap of who was asked, owed and went, the last one first
         for member in members:
             self.add(member)
         self._waiting = dict(sorted(self._waiting.items()))
@@ -58,6 +60,8 @@ class Waves:
         self._wave_of |= dict.fromkeys(wave.owing, wave)
         self._here |= {name for name, member in wave.owing.items() if member.gone_since is None}
         self._groups.add(wave.group)
+        for member in wave.owing.values():
+            self._note(member)
         return wave
 
     def asked(self) -> Iterator[Wave]:
@@ -74,6 +78,16 @@ class Waves:
     def gone(self, member: Member) -> None:
         """This member's connection has broken."""
         self._here.discard(member.name)
+        self._note(member)
+
+    def _note(self, member: Member) -> None:
+        if member.name in self._wave_of and member.gone_since is not None:
+            heappush(self._went, (-member.gone_since, member.name))
+
+    def _is_gone(self, since: float, name: str) -> bool:
+        """Whether this member owes, and has been gone since then: what is told of it may be over."""
+        wave = self._wave_of.get(name)
+        return wave is not None and wave.owing[name].gone_since == -since
 
     def back(self, member: Member) -> None:
         """This member is heard again."""
@@ -90,8 +104,9 @@ class Waves:
         """When nobody will be waited for any more: all were asked, and whoever owes has been gone for GRACE seconds. Infinite while somebody is waited for."""
         if self._waiting or self._here:
             return math.inf
-        absent = (member.gone_since for wave in self._asked for member in wave.owing.values() if member.gone_since is not None)
-        return max(absent, default=-math.inf) + GRACE
+        while self._went and not self._is_gone(*self._went[0]):
+            heappop(self._went)
+        return GRACE - self._went[0][0] if self._went else -math.inf
 
     def wake(self, now: float) -> float:
         """When there may be room, or the wait may end, without a word from anybody."""

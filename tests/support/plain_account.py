@@ -18,6 +18,7 @@ class Tale:
     end: float
     reports: dict[Asked, int] = field(default_factory=dict)
     refused: set[Asked] = field(default_factory=set)
+    late: set[Asked] = field(default_factory=set)
     asked_at: dict[str, float] = field(default_factory=dict)
     closed: bool = False
     counts: Turnout = field(default_factory=Turnout)
@@ -132,6 +133,8 @@ def _count(tale: Tale, asked: Asked, report: int) -> None:
         tale.counts.duplicate += 1
         tale.counts.conflicting += tale.reports[asked] != report
     elif tale.closed:
-        tale.counts.late += 1
+        tale.counts.late += asked not in tale.late
+        tale.counts.duplicate += asked in tale.late
+        tale.late.add(asked)
     else:
         tale.reports[asked] = report
