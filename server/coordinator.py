@@ -38,6 +38,7 @@ class Coordinator(LocalOracle):
         self.members = Members(clients)
         self.rejected = 0
         self.seconds: list[float] = []
+        self.irregularities: list[float | None] = []  # of each round
         self._history: dict[int, Round] = {}
         self._gathering: Gathering | None = None
         self._collecting: Collecting | None = None
@@ -75,6 +76,7 @@ class Coordinator(LocalOracle):
         began, round = self._collecting.began, self.shut()
         self.terms.judge(round)
         self.seconds.append(now - began)
+        self.irregularities.append(round.irregularity())
         self.finish(tuple(part.query for part in round.parts), round.counts.answered, round.digest())
         return round.tallies()
 

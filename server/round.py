@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from local_dp.arrays import Bools, Words
+from local_dp.bounds.influence import irregularity, ones_seen
 from local_dp.errors import WireError
 from local_dp.noise import Draw
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
+from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.records import chunks
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Ask, Refusal, Reply, Request, Span
@@ -82,6 +84,14 @@ class Part:
             cells = cells_of(randomizer, self.coins, start, stop)
             tally += randomizer.tally(self.decoded(window)[answered], cells[answered] if randomizer.uses_coins else cells)
         return tally
+
+    def irregularity(self) -> float | None:
+        """The p-value of the reports, where those of honest clients have a law of their own whatever they hold."""
+        randomizer = self.query.randomizer
+        if not isinstance(randomizer, UnaryEncoding):
+            return None
+        seen = [ones_seen(randomizer, self.decoded(window)[self.answered[window]]) for _, _, window in self.chunks()]
+        return irregularity(randomizer, np.sum(seen, axis=0))
 
     def digests(self) -> list[bytes]:
         """The digest of each chunk."""
@@ -186,6 +196,11 @@ class Round:
     def tallies(self) -> tuple[Tally, ...]:
         """The tally of each ask over the reports that came."""
         return tuple(part.tally() for part in self.parts)
+
+    def irregularity(self) -> float | None:
+        """The least p-value of its asks, times how many of them have one."""
+        known = [found for part in self.parts if (found := part.irregularity()) is not None]
+        return min(1.0, len(known) * min(known)) if known else None
 
     def digest(self) -> str:
         """The digest of the round's reports, equal to the population tier's when all came and every report agrees."""

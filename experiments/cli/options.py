@@ -93,11 +93,14 @@ class Asking(Role):
     watch: bool = option(False, "Show the run as it happens on a page of this machine; needs local-dp[watch]")
     shuffle: bool = option(False, "A shuffler stands between clients and server: a report hides among the others, and the result says how well")
     delta: float = option(1e-6, "With which probability shuffled reports may lose more than the result says", metavar="D")
+    worst_case: float | None = option(None, "Intervals that hold whatever missing clients would have said, and if this share of all lies", metavar="SHARE")
     resample: bool = option(False, "Draw the clients' rows with replacement, and so any number of them")
 
     def how(self, progress: OnProgress, **own: Any) -> How:
         """How the run is to be; `own` is what one role alone is told."""
-        shared = {name: getattr(self, name) for name in ("epsilon", "clients", "resample", "seed", "private", "deadline", "quorum", "shuffle", "delta")}
+        shared = {
+            name: getattr(self, name) for name in ("epsilon", "clients", "resample", "seed", "private", "deadline", "quorum", "shuffle", "delta", "worst_case")
+        }
         return How(**shared, **own, progress=progress, notice=SCREEN.note, watch=look if self.watch else None)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from experiments.text.layout import held, paragraph, table
 from experiments.text.numbers import bound, number
 from experiments.tiers.outcome import estimates
+from local_dp.bounds.influence import ALPHA
 
 SHOWN = 40  # estimates in a summary
 _PLACES = 12  # of a true error: what lies behind them is rounding of the sums
@@ -23,11 +24,14 @@ def summary(data: dict[str, Any], width: int) -> str:
         _independence(result),
         _error(result),
         _who_answered(data),
+        _influence(data),
+        _irregular(data),
         _cost(data),
         _shuffled(data),
         result["explanation"],
     )
-    return "\n".join((paragraph(what, width), "", result_table(result, width), "", *(paragraph(line, width) for line in lines if line)))
+    worst = data.get("influence", {}).get("worst_case")
+    return "\n".join((paragraph(what, width), "", result_table(result, width, worst), "", *(paragraph(line, width) for line in lines if line)))
 
 
 def _unverified(data: dict[str, Any]) -> str:
@@ -70,6 +74,30 @@ def _who_answered(data: dict[str, Any]) -> str:
     return f"clients: {', '.join(told)}"
 
 
+def _influence(data: dict[str, Any]) -> str:
+    """What the clients that are missing may have changed."""
+    influence = data.get("influence", {"missing": 0})
+    if "worst_case" in influence:
+        lying = influence["worst_case"]["lying"]
+        return f"the worst case: whatever {number(influence['missing'])} missing clients would have said, and if {number(100 * lying)} % of all clients lie"
+    if not influence["missing"]:
+        return ""
+    ends, estimate = influence["had_all_answered"], data["result"]["estimate"]
+    pairs, estimates = (ends, estimate) if isinstance(estimate, list) else ([ends], [estimate])
+    most = max(max(value - low, high - value) for value, (low, high) in zip(estimates, pairs, strict=True))
+    return (
+        f"the intervals take the {number(influence['missing'])} clients that are missing to be like the others; were they not, an estimate "
+        f"could be off by up to {held(number(most))} more: --worst-case 0 shows it"
+    )
+
+
+def _irregular(data: dict[str, Any]) -> str:
+    """That some clients seem to send what no randomizer made."""
+    found = [(place, each["irregularity"]) for place, each in enumerate(data["rounds"], 1) if each.get("irregularity", 1.0) < ALPHA]
+    rounds = ", ".join(f"round {place}: p {number(p)}" for place, p in found)
+    return f"NOT ALL HONEST: so many reports with one number of ones are no chance ({rounds}); some clients send bits of their own making" if found else ""
+
+
 def _cost(data: dict[str, Any]) -> str:
     bits = sorted({round["bits_per_client"] for round in data["rounds"]})
     each = " or ".join(map(str, bits)) + (" bit" if bits == [1] else " bits")
@@ -94,21 +122,27 @@ def _shuffled(data: dict[str, Any]) -> str:
     )
 
 
-def result_table(result: dict[str, Any], width: int) -> str:
+def result_table(result: dict[str, Any], width: int, worst: dict[str, Any] | None = None) -> str:
     """Estimates with their intervals, or a hypothesis by its parts."""
     if "hypothesis" in result:
         cells = {name: number(value) if isinstance(value, float) else str(value) for name, value in result["hypothesis"].items()}
         return table(list(cells), [list(cells.values())], width)
     rows = estimates(result)
+    wide: list[Any] = [(None, None)] * len(rows) if worst is None else worst["interval"] if isinstance(result["estimate"], list) else [worst["interval"]]
     shown = [
-        (label, number(estimate, error), number(error, error), held(f"{_end(low, error)} .. {_end(high, error)}"))
-        for label, estimate, error, (low, high) in rows[:SHOWN]
+        (label, number(estimate, error), number(error, error), _interval(ends, error), _interval(wider, error))
+        for (label, estimate, error, ends), wider in zip(rows[:SHOWN], wide, strict=False)
     ]
     if len(rows) > SHOWN:
-        shown.append((f"... {len(rows) - SHOWN} more", "", "", "--json has all"))
-    columns = [0, 1, 2, 3] if "standard_error" in result else [0, 1, 3]
-    names = ("", "estimate", "standard error", "95 % interval")
+        shown.append((f"... {len(rows) - SHOWN} more", "", "", "--json has all", ""))
+    columns = [0, 1, *([2] if "standard_error" in result else []), 3, *([] if worst is None else [4])]
+    names = ("", "estimate", "standard error", "95 % interval", "in the worst case")
     return table([names[column] for column in columns], [[row[column] for column in columns] for row in shown], width)
+
+
+def _interval(ends: tuple[float | None, float | None], error: float | None) -> str:
+    low, high = ends
+    return held(f"{_end(low, error)} .. {_end(high, error)}")
 
 
 def _end(value: float | None, error: float | None) -> str:

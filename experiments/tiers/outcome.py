@@ -8,6 +8,8 @@ import numpy as np
 
 from experiments.tiers.settings import Settings
 from experiments.tiers.version import installed_version
+from local_dp.arrays import Floats
+from local_dp.bounds.influence import influence_of
 from local_dp.oracles.local.base import Interaction, RoundSummary
 from local_dp.populations.base import Population
 from local_dp.populations.table import Resampled, Rows
@@ -15,6 +17,7 @@ from local_dp.protocols.base import Protocol, plain
 from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
 from local_dp.shuffle.central import Central
+from local_dp.tallies import Estimate
 from server.progress import Turnout
 
 STAMP = "simulation: not private"
@@ -35,6 +38,7 @@ class Outcome:
     max_epsilon_spent: float
     wall: float
     central: Central | None = None  # behind a shuffler
+    irregularities: tuple[float | None, ...] = ()  # of each round of real clients: how likely honest ones were to send such reports, where that is known
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
 
 
@@ -65,8 +69,9 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
                 "randomizers": [_randomizer(each) for each in summary.randomizers],
                 "seconds": seconds,
                 "digest": summary.digest,
+                **({} if irregular is None else {"irregularity": irregular}),
             }
-            for summary, seconds in zip(outcome.rounds, outcome.seconds, strict=True)
+            for summary, seconds, irregular in zip(outcome.rounds, outcome.seconds, outcome.irregularities or [None] * len(outcome.rounds), strict=True)
         ],
         "table": _table(settings.population) if open_truth else None,
         "result": {
@@ -85,9 +90,33 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
         data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
+    influence = _influence(settings, outcome)
+    if influence is not None:
+        data["influence"] = influence
     if outcome.unverified:
         data["unverified"] = list(outcome.unverified)
     return data
+
+
+def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
+    """How far clients who are missing or lie can have moved the estimate; None where it is no average over one report of each client."""
+    influence = influence_of(settings.algorithm())
+    if influence is None:
+        return None
+    estimate: Estimate = outcome.result
+    missing = outcome.counts.asked - outcome.counts.answered
+    data = {
+        "missing": missing,
+        "had_all_answered": _pairs(*influence.had_all_answered(estimate.value, estimate.n, missing)),
+        "of_one_per_cent": plain(influence.of_share(0.01)),
+    }
+    if settings.worst_case is not None:
+        data["worst_case"] = {"lying": settings.worst_case, "interval": _pairs(*influence.interval(estimate, missing, settings.worst_case))}
+    return data
+
+
+def _pairs(low: Floats, high: Floats) -> Any:
+    return plain(np.stack([low, high], axis=-1))
 
 
 def _randomizer(randomizer: Randomizer) -> dict[str, Any]:

@@ -131,6 +131,7 @@ async def serve_run(
             coordinator.ledger.max_spent,
             wall,
             None if crowds is None else crowds.central(),
+            irregularities=tuple(coordinator.irregularities),
         )
 
     playing = asyncio.create_task(play())

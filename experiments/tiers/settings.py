@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
+from local_dp.bounds.influence import influence_of
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm
 from local_dp.loss import nano_epsilon
@@ -54,6 +55,7 @@ class Settings:
 
     `unverified` lets a simulation in memory use a randomizer whose loss is not what it says; real clients refuse it whoever asks.
     `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
+    `worst_case` asks for intervals that hold though clients are missing, for whatever reason, and this share of all of them lies.
     """
 
     protocol: Protocol[Any]
@@ -68,9 +70,12 @@ class Settings:
     unverified: bool = False
     cluster: str = ""
     behind: Behind | None = None
+    worst_case: float | None = None
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
+        if self.worst_case is not None:
+            self._check_worst_case(self.worst_case)
         if self.tier not in TIERS:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
         if self.unverified and (self.tier in ("processes", "hosts") or self.randomness.private):
@@ -86,6 +91,12 @@ class Settings:
             raise InputError(f"{self.clients:,} clients are too many for tier {self.tier}, which takes at most {most:,}; {hint}")
         if self.tier == "aggregate" and self.randomness.private:
             raise InputError("the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private")
+
+    def _check_worst_case(self, lying: float) -> None:
+        if not 0 <= lying < 1:
+            raise InputError(f"worst-case is {lying}; give the share of the clients that may lie, from 0 to below 1")
+        if influence_of(self.algorithm()) is None:
+            raise InputError(f"{self.protocol.name} is no average over the reports of one query, so there is no worst case to show; leave out worst-case")
 
     @property
     def clients(self) -> int:

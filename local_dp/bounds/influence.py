@@ -1,0 +1,153 @@
+"""How far clients who are missing, or lie, can have moved an estimate: exactly, from what one report adds to it; and whether some lie so that it shows.
+
+An estimate by one round of one query is an average over the reports, v = (1/n) sum D(w_i), D(w) being what the estimate would be of the one report w. Let
+[a, b] hold D(w) for every report w and public coin. Then, coordinate by coordinate:
+
+    had m more answered:    (n v + m a) / (n + m) <= v' <= (n v + m b) / (n + m)
+    were k of N honest:     v' - k (b - a) / N <= v'' <= v' + k (b - a) / N
+
+For randomized response with probabilities p and q, b - a = 1 / (p - q): the second is (k / N) / (p - q) to either side.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats, Words
+from local_dp.errors import InputError
+from local_dp.interaction import Algorithm, Nonadaptive
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.frequencies.unary import UnaryEncoding
+from local_dp.tallies import Estimate, Tally
+
+MOST = 1 << 11  # reports that are decoded one by one
+ALPHA = 1e-4  # the probability with which honest reports are said to be irregular
+
+
+@dataclass(frozen=True)
+class Influence:
+    """One report adds from `low` to `high` to n times the estimate, each of its shape."""
+
+    low: Floats
+    high: Floats
+
+    def had_all_answered(self, value: Floats, n: int, missing: int) -> tuple[Floats, Floats]:
+        """Between which ends the estimate of n reports would lie had `missing` more clients answered, whatever they held and said."""
+        return (n * value + missing * self.low) / (n + missing), (n * value + missing * self.high) / (n + missing)
+
+    def of_share(self, share: float) -> Floats:
+        """How far at most a share of the clients who lie can have moved the estimate, to either side."""
+        return share * (self.high - self.low)
+
+    def interval(self, estimate: Estimate, missing: int, lying: float) -> tuple[Floats, Floats]:
+        """An interval at the estimate's level though `missing` clients did not answer, for whatever reason, and up to a share `lying` of all did not honestly.
+
+        It is the union of the intervals of all estimates that the honest answers of all may have given. Raises InputError unless 0 <= lying < 1.
+        """
+        if not 0 <= lying < 1:
+            raise InputError(f"the share of clients that may lie is {lying}; give a number from 0 to below 1")
+        low, high = self.had_all_answered(estimate.value, estimate.n, missing)
+        moved, n = self.of_share(lying), estimate.n + missing
+        lower, upper = np.maximum(low - moved, self.low), np.minimum(high + moved, self.high)
+        return replace(estimate, value=lower, n=n).interval()[0], replace(estimate, value=upper, n=n).interval()[1]
+
+
+def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | None:
+    """The influence of one report on the result, in the result's own units.
+
+    Of a frequency oracle it is the two values that its estimate of one report takes. Else every report of every coin is decoded, alone. None where that is too
+    many, or where the result is no average over the reports of one query: a quotient, a hypothesis, an estimate by several rounds or cohorts.
+    """
+    if not isinstance(algorithm, Nonadaptive) or len(algorithm.queries) != 1:
+        return None
+    randomizer = algorithm.queries[0].randomizer
+
+    def decoded(tally: Tally) -> Estimate:
+        result = algorithm.decode((tally,))
+        if type(result) is not Estimate:
+            raise InputError("the result is no average")
+        return result
+
+    try:
+        units = _units(randomizer)
+        if units is None:
+            return _by_ends(randomizer, decoded(_some(randomizer)))
+        return _by_reports(randomizer, units, decoded)
+    except InputError:
+        return None
+
+
+def _some(randomizer: Randomizer) -> Tally:
+    """A tally of a few reports, to see of which kind the estimate is."""
+    empty = randomizer.empty()
+    return replace(empty, counts=np.ones_like(empty.counts), n=int(empty.counts.size))
+
+
+def _by_ends(randomizer: Randomizer, estimate: Estimate) -> Influence | None:
+    if not isinstance(randomizer, FrequencyOracle) or estimate.ends is None:
+        return None
+    low, high = (np.broadcast_to(end, estimate.value.shape).astype(np.float64) for end in estimate.ends)
+    return Influence(low, high)
+
+
+def _units(randomizer: Randomizer) -> list[Counts] | None:
+    """The counts of every single report, where they are few."""
+    counts = randomizer.empty().counts
+    if isinstance(randomizer, FrequencyOracle) or not isinstance(randomizer, FiniteChannel) or counts.shape != (randomizer.cells, randomizer.alphabet):
+        return None
+    if counts.size > MOST:
+        return None
+    return [unit.reshape(counts.shape) for unit in np.eye(counts.size, dtype=np.int64)]
+
+
+def _by_reports(randomizer: Randomizer, units: list[Counts], decoded: Any) -> Influence | None:
+    each = np.array([decoded(Tally(unit, 1)).value for unit in units])
+    weights = 1 + np.arange(len(units)) % 7
+    together = decoded(Tally(np.tensordot(weights, np.array(units), axes=1), int(weights.sum()))).value
+    if not np.allclose(together, np.tensordot(weights, each, axes=1) / weights.sum(), rtol=1e-9, atol=1e-9):
+        return None  # it is no average of what single reports say
+    return Influence(each.min(axis=0), each.max(axis=0))
+
+
+def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
+    """At most the probability that of honest bit vectors so many, or more, have some one number of ones: the least p-value, times how many numbers there are.
+
+    `seen` is how many of the reports have each number of ones, shape (places + 1,), as by `ones_seen`. Each bit of a unary encoding is flipped on its own, and
+    one bit differs from the others: so the law of the number of ones in an honest report is the same whatever is held, and how many of n reports have c ones is
+    binomial; its upper tail is summed. An attacker who sends only the bit that is to be made frequent is seen; one who adds as many others as honest reports
+    have is not, and no test can see that. None for other randomizers. Source: Cao, Jia, Gong 2021 (the attack, padded and not).
+    """
+    if not isinstance(randomizer, UnaryEncoding) or not seen.any():
+        return None
+    from scipy.stats import binom  # imported when a round of bit vectors is over
+
+    law = ones_law(randomizer)
+    return float(min(1.0, len(law) * binom.sf(seen - 1, seen.sum(), law).min()))
+
+
+def ones_seen(randomizer: UnaryEncoding, reports: Words) -> Counts:
+    """How many of the reports have 0, 1, 2 ... ones, shape (places + 1,)."""
+    ones = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
+    return np.bincount(ones, minlength=randomizer.places + 1)
+
+
+def ones_law(randomizer: BitVector) -> Floats:
+    """The law of the number of ones in an honest report, shape (places + 1,): the convolution of its bits' laws, alike for all values."""
+    shares = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[0]] / randomizer.total
+    symbols, times = np.unique(shares, return_counts=True)
+    law = np.ones(1)
+    for share, many in zip(symbols, times, strict=True):
+        law = np.convolve(law, _binomial(int(many), float(share)))
+    return law
+
+
+def _binomial(n: int, share: float) -> Floats:
+    from scipy.stats import binom
+
+    law: Floats = binom.pmf(np.arange(n + 1), n, share)
+    return law
