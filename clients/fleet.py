@@ -12,9 +12,8 @@ from pathlib import Path
 import msgpack
 
 from clients.config import MemberConfig
-from clients.helper import raise_descriptor_limit
 from clients.process import FAILED
-from local_dp.bus.children import environment, python
+from local_dp.bus.children import allow_open_files, environment, is_stopped, python
 from local_dp.domains import Parameter
 from local_dp.errors import BusError
 from local_dp.randomizers.base import Randomizer
@@ -25,6 +24,7 @@ _CONNECTING = 64  # members joining the broker at one time: brokers have short l
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
 _ASKED = 16  # randomizers verified beforehand, at most: others are when they are asked for
 _GLANCE = 0.2  # seconds
+_STOPPED = 2.0  # seconds that the helper may be stopped for while members are still to be started
 _PARTING = 5.0  # seconds
 
 
@@ -62,8 +62,8 @@ class Fleet:
         self._alive: set[int] = set()
 
     async def start(self) -> None:
-        """Starts the processes; they join the run by themselves."""
-        raise_descriptor_limit()
+        """Starts the processes; they join the run by themselves. Raises InputError where they need more open files than there may be."""
+        allow_open_files(self.count)
         path = str(Path(self._folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
@@ -101,8 +101,12 @@ class Fleet:
     async def watch(self) -> None:
         """Waits until a member could not join the broker, or could not be started, and raises BusError then."""
         assert self._helper is not None
+        stopped = 0.0
         while True:
             await asyncio.sleep(_GLANCE)
+            stopped = stopped + _GLANCE if is_stopped(self._helper.pid) and len(self.pids) < self.count else 0.0
+            if stopped >= _STOPPED:
+                raise BusError(f"only {len(self.pids)} of {self.count} client processes started: the process that starts them, {self._helper.pid}, is stopped")
             if self._helper.returncode is not None and len(self.pids) < self.count:
                 raise BusError(f"only {len(self.pids)} of {self.count} client processes started; the message of the process that starts them is above")
             if self.failures:

@@ -5,31 +5,23 @@ Each child asks the launcher's socket for its own configuration, and ends when t
 
 import gc
 import os
-import resource
 import select
 import signal
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
+from shutil import rmtree
 
 import msgpack
 
 from clients.process import introduce, live
 from clients.quiet import never_heard
 from clients.rehearsal import answer, rehearse
+from local_dp.bus.children import allow_open_files
 from local_dp.errors import RefusedError
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.testing.gate import verify
-
-_DESCRIPTORS = 1 << 16
-
-
-def raise_descriptor_limit() -> None:
-    """Allows this process enough open files, if the machine permits: a thousand connections need more than the usual 1024."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _child(index: int, launcher: str) -> None:
@@ -58,12 +50,19 @@ def verify_first(asked: str) -> None:
 def main() -> None:
     """Forks `count` members (first argument), which call at the launcher's socket (second), and waits until standard input closes.
 
-    The third argument names the randomizers that are verified before.
+    The third argument names the randomizers that are verified before. Whatever became of the launcher, its folder is gone with us.
     """
+    try:
+        _fork()
+    finally:
+        rmtree(Path(sys.argv[2]).parent, ignore_errors=True)
+
+
+def _fork() -> None:
     count, launcher = int(sys.argv[1]), sys.argv[2]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is left as a zombie
-    raise_descriptor_limit()
+    allow_open_files(0)
     rehearse(count)
     verify_first(sys.argv[3])
     gc.collect()

@@ -4,7 +4,9 @@ Exit codes: 0 done; 1 an interval not held to what it says; 2 bad usage or input
 or unverifiable randomizer); 5 the bus.
 """
 
+import signal
 import sys
+from types import FrameType
 
 from experiments.cli.screen import SCREEN
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
@@ -16,6 +18,7 @@ INTERRUPTED = 130
 def main() -> None:
     """The entry point: errors become one line and an exit code, also while the commands are still being imported."""
     try:
+        _end_orderly()
         with SCREEN:
             code = _run()
     except LocalDPError as error:
@@ -26,8 +29,28 @@ def main() -> None:
         code = EXIT_CODES[InputError]
     except KeyboardInterrupt:
         exec("pass")  # one that met an exec(), such as a dataclass being made, would else make the interpreter end by the signal and not by our code
-        code = INTERRUPTED
+        code = 128 + _ENDED[0] if _ENDED else INTERRUPTED
     sys.exit(code)
+
+
+_ENDED: list[int] = []
+
+
+def _end_orderly() -> None:
+    """Whoever ends this process by SIGTERM, or closes its terminal, ends it as an interrupt does: what it started ends with it, and its folders go."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        _ENDED.append(number)
+        signal.signal(number, signal.SIG_IGN)  # the end is under way
+        interrupt = signal.getsignal(signal.SIGINT)
+        if callable(interrupt):
+            interrupt(signal.SIGINT, frame)
+        else:
+            raise KeyboardInterrupt  # of a process in the background
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+            signal.signal(number, end)
 
 
 def _of_the_machine(error: Exception) -> str:

@@ -58,10 +58,11 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
         if broker is None:
             address.set_result(Address.parse(settings.broker))
         await fleet.start()
+        watches = [fleet.watch()]
         if broker is not None:
             await broker.start()
+            watches.append(broker.watch())
             address.set_result(Address.parse(broker.url))
-        watches = [fleet.watch()]
         if settings.behind is not None:
             shuffler = ShufflerProcess(_shuffler(settings, settings.behind, name, settings.broker if broker is None else broker.url, joining))
             await shuffler.start()

@@ -25,6 +25,7 @@ Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 EMBEDDED = "embedded"
 SHOWN_BITS = 53  # of a seed that is drawn to be shown: many readers of JSON keep no more
+MOST_HOSTS = 256
 MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**8, "population": 10**10, "aggregate": 10**15}
 
 
@@ -82,8 +83,8 @@ class Settings:
             raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
         if self.cluster and (self.tier != "population" or self.randomness.private):
             raise InputError("a cluster simulates the population tier, and trusts whoever reaches it: use --tier population and no --private, or no --cluster")
-        if self.hosts < 1:
-            raise InputError(f"hosts is {self.hosts}; give 1 or more")
+        if not 1 <= self.hosts <= MOST_HOSTS:
+            raise InputError(f"hosts is {self.hosts}; give from 1 to {MOST_HOSTS}")
         if self.clients > MOST_CLIENTS[self.tier]:
             most = MOST_CLIENTS[self.tier]
             fitting = [tier for tier in TIERS if self.clients <= MOST_CLIENTS[tier]]

@@ -11,6 +11,7 @@ from local_dp.errors import BusError, InputError
 SLOWEST_RETRY = 2.0  # seconds
 KEEPALIVE = 30
 TIMEOUT = 10.0  # to connect, and to be answered then
+AGAIN = 2.5  # the same, of the first try after a connection was lost: a broker that was killed as it accepted one answers none; twice as long each time
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 

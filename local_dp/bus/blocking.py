@@ -14,7 +14,7 @@ from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
-from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
+from local_dp.bus.address import AGAIN, KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
 from local_dp.bus.base import CONNECTED, Connected, Delivery
 
 _UNAUTHORISED = tuple(ReasonCode(PacketTypes.CONNACK, name) for name in ("Bad user name or password", "Not authorized"))
@@ -61,6 +61,7 @@ class BlockingBus:
         self._client: paho.Client | None = None
         self._inbox: deque[Delivery] = deque()
         self._joined = False
+        self._timeout = TIMEOUT
 
     async def publish(self, topic: str, payload: bytes) -> None:
         """Hands a message to the broker, all of it; without a connection it is dropped, as the network might have done."""
@@ -83,7 +84,7 @@ class BlockingBus:
         while True:
             try:
                 client = self._connect()
-                give_up, pause = float("inf"), 0.1
+                give_up, pause, self._timeout = float("inf"), 0.1, AGAIN
                 yield CONNECTED
                 while self._client is client:
                     while self._inbox:
@@ -92,6 +93,7 @@ class BlockingBus:
             except (OSError, _LostError) as error:
                 if time.monotonic() >= give_up:
                     raise unreachable(self.address, error) from error
+                self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
             finally:
                 self._close()
             await self.rest(pause * random.uniform(0.5, 1.0))
@@ -108,10 +110,10 @@ class BlockingBus:
             client.will_set(*self.will)
         client.on_connect, client.on_subscribe, client.on_message = self._on_connect, self._on_subscribe, self._on_message
         client.on_socket_open = _undelayed
-        client.connect_timeout = TIMEOUT
+        client.connect_timeout = self._timeout
         self._joined = False
         client.connect(address.host, address.port, KEEPALIVE)
-        end = time.monotonic() + TIMEOUT
+        end = time.monotonic() + self._timeout
         while not self._joined:
             if time.monotonic() >= end:
                 raise _LostError("no answer")

@@ -4,15 +4,18 @@ import asyncio
 import logging
 import socket
 import sys
+from contextlib import suppress
 
 from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter
 from amqtt.broker import Broker
 
-from local_dp.bus.children import environment, python
+from local_dp.bus.children import environment, is_stopped, python
 from local_dp.errors import BusError
 
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
 _LISTENER = "default"
+ATTEMPTS = 10  # to start it again
+_STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be said to be up, between two starts, between two looks
 
 
 class EmbeddedBroker:
@@ -53,11 +56,36 @@ class EmbeddedBroker:
             raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
         self.port = int(line)
 
+    async def watch(self) -> None:
+        """Waits until the broker does not come back, however often it is started again, and raises BusError then."""
+        assert self._keeper is not None
+        await asyncio.shield(self._keeper)
+
     async def _keep(self) -> None:
+        failed = 0
         while True:
-            assert self._process is not None
-            await self._process.wait()
-            await self._spawn()
+            began = asyncio.get_running_loop().time()
+            await self._end()
+            lived = asyncio.get_running_loop().time() - began >= _STEADY
+            failed = 0 if lived else failed + 1
+            if failed:
+                if failed > ATTEMPTS:
+                    raise BusError(
+                        f"the embedded broker ended {failed} times in a row as soon as it was started; use a broker of your own: --broker mqtt://host"
+                    )
+                await asyncio.sleep(_PAUSE)
+            with suppress(BusError):  # it died as it started: then it is dead at once
+                await self._spawn()
+
+    async def _end(self) -> None:
+        """Waits until the process has ended; one that is stopped is ended."""
+        process = self._process
+        assert process is not None
+        while process.returncode is None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), _GLANCE)
+            if process.returncode is None and is_stopped(process.pid):
+                process.kill()
 
     async def stop(self) -> None:
         """Ends the process."""

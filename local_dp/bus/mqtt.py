@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Sequence
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
 
-from local_dp.bus.address import KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
+from local_dp.bus.address import AGAIN, KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
 from local_dp.bus.base import CONNECTED, Connected, Delivery
 
 _UNAUTHORISED = ("Bad user name or password", "Not authorized")  # as a broker's answer to a connection is named; numbers mean something else elsewhere
@@ -28,6 +28,7 @@ class MqttBus:
         self.filters = filters
         self.will = will
         self._client: aiomqtt.Client | None = None
+        self._timeout = TIMEOUT
 
     def _new_client(self) -> aiomqtt.Client:
         address = self.address
@@ -40,7 +41,7 @@ class MqttBus:
             protocol=aiomqtt.ProtocolVersion.V311,
             clean_session=True,
             keepalive=KEEPALIVE,
-            timeout=TIMEOUT,
+            timeout=self._timeout,
             tls_context=address.context() if address.tls else None,
             will=aiomqtt.Will(*self.will) if self.will else None,
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
@@ -71,12 +72,14 @@ class MqttBus:
                         granted = await client.subscribe([(topic, 0) for topic in self.filters])
                         if any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted):
                             raise refused_topics(self.address, self.identifier, self.filters)
-                    self._client, give_up, pause = client, None, 0.1
+                    self._client, give_up, pause, self._timeout = client, None, 0.1, AGAIN
+                    client.timeout = TIMEOUT
                     yield CONNECTED
                     async for message in client.messages:
                         payload = message.payload
                         yield Delivery(str(message.topic), payload if isinstance(payload, bytes) else b"")
             except aiomqtt.MqttError as error:
+                self._timeout = self._timeout if self._client is not None else min(2 * self._timeout, TIMEOUT)
                 self._client = None
                 self._raise_if_final(error, give_up)
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))

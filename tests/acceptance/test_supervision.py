@@ -1,0 +1,333 @@
+"""Class 9, and acceptance test 21: a run leaves nothing behind however it ends, and goes on whatever becomes of its broker. Each test prints its figure."""
+
+import asyncio
+import os
+import resource
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.fleet import Fleet
+from experiments.tiers import over_bus
+from experiments.tiers.execute import execute
+from experiments.tiers.settings import EMBEDDED, MOST_HOSTS, Randomness, Settings, Tier
+from local_dp.bus import broker as broker_module
+from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker
+from local_dp.bus.children import allow_open_files, is_stopped, python
+from local_dp.errors import BusError, InputError
+from local_dp.protocols.base import Protocol
+from local_dp.protocols.registry import PROTOCOLS
+from local_dp.protocols.survey import Survey
+from server.progress import Progress, RoundProgress
+from server.terms import Terms
+from tests.support.brokers import Mosquitto, mosquitto, needs_mosquitto
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
+PATIENCE = 20.0  # seconds for what takes a moment
+
+
+class Marked:
+    """A command with a mark in its environment, by which every process that descends from it is found, and a folder for all that is temporary."""
+
+    def __init__(self, folder: Path, *words: str, code: str = "") -> None:
+        self.mark, self.folder = secrets.token_hex(8), folder
+        environment = {**os.environ, "MARK": self.mark, "TMPDIR": str(folder), "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", code, *words] if code else [sys.executable, "-m", "experiments.cli", *words]
+        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def alive(self) -> list[int]:
+        """Every process with the mark, zombies apart."""
+        found, wanted = [], f"MARK={self.mark}".encode()
+        for each in Path("/proc").iterdir():
+            with suppress(OSError):
+                if each.name.isdigit() and wanted in (each / "environ").read_bytes().split(b"\0"):
+                    found.append(int(each.name))
+        return found
+
+    def wait(self, condition: Callable[[], bool]) -> bool:
+        """Whether it comes true in time."""
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def left(self) -> tuple[int, list[str]]:
+        """The processes and temporary files that stay."""
+        self.wait(lambda: not self.alive() and not list(self.folder.iterdir()))
+        return len(self.alive()), [each.name for each in self.folder.iterdir()]
+
+    def end(self) -> None:
+        for pid in self.alive():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.communicate()
+
+
+@contextmanager
+def marked(folder: Path, *words: str, code: str = "") -> Iterator[Marked]:
+    """Such a command, of which nothing is left after the block whatever a test finds."""
+    command = Marked(folder, *words, code=code)
+    try:
+        yield command
+    finally:
+        command.end()
+
+
+def _run(tier: str, clients: int, *more: str) -> tuple[str, ...]:
+    return ("run", "quantiles", "--clients", str(clients), "--tier", tier, "--seed", "1", "--deadline", "60", "--set", "tolerance=0.05", *more)
+
+
+def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple[int, list[str]]]:
+    """The exit code of a run that is ended by a signal once `at` processes are there, and what it leaves behind."""
+    with marked(folder, *_run("processes", clients)) as command:
+        assert command.wait(lambda: len(command.alive()) >= at or command.process.poll() is not None)
+        command.process.send_signal(number)
+        command.process.wait(PATIENCE)
+        return command.process.returncode, command.left()
+
+
+@linux
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)])
+def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
+    """The attack left folders behind: whoever ends the run, by whichever signal, finds no process of it and no file."""
+    ended, left = _ended(tmp_path, number, 12, 8)
+    print(f"class 9: {signal.Signals(number).name}: exit code {ended}, left behind: {left}")
+    assert left == (0, [])
+    assert ended == code
+
+
+@linux
+@pytest.mark.slow
+def test_no_moment_is_a_bad_one_to_be_ended(tmp_path: Path) -> None:
+    """Its generalisation: 40 signals at every stage of the start of 60 clients, and a launcher killed among 3,000 forks: nothing is left."""
+    for place in range(40):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        number = (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT)[place % 4]
+        _, left = _ended(folder, number, 60, 1 + place * 3 // 2)
+        assert left == (0, []), (place, number)
+    _, left = _ended(tmp_path / "0", signal.SIGKILL, 3000, 500)
+    print(f"class 9: 40 signals at 40 stages, and 500 of 3,000 forks: {left} left behind")
+    assert left == (0, [])
+
+
+@linux
+def test_a_stopped_helper_is_noticed() -> None:
+    """The attack went unnoticed for 31 s: the launcher says so in one line after two, and ends what was started."""
+
+    async def play() -> tuple[float, str]:
+        async def never(index: int) -> Any:
+            await asyncio.Event().wait()
+
+        fleet = Fleet(4, never)
+        try:
+            await fleet.start()
+            assert fleet._helper is not None
+            os.kill(fleet._helper.pid, signal.SIGSTOP)
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(BusError, match="is stopped") as error:
+                await asyncio.wait_for(fleet.watch(), PATIENCE)
+            return asyncio.get_running_loop().time() - began, str(error.value)
+        finally:
+            await fleet.stop()
+
+    took, said = asyncio.run(play())
+    print(f"class 9: a stopped helper is noticed after {took:.1f} s: {said}")
+    assert "\n" not in said
+
+
+@linux
+def test_stopped_is_told_from_running_and_ended() -> None:
+    """Of a child, and of a process that is none."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        assert not is_stopped(child.pid)
+        child.send_signal(signal.SIGSTOP)
+        end = time.monotonic() + PATIENCE
+        while not is_stopped(child.pid):
+            assert time.monotonic() < end
+        child.send_signal(signal.SIGCONT)
+        while is_stopped(child.pid):
+            assert time.monotonic() < end
+        child.kill()
+        child.wait()
+        assert not is_stopped(child.pid)
+    assert not is_stopped(1)
+
+
+def test_hosts_have_a_ceiling() -> None:
+    """Each is a process."""
+    protocol = Survey()
+    with pytest.raises(InputError, match=f"from 1 to {MOST_HOSTS}"):
+        Settings(protocol, protocol.synthetic(10**6, 1), 1.0, Randomness(1, False), hosts=MOST_HOSTS + 1)
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+sys.argv[0] = "local-dp"
+from experiments.cli.main import main
+main()
+"""
+
+
+@linux
+@pytest.mark.parametrize("clients", [40, 1000])
+def test_too_few_open_files_are_said_before_anything_starts(tmp_path: Path, clients: int) -> None:
+    """With a limit of 64 the attack printed 164,595 lines: now one, and no process was started."""
+    with marked(tmp_path, *_run("processes", clients), code=LIMITED) as command:
+        _, said = command.process.communicate(timeout=60)
+        lines = [line for line in said.splitlines() if "open files" in line]
+        print(f"class 9: RLIMIT_NOFILE 64 and {clients} clients: {len(said.splitlines())} lines: {lines}")
+        assert command.process.returncode == 2
+        assert len(lines) == 1
+        assert "Traceback" not in said
+        assert command.left() == (0, [])
+
+
+def test_as_few_open_files_as_are_enough_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is raised as far as the machine permits, and asked for only as far as it is needed."""
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (64, 100))
+    raised: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "setrlimit", lambda what, limits: raised.append(limits))
+    allow_open_files(60)
+    assert raised == [(100, 100)]
+    with pytest.raises(InputError, match="101 open files, and the limit here is 100"):
+        allow_open_files(61)
+
+
+def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that fails a few times comes back at its port; one that never does is said in one line, after a stated number of attempts."""
+    monkeypatch.setattr(broker_module, "_PAUSE", 0.0)
+    real, started = python, list[int]()
+
+    def failing(times: int) -> Callable[..., list[str]]:
+        def words(*arguments: str) -> list[str]:
+            started.append(1)
+            return real(*arguments) if len(started) == 1 or len(started) > 1 + times else [sys.executable, "-I", "-S", "-c", ""]
+
+        return words
+
+    async def play(times: int) -> tuple[int, bool]:
+        started.clear()
+        monkeypatch.setattr(broker_module, "python", failing(times))
+        broker = EmbeddedBroker()
+        await broker.start()
+        port = broker.port
+        try:
+            os.kill(broker.pid, signal.SIGKILL)
+            waiting = asyncio.create_task(broker.watch())
+            while len(started) < 2 + times and not waiting.done():
+                await asyncio.sleep(0.02)
+            if times > ATTEMPTS:
+                with pytest.raises(BusError, match="in a row"):
+                    await waiting
+                return len(started), False
+            while True:
+                try:
+                    _, writer = await asyncio.open_connection("127.0.0.1", port)
+                    break
+                except OSError:
+                    await asyncio.sleep(0.05)
+            writer.close()
+            waiting.cancel()
+            return len(started), True
+        finally:
+            await broker.stop()
+
+    again, gone = asyncio.run(play(3)), asyncio.run(play(1000))
+    print(f"class 9: a broker that dies 3 times as it starts is back at the {again[0] - 1}th; one that always does is given up after {gone[0] - 1}")
+    assert again == (5, True)
+    assert gone == (ATTEMPTS + 1, False)
+
+
+def _of_twelve_rounds() -> Protocol[Any]:
+    return PROTOCOLS["local-sgd"].from_settings({"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "12", "told": "one-bit-mean"})
+
+
+class Kept(EmbeddedBroker):
+    """The broker of the run that is on."""
+
+    current: "Kept"
+
+    def __init__(self) -> None:
+        super().__init__()
+        Kept.current = self
+
+
+def _survives(kills: int, tier: Tier, clients: int, broker: Mosquitto | None) -> tuple[Any, float]:
+    """A run of several rounds in which the broker is killed in each of the first ones while replies are under way, by SIGTERM and SIGKILL in turn."""
+    struck = list[int]()
+
+    def strike(progress: Progress) -> None:
+        if not isinstance(progress, RoundProgress) or progress.round <= len(struck) or len(struck) >= kills or progress.answered >= progress.asked:
+            return
+        struck.append(progress.round)
+        number = signal.SIGKILL if len(struck) % 2 else signal.SIGTERM
+        if broker is None:
+            os.kill(Kept.current.pid, number)
+        else:
+            broker.process.send_signal(number)
+            broker.process.wait()
+            broker.process = broker._start()
+
+    protocol = _of_twelve_rounds()
+    url = EMBEDDED if broker is None else broker.url
+    run = Settings(protocol, protocol.synthetic(clients, 1), 4.0, Randomness(1, False), tier, 2, url, Terms(deadline=60.0, quorum=1.0))
+    outcome = execute(run, strike)
+    assert len(struck) == kills
+    return outcome, max(outcome.seconds)
+
+
+def _digests(clients: int) -> list[str | None]:
+    protocol = _of_twelve_rounds()
+    run = Settings(protocol, protocol.synthetic(clients, 1), 4.0, Randomness(1, False), tier="population")
+    return [each.digest for each in execute(run, lambda progress: None).rounds]
+
+
+def _nothing_lost(outcome: Any, clients: int) -> None:
+    assert (outcome.counts.missing, outcome.counts.refused, outcome.counts.conflicting) == (0, 0, 0)
+    assert outcome.counts.answered == outcome.counts.asked
+    assert [each.digest for each in outcome.rounds] == _digests(clients)
+
+
+def test_a_killed_broker_loses_nothing(monkeypatch: pytest.MonkeyPatch, warm: None) -> None:
+    """The embedded broker is killed in two rounds as they begin: every report counts once, as in an undisturbed run, bit for bit."""
+    monkeypatch.setattr(over_bus, "EmbeddedBroker", Kept)
+    outcome, longest = _survives(2, "processes", 10, None)
+    print(f"test 21: 2 kills of the embedded broker: 0 of {outcome.counts.answered} reports lost, the longest round took {longest:.1f} s")
+    _nothing_lost(outcome, 10)
+
+
+@pytest.mark.slow
+def test_a_broker_killed_over_and_over_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test 21 in full: 10 SIGTERM and 10 SIGKILL of the embedded broker, over two runs of 40 clients; back within 10 s each time."""
+    monkeypatch.setattr(over_bus, "EmbeddedBroker", Kept)
+    longest = [_of_many(None) for _ in range(2)]
+    print(f"test 21: 20 kills of the embedded broker: 0 reports lost, the longest round took {max(longest):.1f} s")
+    assert max(longest) < 10
+
+
+@needs_mosquitto
+@pytest.mark.slow
+def test_a_mosquitto_killed_over_and_over_loses_nothing(tmp_path: Path) -> None:
+    """The same with Mosquitto."""
+    with mosquitto(tmp_path) as broker:
+        longest = [_of_many(broker) for _ in range(2)]
+    print(f"test 21: 20 kills of Mosquitto: 0 reports lost, the longest round took {max(longest):.1f} s")
+    assert max(longest) < 10
+
+
+def _of_many(broker: Mosquitto | None) -> float:
+    outcome, longest = _survives(10, "processes", 40, broker)
+    _nothing_lost(outcome, 40)
+    return longest
