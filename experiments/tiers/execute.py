@@ -82,7 +82,7 @@ def _oracle(settings: Settings, rounds: _Rounds, cluster: Cluster | None) -> Pop
         return AggregateOracle(population, np.random.default_rng(seed), settings.epsilon)
     if cluster is not None:
         return ClusterOracle(cluster, population, seed, settings.epsilon, rounds.answered)
-    return PopulationOracle(population, settings.randomness.noise(), seed, settings.epsilon, rounds.answered)
+    return PopulationOracle(population, settings.randomness.noise(), settings.randomness.coin_seed, settings.epsilon, rounds.answered)
 
 
 def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:

@@ -112,7 +112,7 @@ async def serve_run(
     started = time.perf_counter()
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
-    coordinator = Coordinator(name, settings.clients, settings.randomness.seed, settings.epsilon, settings.terms)
+    coordinator = Coordinator(name, settings.clients, settings.randomness.coin_seed, settings.epsilon, settings.terms)
     oracle = RemoteOracle(MqttBus(address, f"{name}-server", filters(name)), coordinator, on_progress)
 
     async def play() -> Outcome:

@@ -9,7 +9,7 @@ from local_dp.bounds.influence import influence_of
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm
 from local_dp.loss import nano_epsilon
-from local_dp.noise import SEED_BITS, KeyedNoise, Noise, SystemNoise
+from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
@@ -24,6 +24,7 @@ LocalAlgorithm: TypeAlias = Algorithm[LocalQuery, Tally, Any]
 Tier: TypeAlias = Literal["processes", "hosts", "population", "aggregate"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 EMBEDDED = "embedded"
+SECRET_BITS = 128
 SHOWN_BITS = 53  # of a seed that is drawn to be shown: many readers of JSON keep no more
 MOST_HOSTS = 256
 MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**8, "population": 10**10, "aggregate": 10**15}
@@ -31,10 +32,14 @@ MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**8, "population"
 
 @dataclass(frozen=True)
 class Randomness:
-    """Where chance comes from: a seed for everything, or the system's entropy for the clients' noise and a secret seed for what is public."""
+    """Where chance comes from: a seed for everything, or the system's entropy for the clients' noise, and for each other use a secret of its own.
+
+    The keys of the public coins go out to everybody: were they of the secret that chose rows and made records, who searched for it would learn these.
+    """
 
     seed: int
     private: bool
+    coins: int | None = None
 
     @classmethod
     def choose(cls, seed: int | None, private: bool) -> "Randomness":
@@ -43,7 +48,14 @@ class Randomness:
             raise InputError(f"a private run takes no seed, and --seed is {seed}; leave out one of --seed and --private")
         if seed is not None:
             KeyedNoise(seed)
-        return cls(secrets.randbits(SEED_BITS if private else SHOWN_BITS) if seed is None else seed, private)
+        if private:
+            return cls(secrets.randbits(SECRET_BITS), True, secrets.randbits(SECRET_BITS))
+        return cls(secrets.randbits(SHOWN_BITS) if seed is None else seed, False)
+
+    @property
+    def coin_seed(self) -> int:
+        """Of the public coins."""
+        return self.seed if self.coins is None else self.coins
 
     def noise(self) -> Noise:
         """The clients' noise."""

@@ -303,9 +303,9 @@ def _nothing_lost(outcome: Any, clients: int) -> None:
 def test_a_killed_broker_loses_nothing(monkeypatch: pytest.MonkeyPatch, warm: None) -> None:
     """The embedded broker is killed in two rounds as they begin: every report counts once, as in an undisturbed run, bit for bit."""
     monkeypatch.setattr(over_bus, "EmbeddedBroker", Kept)
-    outcome, longest = _survives(2, "processes", 10, None)
+    outcome, longest = _survives(2, "processes", 24, None)
     print(f"test 21: 2 kills of the embedded broker: 0 of {outcome.counts.answered} reports lost, the longest round took {longest:.1f} s")
-    _nothing_lost(outcome, 10)
+    _nothing_lost(outcome, 24)
 
 
 @pytest.mark.slow

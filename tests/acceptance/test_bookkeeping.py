@@ -1,0 +1,170 @@
+"""Class 11: what a message costs the server does not grow with the clients, counts cannot be forged, and secrets are not shared."""
+
+import asyncio
+import random
+import sys
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from experiments.tiers import execute, over_bus
+from experiments.tiers.settings import SECRET_BITS, TIERS, Randomness, Settings
+from local_dp.bus.base import Delivery
+from local_dp.bus.memory import MemoryBroker
+from local_dp.noise import Draw
+from local_dp.oracles.local.asked import coin_key
+from local_dp.protocols.survey import Survey
+from local_dp.wire import AnyMessage, Gone, Hello, Refusal, Reply, encode, topic
+from server.coordinator import Coordinator
+from server.remote import RemoteOracle
+from server.round import Round
+from server.terms import Terms
+from tests.support.builders import RUN, SEED, survey_query
+
+
+class Effort:
+    """Counts the lines of Python that run inside its block: what work costs, the same on every machine and however busy it is."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+
+    def __enter__(self) -> "Effort":
+        self._before = sys.gettrace()
+        sys.settrace(self._trace)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        sys.settrace(self._before)
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        self.lines += event == "line"
+        return self._trace
+
+
+class Server:
+    """A server of n clients, each a process, that is told what a schedule of events says, and the lines that each message took."""
+
+    def __init__(self, clients: int, seed: int) -> None:
+        self.chance, self.clients, self.now = random.Random(seed), clients, 0.0
+        self.coordinator = Coordinator(RUN, clients, SEED, 1.0, Terms(1000.0, 0.01))
+        self.oracle = RemoteOracle(MemoryBroker().join([]), self.coordinator)
+        self.most: dict[str, int] = {}
+
+    def tell(self, kind: str, client: int, leaf: str, payload: bytes) -> None:
+        self.now += 0.001
+        where = topic(RUN, leaf, f"g{client // 250}", f"client-{client}")
+        with Effort() as effort:
+            self.oracle._deliver(Delivery(where, payload))
+            self.coordinator.wake(self.now)
+        self.most[kind] = max(self.most.get(kind, 0), effort.lines)
+
+    def say(self, kind: str, client: int) -> None:
+        told: dict[str, tuple[str, AnyMessage]] = {
+            "hello": ("hello", Hello(run=RUN, member=f"client-{client}", start=client, stop=client + 1)),
+            "clash": ("hello", Hello(run=RUN, member=f"client-{client}", start=0, stop=self.clients)),
+            "gone": ("gone", Gone(run=RUN, member=f"client-{client}")),
+            "reply": ("rep", Reply(run=RUN, round=1, member=f"client-{client}", ask=0, start=client, width=1, reports=b"\x01")),
+            "refusal": ("rep", Refusal(run=RUN, round=1, member=f"client-{client}", start=client, stop=client + 1, code="budget", text="x")),
+        }
+        leaf, message = told.get(kind, told["gone"])
+        self.tell(kind, client, "rep" if kind == "junk" else leaf, b"\xc1junk" if kind == "junk" else encode(message))
+
+    def play(self, flapping: int) -> dict[str, int]:
+        """Everybody joins, in any order, most go, some answer, and messages of all kinds come, of one client above all."""
+        self.coordinator.gather(100.0, 0.0)
+        order = list(range(self.clients))
+        self.chance.shuffle(order)
+        for client in order:
+            self.say("hello", client)
+        self.coordinator.open((survey_query(self.clients),), self.now)
+        for _ in range(1 + self.clients // 500):
+            self.now += 6.0
+            self.coordinator.due(self.now)
+        kinds = ["hello", "clash", "gone", "reply", "refusal", "junk"]
+        for client in order[: self.clients - 5]:
+            self.say(self.chance.choice(["gone", "gone", "gone", "reply"]), client)
+        for _ in range(flapping):
+            client = order[0] if self.chance.random() < 0.7 else self.chance.choice(order)
+            self.say(self.chance.choice(kinds), client)
+        for client in order:
+            self.say("gone", client)
+        for _ in range(50):
+            self.say("junk", order[0])
+        return self.most
+
+
+async def _played(clients: int, seed: int, flapping: int) -> dict[str, int]:
+    return Server(clients, seed).play(flapping)
+
+
+def _compared(seeds: range, few: int, many: int) -> dict[str, tuple[int, int]]:
+    worst: dict[str, tuple[int, int]] = {}
+    for seed in seeds:
+        small, large = (asyncio.run(_played(clients, seed, 200)) for clients in (few, many))
+        for kind, lines in large.items():
+            before = worst.get(kind, (0, 0))
+            worst[kind] = max(before[0], small.get(kind, 0)), max(before[1], lines)
+    return worst
+
+
+def _no_more(worst: dict[str, tuple[int, int]], times: int) -> None:
+    for kind, (few, many) in worst.items():
+        assert many <= 2 * few + 40, f"a message of kind {kind} takes {many} lines where there are {times} times as many clients, and {few} before"
+
+
+def test_no_message_costs_more_where_there_are_more_clients() -> None:
+    """The attack slowed a round 22 times, and 12,000 hellos took 14 s: now a message takes as many steps with 16 times the clients, in any order, by search."""
+    worst = _compared(range(3), 60, 960)
+    print(f"class 11: the most lines of Python for a message, with 60 and with 960 clients: {worst}")
+    _no_more(worst, 16)
+
+
+@pytest.mark.slow
+def test_no_message_costs_more_where_there_are_more_clients_for_long() -> None:
+    """The same with 12,000 clients."""
+    worst = _compared(range(3), 200, 12_000)
+    print(f"class 11: the most lines of Python for a message, with 200 and with 12,000 clients: {worst}")
+    _no_more(worst, 60)
+
+
+def test_late_reports_cannot_exceed_those_asked_for() -> None:
+    """The attack sent one late reply over and over: it is late once, and then a duplicate; what was counted in time is never late."""
+    round = Round(RUN, 1, (survey_query(10),), SEED)
+    answers = [Reply(run=RUN, round=1, member="m", ask=0, start=start, width=1, reports=bytes([1]) * (10 - start)) for start in range(10)]
+    round.accept(answers[8])
+    round.close()
+    chance = random.Random(1)
+    for _ in range(500):
+        round.accept(chance.choice(answers))
+    told = round.counts
+    print(f"class 11: 500 late messages to 10 clients: {told.late} late, {told.duplicate} repeated")
+    assert (told.asked, told.answered, told.late, told.missing) == (10, 2, 8, 8)
+
+
+def test_each_use_of_chance_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a private run the public coins, which go out to everybody, are of another secret than rows and records, each of 128 bits; a seed is one for all."""
+    drawn = [Randomness.choose(None, private=True) for _ in range(200)]
+    assert len({each.seed for each in drawn} | {each.coin_seed for each in drawn}) == 400
+    assert max(each.coin_seed for each in drawn).bit_length() > SECRET_BITS - 16
+    seeded = Randomness.choose(7, private=False)
+    assert (seeded.seed, seeded.coin_seed) == (7, 7)
+    used: list[int] = []
+
+    class Told(Exception):
+        pass
+
+    def told(*arguments: Any) -> Any:
+        used.append(arguments[2])
+        raise Told
+
+    protocol = Survey()
+    monkeypatch.setattr(execute, "PopulationOracle", told)
+    monkeypatch.setattr(over_bus, "Coordinator", told)
+    in_memory, over = (Settings(protocol, protocol.synthetic(4, 1), 1.0, drawn[0], tier) for tier in TIERS[2:0:-1])
+    with pytest.raises(Told):
+        execute.execute(in_memory, lambda progress: None)
+    with pytest.raises(Told):
+        asyncio.run(over_bus.serve_run(over.algorithm(), over, "r", None, 1.0, lambda progress: None))  # type: ignore[arg-type]
+    assert used == [drawn[0].coin_seed] * 2
+    assert coin_key(used[0], Draw(1)) != coin_key(drawn[0].seed, Draw(1))
