@@ -6,6 +6,8 @@ or unverifiable randomizer); 5 the bus.
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from experiments.cli.screen import SCREEN
@@ -17,40 +19,48 @@ INTERRUPTED = 130
 
 def main() -> None:
     """The entry point: errors become one line and an exit code, also while the commands are still being imported."""
-    try:
-        _end_orderly()
-        with SCREEN:
-            code = _run()
-    except LocalDPError as error:
-        SCREEN.complain(str(error))
-        code = EXIT_CODES.get(type(error), 1)
-    except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of numbers that nothing could be computed with
-        SCREEN.complain(_of_the_machine(error))
-        code = EXIT_CODES[InputError]
-    except KeyboardInterrupt:
-        exec("pass")  # one that met an exec(), such as a dataclass being made, would else make the interpreter end by the signal and not by our code
-        code = 128 + _ENDED[0] if _ENDED else INTERRUPTED
+    with _orderly() as ended:
+        try:
+            with SCREEN:
+                code = _run()
+        except LocalDPError as error:
+            SCREEN.complain(str(error))
+            code = EXIT_CODES.get(type(error), 1)
+        except (OSError, MemoryError, OverflowError, RecursionError) as error:  # of this machine, or of numbers that nothing could be computed with
+            SCREEN.complain(_of_the_machine(error))
+            code = EXIT_CODES[InputError]
+        except KeyboardInterrupt:
+            exec("pass")  # one that met an exec(), such as a dataclass being made, would else make the interpreter end by the signal and not by our code
+            code = 128 + ended[0] if ended else INTERRUPTED
     sys.exit(code)
 
 
-_ENDED: list[int] = []
+@contextmanager
+def _orderly() -> Iterator[list[int]]:
+    """Whoever ends this process by SIGTERM, or closes its terminal, ends it as an interrupt does: what it started ends with it, and its folders go.
 
-
-def _end_orderly() -> None:
-    """Whoever ends this process by SIGTERM, or closes its terminal, ends it as an interrupt does: what it started ends with it, and its folders go."""
+    Gives the list of the signals by which it is ended.
+    """
+    ended: list[int] = []
 
     def end(number: int, frame: FrameType | None) -> None:
-        _ENDED.append(number)
-        signal.signal(number, signal.SIG_IGN)  # the end is under way
+        if ended:
+            return  # it is under way
+        ended.append(number)
         interrupt = signal.getsignal(signal.SIGINT)
         if callable(interrupt):
             interrupt(signal.SIGINT, frame)
         else:
             raise KeyboardInterrupt  # of a process in the background
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
-            signal.signal(number, end)
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]  # not under nohup
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield ended
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _of_the_machine(error: Exception) -> str:
