@@ -67,6 +67,7 @@ BOMBS = {
     "lists of which the last item is wrong": _packed(_asking(query_params={f"a{place}": ["x"] * 60_000 + [None] for place in range(8)})),
     "maps in maps": _packed({"kind": "reply", "a": [{str(key): {} for key in range(9)} for _ in range(40_000)]}),
     "maps of nothing": b"\xdc\xff\xff" + b"\x80" * 65_535,
+    "a million maps of nothing": b"\xdc\x00\x0f" + 15 * (b"\xdc\xff\xff" + b"\x80" * 65_535),
     "arrays of one": b"\xdc\xff\xff" + b"\x91\xc0" * 65_535,
 }
 
@@ -168,7 +169,7 @@ def _round(*asks: Ask, number: int = 1) -> Request:
     return Request(run=RUN, round=number, asks=asks)
 
 
-BOMB_LABELS = (*(f"{place:04d}" for place in range(4095)), "x" * 800_000)
+BOMB_LABELS = (*(f"{place:04d}" for place in range(4095)), "x" * 8_000)
 NESTED = "[" * 30_000 + "]" * 30_000
 ATTACKS = {
     "a label that makes each as long": _ask("category", {"column": "x", "labels": BOMB_LABELS}, "grr", {"k": 4096}),
