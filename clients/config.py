@@ -1,12 +1,14 @@
 """What a member process is told when it starts: as MessagePack, from whoever started it, over a private socket."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import msgpack
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from clients.durable import SqliteStore
 from clients.journal import MemoryStore
 from clients.liar import LyingRole
 from clients.role import ClientRole, Policy
@@ -20,6 +22,7 @@ class MemberConfig(BaseModel):
 
     `liars` are those of its clients that lie, in a run whose faults are asked for.
     `keys` are its own private key and its server's public one; without them nothing is signed.
+    `store` is the file of what it answers and spends; without one, that is in memory.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -35,14 +38,17 @@ class MemberConfig(BaseModel):
     allowed: tuple[str, ...] | None
     liars: tuple[int, ...] = ()
     keys: tuple[bytes, bytes] | None = None
+    store: str = ""
 
     def role(self) -> ClientRole:
-        """The client role this describes."""
+        """The client role this describes. Raises InputError for a store that cannot be used."""
         records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
-        noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
+        store = SqliteStore(Path(self.store), self.budget) if self.store else MemoryStore(self.budget)
+        secret = store.secret if isinstance(store, SqliteStore) else None
+        noise = SystemNoise(secret) if self.seed is None else KeyedNoise(self.seed)
         allowed = None if self.allowed is None else frozenset(self.allowed)
         kind = LyingRole if self.liars else ClientRole
-        role = kind(self.member, self.start, records, noise, MemoryStore(self.budget), Policy(allowed))
+        role = kind(self.member, self.start, records, noise, store, Policy(allowed))
         if isinstance(role, LyingRole):
             role.liars = self.liars
         return role

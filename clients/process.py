@@ -9,7 +9,7 @@ from clients.member import filters, serve, will
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.sealed import SealedClientBus
-from local_dp.errors import BusError
+from local_dp.errors import BusError, InputError
 
 READY = b"+"
 FAILED = b"-"
@@ -49,7 +49,7 @@ def live(line: socket.socket, config: MemberConfig) -> int:
 
     try:
         finish(serve(config.role(), SealedClientBus(bus, envelopes), config.run, config.group, connected))
-    except BusError as error:
+    except (BusError, InputError) as error:
         line.sendall(FAILED + str(error).encode())
         return _BROKER_LOST
     return 0

@@ -49,6 +49,7 @@ class Options(TypedDict, total=False):
     delta: float
     fault: str
     worst_case: float | None
+    stores: str
     progress: OnProgress | None
     watch: Announce | None
     notice: Callable[[str], None] | None
@@ -71,6 +72,7 @@ class How:
     lose together, beside `delta`. `worst_case` adds intervals that hold though clients are missing, for whatever reason, and this share of all of them lies.
     `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
     `fault` is what goes wrong on purpose in tiers hosts and processes, as in "drop=.05,duplicate=.1,delay=.2,kill=3,lie=.01".
+    `stores`: a folder in which processes or hosts keep what they have answered and spent: a second run on the same table is charged to the same budget.
     `progress` is called as the run goes on, and `notice` before it if the clients are fewer than the accuracy asks for (without it, that is a warning).
     `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
     waits some seconds for the browser if it returns True.
@@ -94,6 +96,7 @@ class How:
     delta: float = Behind.delta
     fault: str = ""
     worst_case: float | None = None
+    stores: str = ""
     progress: OnProgress | None = None
     watch: Announce | None = None
     notice: Callable[[str], None] | None = None
@@ -118,7 +121,7 @@ class How:
             (self.notice or warnings.warn)(few)
         return Settings(
             protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified,
-            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None, faults, self.worst_case,
+            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None, faults, self.worst_case, self.stores,
         )  # fmt: skip
 
     def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:

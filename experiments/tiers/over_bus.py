@@ -32,7 +32,7 @@ from server.roster import Keys
 from server.shuffler import ShufflerConfig, ShufflerProcess
 
 _OF_A_WAIT = 0.8  # a shuffler takes for the clients, and leaves the rest to what it passes on
-PARTING = 1.0  # seconds to wait for the accounts of members when the run is over, while somebody's is missing
+PARTING = 1.0  # seconds to wait for the accounts of members when the run is over, while somebody's is missing; and as much again for each 600 of them
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
 
@@ -59,6 +59,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             allowed=settings.allowed,
             liars=tuple(client for client in liars if start <= client < stop),
             keys=known.keys_of(index),
+            store=f"{settings.stores}/{'host' if settings.tier == 'hosts' else 'client'}-{start}.store" if settings.stores else "",
         )
 
     first = Game(algorithm).queries or ()
@@ -143,7 +144,7 @@ async def serve_run(
         patience = 0.0
         try:
             result = await run_async(algorithm, oracle if crowds is None else _Behind(oracle, crowds))
-            patience = PARTING if crowds is None else 0.0
+            patience = PARTING * (1 + coordinator.members.count / 600) if crowds is None else 0.0
         finally:
             await oracle.end(patience)
         wall = time.perf_counter() - started

@@ -71,6 +71,7 @@ class Settings:
     `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
     `faults` are what is to go wrong in a run over a broker.
     `worst_case` asks for intervals that hold though clients are missing, for whatever reason, and this share of all of them lies.
+    `stores` is a folder in which each client process or host keeps what it has answered and spent, also over several runs.
     """
 
     protocol: Protocol[Any]
@@ -87,6 +88,7 @@ class Settings:
     behind: Behind | None = None
     faults: Faults | None = None
     worst_case: float | None = None
+    stores: str = ""
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
@@ -98,6 +100,8 @@ class Settings:
             raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
         if self.cluster and (self.tier != "population" or self.randomness.private):
             raise InputError("a cluster simulates the population tier, and trusts whoever reaches it: use --tier population and no --private, or no --cluster")
+        if self.stores and self.tier not in ("processes", "hosts"):
+            raise InputError("clients in memory keep nothing in files; use --tier processes or hosts, or no --stores")
         if self.faults is not None and (self.tier not in ("processes", "hosts") or self.behind is not None):
             raise InputError("faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault")
         if not 1 <= self.hosts <= MOST_HOSTS:
