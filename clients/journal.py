@@ -1,11 +1,13 @@
 """What a client has answered and spent: the same request again gets the same bytes, a different one under the same round gets none."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import xor
 from typing import Protocol
 
 from local_dp.ledger import Charge, Ledger
-from local_dp.wire import Reply
+from local_dp.wire import Line, Reply, checksum
 
 
 @dataclass(frozen=True)
@@ -18,24 +20,58 @@ class Commit:
     charges: tuple[Charge, ...]
     replies: tuple[Reply, ...]
 
+    @property
+    def line(self) -> Line:
+        """What the server is told of it when the run is over: the round, the reports that were charged, the checksum of those that were sent."""
+        return self.round, sum(charge.stop - charge.start for charge in self.charges), reduce(xor, map(checksum, self.replies), 0)
+
 
 class Store(Protocol):
-    """A client's durable state: its commits, unique by (run, round), and the ledger, which is a fold over them."""
+    """A client's durable state: its commits, unique by (run, round), and what is a fold over them: its ledger, their number and their size."""
 
     @property
     def ledger(self) -> Ledger: ...
 
-    def get(self, run: str, round: int) -> Commit | None: ...
+    @property
+    def rounds(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    def lines(self, run: str) -> Mapping[int, Line]: ...
+
+    def get(self, run: str, round: int) -> Commit | None:
+        """What was committed. Raises RefusedError("store") where that cannot be known."""
 
     def commit(self, commit: Commit) -> None:
-        """One step, before anything is sent. Raises RefusedError("budget") and keeps nothing."""
+        """One step, before anything is sent. Raises RefusedError("budget") and keeps nothing, or ("store") and keeps it or not."""
 
 
-class MemoryStore:
+class Book:
+    """The fold: what a store is besides the bytes of its replies."""
+
+    def __init__(self, limit: float, lifetime: float | None = None) -> None:
+        self.ledger = Ledger(limit, lifetime)
+        self.rounds = 0
+        self.size = 0  # bytes of reports
+        self._lines: dict[str, dict[int, Line]] = {}
+
+    def lines(self, run: str) -> Mapping[int, Line]:
+        return self._lines.get(run, {})
+
+    def _enter(self, commit: Commit) -> None:
+        """Notes what is committed, without asking whether it might be."""
+        self.ledger.enter(commit.run, commit.charges)
+        self.rounds += 1
+        self.size += sum(len(reply.reports) for reply in commit.replies)
+        self._lines.setdefault(commit.run, {})[commit.round] = commit.line
+
+
+class MemoryStore(Book):
     """Lives as long as its client's process."""
 
-    def __init__(self, limit: float, commits: Sequence[Commit] = ()) -> None:
-        self.ledger = Ledger(limit)
+    def __init__(self, limit: float, commits: Sequence[Commit] = (), lifetime: float | None = None) -> None:
+        super().__init__(limit, lifetime)
         self._commits: dict[tuple[str, int], Commit] = {}
         for commit in commits:
             self.commit(commit)
@@ -49,5 +85,6 @@ class MemoryStore:
         return self._commits.get((run, round))
 
     def commit(self, commit: Commit) -> None:
-        self.ledger.charge(commit.run, commit.charges)
+        self.ledger.check(commit.run, commit.charges)
+        self._enter(commit)
         self._commits[commit.run, commit.round] = commit

@@ -8,7 +8,7 @@ from clients.quiet import unheard
 from clients.role import ClientRole
 from local_dp.bus.base import ClientBus, Connected, Delivery
 from local_dp.errors import WireError
-from local_dp.wire import EVERYBODY, End, Gone, Hello, Request, Roll, decode, encode, topic
+from local_dp.wire import EVERYBODY, End, Gone, Hello, Receipt, Request, Roll, decode, encode, topic
 
 GROUP_SIZE = 250
 HOSTS = "hosts"
@@ -54,9 +54,12 @@ async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delive
     if message.run != run:
         return True
     if isinstance(message, End):
+        await bus.publish(topic(run, "rep", group, role.member), encode(role.account(run)))
         return False
     if isinstance(message, Roll):
         await bus.publish(topic(run, "hello", group, role.member), hello)
+    elif isinstance(message, Receipt):
+        role.confirm(message)
     elif isinstance(message, Request):
         await _answer(role, bus, topic(run, "rep", group, role.member), message)
     return True

@@ -8,6 +8,8 @@ FAILED = "failed"
 NAMED = 3  # names in a line
 TEXTS = {
     "budget": "round {round} costs more than this client's budget has left for it",
+    "store": "this client cannot tell what it has spent, or keep what it would spend now",
+    "ceiling": "round {round} is one too many for this client's life, or asks for less epsilon or longer reports than it answers for",
     "equivocation": "round {round} of run {run}, or a label in it, was asked before with something else; give it a name of its own",
     "unknown-query": "this client lacks a query of {queries}; install its package there",
     "unknown-randomizer": "this client lacks a randomizer of {randomizers}; install its package there",

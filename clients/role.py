@@ -3,7 +3,7 @@
 One role holds the clients start..start + len(records), each with its own record, ledger entry and stream of words. A client process holds one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -21,15 +21,21 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.records import Records, chunks
 from local_dp.testing.gate import verify
-from local_dp.wire import Ask, Refusal, Reply, Request, Span, encode, per_message
+from local_dp.wire import MAX_LINES, Account, Ask, Receipt, Refusal, Reply, Request, Span, encode, per_message
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What a client will run: the randomizers on its list (None: every installed one), and the evidence of their loss that it accepts."""
+    """What a client will run: the randomizers on its list (None: every installed one), and the evidence of their loss that it accepts.
+
+    And for how much: the `least` nano-nats for one answer, the rounds it answers in its life, and for each client the bytes of all reports, which it keeps.
+    """
 
     allowed: frozenset[str] | None = None
     evidence: frozenset[Evidence] = PROVEN
+    least: int = 1_000
+    rounds: int = 10_000
+    kept: int = 1 << 20
 
 
 DEFAULT_POLICY = Policy()
@@ -51,6 +57,7 @@ class ClientRole:
         self.noise = noise
         self.store = store
         self.policy = policy
+        self.confirmed: set[tuple[str, int]] = set()
 
     @property
     def stop(self) -> int:
@@ -66,7 +73,8 @@ class ClientRole:
         """The replies to a request, the same ones each time it comes; or one refusal. Nothing when no client of this member is asked."""
         if not any(self._overlap(ask) for ask in request.asks):
             return ()
-        digest = blake2b(encode(request.model_copy(update={"missing": ()})), digest_size=16).digest()
+        asked = encode(request.model_copy(update={"missing": ()}))
+        digest = blake2b(asked + f"{self.member} {self.start} {self.stop}".encode(), digest_size=16).digest()
         try:
             commit = self.store.get(request.run, request.round)
             if commit is None:
@@ -87,13 +95,36 @@ class ClientRole:
         """What is asked of whom, and what it costs; no record is in reach. Raises RefusedError, whatever goes wrong."""
         try:
             asked = [(place, self._local_query(ask, span)) for place, ask in enumerate(request.asks) if (span := self._overlap(ask))]
-            charges = tuple(query.charge(request.asks[place].coins) for place, query in asked)
+            charges = tuple(self._own(query.charge(request.asks[place].coins)) for place, query in asked)
+            self._check_ceilings([query for _, query in asked])
             self.store.ledger.check(request.run, charges)
         except RefusedError:
             raise
         except (Exception, SystemExit) as error:
             raise RefusedError(FAILED, str(error)) from error
         return asked, charges
+
+    def _own(self, charge: Charge) -> Charge:
+        """The charge by the place of a record among its own: a client that has another number in another run is the same client, and its label tells so."""
+        what = blake2b(charge.what + f"{self.start}".encode(), digest_size=16).digest() if charge.once else b""
+        return replace(charge, start=charge.start - self.start, stop=charge.stop - self.start, what=what)
+
+    def _check_ceilings(self, queries: list[LocalQuery]) -> None:
+        """Raises RefusedError("ceiling"): what costs next to nothing could be asked without end, and is kept for life."""
+        size = sum(len(query.cohort) * query.randomizer.report_dtype.itemsize for query in queries)
+        policy, many = self.policy, self.store.rounds >= self.policy.rounds
+        if many or self.store.size + size > policy.kept * len(self.records) or min(query.randomizer.nano for query in queries) < policy.least:
+            raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
+
+    def account(self, run: str) -> Account:
+        """What it has charged and answered in a run."""
+        return Account(run=run, member=self.member, rounds=tuple(self.store.lines(run).values())[-MAX_LINES:])
+
+    def confirm(self, receipt: Receipt) -> None:
+        """Notes a round of which the server says that it keeps what this member has sent."""
+        line = self.store.lines(receipt.run).get(receipt.round)
+        if line is not None and (self.start, self.stop, line[2]) in receipt.accepted:
+            self.confirmed.add((receipt.run, receipt.round))
 
     def _overlap(self, ask: Ask) -> Span | None:
         start, stop = max(ask.start, self.start), min(ask.stop, self.stop)

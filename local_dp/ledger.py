@@ -53,7 +53,13 @@ class Ledger:
 
     def charge(self, run: str, charges: Sequence[Charge]) -> None:
         """Charges a round: all of it, or nothing and the error of `check`."""
-        due, labels = self._allowed(run, charges)
+        self._enter(run, *self._allowed(run, charges))
+
+    def enter(self, run: str, charges: Sequence[Charge]) -> None:
+        """Notes a round that is charged already, whatever the limits now are."""
+        self._enter(run, *self._due(charges))
+
+    def _enter(self, run: str, due: Steps, labels: dict[str, tuple[bytes, Steps]]) -> None:
         spending = self._runs.setdefault(run, Steps())
         self._labels.update(labels)
         for start, stop, nano in due.spans():
@@ -78,6 +84,11 @@ class Ledger:
             paid.add(charge.start, charge.stop, 1)
             labels[charge.once] = (what, paid)
         return due, labels
+
+    @property
+    def runs(self) -> dict[str, float]:
+        """The most any one client has spent in each run, in nats."""
+        return {run: spent.maximum / NANO for run, spent in self._runs.items()}
 
     @property
     def max_spent(self) -> float:

@@ -151,15 +151,18 @@ class KeyedNoise:
 
 
 class SystemNoise:
-    """Private noise: the operating system's entropy, never seeded, never repeated; under a `once` label, expanded from a secret of that label by SHAKE-256."""
+    """Private noise: the operating system's entropy, never seeded, never repeated; under a `once` label, expanded by SHAKE-256 from a secret of that label.
 
-    def __init__(self) -> None:
-        self._secrets: dict[str, bytes] = {}
+    The labels' secrets are of one `secret` of 32 bytes, which a client that is started again must have kept.
+    """
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        self._secret = os.urandom(32) if secret is None else secret
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         if not which.once:
             return np.frombuffer(os.urandom((stop - start) * bits // 8), dtype=_WIDTHS[bits])
-        secret = self._secrets.setdefault(which.once, os.urandom(32))
+        secret = blake2b(which.once.encode(), key=self._secret, digest_size=32).digest()
         first, last = start // _SHAKE_WORDS, -(-stop // _SHAKE_WORDS)
         size = _SHAKE_WORDS * bits // 8
         blocks = b"".join(shake_256(secret + f"{bits} {block}".encode()).digest(size) for block in range(first, last))

@@ -1,6 +1,7 @@
 """The messages and their MessagePack form: strict, canonical, bounded; names and parameters only, never code."""
 
 import re
+from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgpack
@@ -20,7 +21,11 @@ Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
 Parameters: TypeAlias = dict[Name, int | float | Annotated[str, Field(max_length=MAX_TEXT)] | tuple[str, ...] | tuple[float, ...]]
 MAX_ASKS = 4096
 MAX_WIDTH = 4096  # bytes of one report
+MAX_RECEIPTS = 4096
+MAX_LINES = 1 << 14  # rounds in one account
 Span: TypeAlias = tuple[Index, Index]
+Checksum: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 64)]
+Line: TypeAlias = tuple[Annotated[int, Field(ge=1, lt=1 << 32)], Index, Checksum]  # a round, its reports, their checksum
 
 
 class _Message(BaseModel):
@@ -90,6 +95,22 @@ class Absent(_Message):
     code: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")] = ""  # under which the first refused
 
 
+class Receipt(_Message):
+    """Server to a group: which of its reports to a round are kept for good, as spans of clients with the checksum of what each of them has sent."""
+
+    kind: Literal["receipt"] = "receipt"
+    round: Annotated[int, Field(ge=1, lt=1 << 32)]
+    accepted: Annotated[tuple[tuple[Index, Index, Checksum], ...], Field(min_length=1, max_length=MAX_RECEIPTS)]
+
+
+class Account(_Message):
+    """A member's word when the run is over: for each round that it has answered, how many reports it has charged to its clients, and their checksum."""
+
+    kind: Literal["account"] = "account"
+    member: Name
+    rounds: Annotated[tuple[Line, ...], Field(max_length=MAX_LINES)]
+
+
 class Hello(_Message):
     """A member is here, with the clients start..stop."""
 
@@ -118,7 +139,7 @@ class End(_Message):
     kind: Literal["end"] = "end"
 
 
-AnyMessage: TypeAlias = Request | Reply | Refusal | Absent | Hello | Gone | Roll | End
+AnyMessage: TypeAlias = Request | Reply | Refusal | Absent | Receipt | Account | Hello | Gone | Roll | End
 _ADAPTER: TypeAdapter[AnyMessage] = TypeAdapter(Annotated[AnyMessage, Field(discriminator="kind")])
 
 
@@ -149,6 +170,12 @@ def decode(payload: bytes) -> AnyMessage:
     if encode(message) != payload:
         raise WireError("a message that is not in canonical form")
     return message
+
+
+def checksum(reply: Reply) -> int:
+    """What tells a reply's reports, of whom and to what, from others; those of several are joined by exclusive or."""
+    what = f"{reply.round} {reply.ask} {reply.start} {reply.width} ".encode()
+    return int.from_bytes(blake2b(what + reply.reports, digest_size=8).digest())
 
 
 def per_message(width: int) -> int:

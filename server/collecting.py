@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from local_dp.loss import NANO
 from local_dp.steps import Steps
-from local_dp.wire import EVERYBODY, Absent, End, Refusal, Reply, Request, Roll
+from local_dp.wire import EVERYBODY, Absent, End, Receipt, Refusal, Reply, Request, Roll
 from server.members import Member, Members
 from server.progress import Interim, RoundProgress
 from server.round import Round, joined
@@ -21,7 +21,7 @@ class Send:
     """A message for a group of members, to be published."""
 
     group: str
-    message: Request | Roll | End
+    message: Request | Roll | End | Receipt
 
 
 class Collecting:
@@ -36,6 +36,8 @@ class Collecting:
         for query in (part.query for part in round.parts):
             self._asks.add(query.cohort.start, query.cohort.stop, 1)
             epsilon.add(query.cohort.start, query.cohort.stop, query.randomizer.nano)
+        for start, stop in round.restored:
+            self._asks.add(start, stop, -1)
         self._epsilon = epsilon.maximum / NANO
         self._news = now  # when a report last came that was not there before, or the missing ones were asked for
         members.assign(members, self._asks)
@@ -76,7 +78,7 @@ class Collecting:
             self._news = now
             sends += [send for wave in self._waves.asked() for send in self._again(wave)]
         while (wave := self._waves.ask(now)) is not None:
-            sends += [Send(wave.group, self.round.request())] if wave.whole else self._again(wave)
+            sends += [Send(wave.group, self.round.request())] if wave.whole and not self.round.restored else self._again(wave)
         return sends
 
     def _again(self, wave: Wave) -> list[Send]:

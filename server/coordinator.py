@@ -1,17 +1,21 @@
 """The coordinator of a run, sans I/O: events and the time in, messages to publish and the next wake-up out. It touches no bus and no clock."""
 
+import math
 from dataclasses import dataclass, replace
 
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.base import LocalOracle
 from local_dp.tallies import Tally
-from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Reply, Roll
+from local_dp.wire import EVERYBODY, MAX_RECEIPTS, Account, AnyMessage, End, Gone, Hello, Receipt, Reply, Roll
 from server.collecting import ASK_AGAIN, Answer, Collecting, Send, count
 from server.members import Member, Members
 from server.progress import Progress, Turnout
-from server.round import Round
+from server.reconciliation import Reconciliation, reconcile
+from server.round import Closing, Past, Round
 from server.terms import Terms
+
+SAID_AGAIN = 0.4  # seconds after which the end is said once more to those who have not said theirs
 
 
 @dataclass
@@ -23,11 +27,21 @@ class Gathering:
     news: float
 
 
+@dataclass
+class Parting:
+    """The wait for the members' accounts when the run is over: until when, when the end was said last, and who has not given one."""
+
+    end: float
+    said: float
+    owing: set[str]
+
+
 class Coordinator(LocalOracle):
     """Plays the rounds of a run with the clients 0..clients-1.
 
     Whoever drives it begins with `gather` or `open`, publishes what is `due` at once and at every `wake` (which events may make earlier) until it `is_settled`,
-    and ends with `gathered` or `close`. `connected` and `receive` tell it what the bus brings; a message that does not fit is counted in `rejected`, never
+    and ends with `gathered` or `close`; `part` begins the last wait. With `fresh` a list, every reply of which something new was accepted is put there, to be
+    kept, and taken out by whoever keeps it. `connected` and `receive` tell it what the bus brings; a message that does not fit is counted in `rejected`, never
     raised. `now` is in seconds, of any clock that does not run backwards.
     """
 
@@ -41,7 +55,10 @@ class Coordinator(LocalOracle):
         self._history: dict[int, Round] = {}
         self._gathering: Gathering | None = None
         self._collecting: Collecting | None = None
+        self._parting: Parting | None = None
+        self._accounts: dict[str, Account] = {}
         self._rejoined = False
+        self.fresh: list[Reply] | None = None
 
     @property
     def counts(self) -> Turnout:
@@ -59,24 +76,64 @@ class Coordinator(LocalOracle):
         if self.members.present == 0:
             raise QuorumError(f"none of the {self.members.clients} clients joined run {self.run!r} in {patience:g} seconds; start them, or check their broker")
 
-    def open(self, queries: tuple[LocalQuery, ...], now: float) -> None:
-        """Begins a round. Raises InputError or RefusedError("budget") if it may not be asked."""
+    def open(self, queries: tuple[LocalQuery, ...], now: float, past: Past | None = None) -> Round:
+        """Begins a round, or goes on with one of the past. Raises InputError or RefusedError("budget") if it may not be asked."""
+        round = self._round(queries, past)
+        self._collecting = Collecting(round, self.members, self.terms.deadline, now)
+        return round
+
+    def repeat(self, queries: tuple[LocalQuery, ...], past: Past) -> tuple[Tally, ...]:
+        """A round that was closed before: its tallies, as they were."""
+        assert past.closing is not None
+        return self._done(self._round(queries, past), past.closing.seconds)
+
+    def _round(self, queries: tuple[LocalQuery, ...], past: Past | None) -> Round:
         highest = max(query.cohort.stop for query in queries)
         if highest > self.members.clients:
             raise InputError(f"the round asks client {highest - 1}, but there are {self.members.clients} clients")
         number = self.begin(queries)
         round = Round(self.run, number, queries, self.coin_seed)
+        if past is not None:
+            round.restore(past)
         self._history[number] = round
-        self._collecting = Collecting(round, self.members, self.terms.deadline, now)
+        return round
 
     def close(self, now: float) -> tuple[Tally, ...]:
         """Ends the round: the tally of each query. Raises RefusedError or QuorumError if a cohort has fewer replies than its quorum."""
         assert self._collecting is not None
         began, round = self._collecting.began, self.shut()
         self.terms.judge(round)
-        self.seconds.append(now - began)
+        return self._done(round, now - began)
+
+    def _done(self, round: Round, seconds: float) -> tuple[Tally, ...]:
+        self.seconds.append(seconds)
         self.finish(tuple(part.query for part in round.parts), round.counts.answered, round.digest())
         return round.tallies()
+
+    def closing(self) -> Closing:
+        """How the last round was closed."""
+        return Closing(self._history[len(self.rounds)].counts, self.seconds[-1])
+
+    def receipts(self) -> list[Send]:
+        """For each group, what of the last round was accepted, member by member."""
+        sums, sends = self._history[len(self.rounds)].sums, list[Send]()
+        accepted: dict[str, list[tuple[int, int, int]]] = {}
+        for member in self.members:
+            if member.name in sums:
+                accepted.setdefault(member.group, []).append((member.start, member.stop, sums[member.name].checksum))
+        for group, all_of in accepted.items():
+            for at in range(0, len(all_of), MAX_RECEIPTS):
+                sends.append(Send(group, Receipt(run=self.run, round=len(self.rounds), accepted=tuple(all_of[at : at + MAX_RECEIPTS]))))
+        return sends
+
+    def part(self, patience: float, now: float) -> None:
+        """Says the end, and begins to wait for the accounts of the members that are there, `patience` seconds at most."""
+        self._collecting = self._gathering = None
+        self._parting = Parting(now + patience, -math.inf, {member.name for member in self.members if member.gone_since is None})
+
+    def reconciliation(self) -> Reconciliation:
+        """What was accepted beside the accounts that came."""
+        return reconcile({number: round.sums for number, round in self._history.items()}, self._accounts, (member.name for member in self.members))
 
     def shut(self) -> Round:
         """Ends the round, however few have answered."""
@@ -111,6 +168,8 @@ class Coordinator(LocalOracle):
                 self._gone(message, now)
             elif isinstance(message, Answer):
                 self._report(message, now)
+            elif isinstance(message, Account):
+                self._account(message)
         except WireError:
             self.rejected += 1
 
@@ -133,22 +192,37 @@ class Coordinator(LocalOracle):
             member.gone_since = now
             if self._collecting is not None:
                 self._collecting.gone(member)
+            if self._parting is not None:
+                self._parting.owing.discard(gone.member)
+
+    def _account(self, account: Account) -> None:
+        if self._parting is None or self.members.get(account.member) is None:
+            raise WireError(f"an account of {account.member} that was not asked for")
+        self._parting.owing.discard(account.member)
+        self._accounts.setdefault(account.member, account)
 
     def _report(self, message: Answer, now: float) -> None:
         round = self._history.get(message.round)
         if round is None:
             raise WireError("a report for a round that was not asked")
         stop = message.start + len(message.reports) // message.width if isinstance(message, Reply) else message.stop
-        member = self.members.speaker(message.member, message.start, stop)
+        member, answered = self.members.speaker(message.member, message.start, stop), round.counts.answered
         if self._collecting is not None and round is self._collecting.round:
             self._collecting.report(member, message, now)
         else:
             count(round, message)
+        if self.fresh is not None and isinstance(message, Reply) and round.counts.answered > answered:
+            self.fresh.append(message)
         self._back(member)
 
     def due(self, now: float) -> list[Send]:
         """What to publish now."""
         rejoined, self._rejoined = self._rejoined, False
+        if self._parting is not None:
+            if not rejoined and self._parting.said + SAID_AGAIN > now:
+                return []
+            self._parting.said = now
+            return [Send(EVERYBODY, End(run=self.run))]
         roll = Send(EVERYBODY, Roll(run=self.run))
         sends = [roll] if rejoined else []
         if self._gathering is not None and self._gathering.news + ASK_AGAIN <= now:
@@ -158,6 +232,8 @@ class Coordinator(LocalOracle):
 
     def is_settled(self, now: float) -> bool:
         """Whether there is nothing to wait for: all clients are present, or all that were asked have answered, refused or gone; or the time is up."""
+        if self._parting is not None:
+            return self._parting.said > -math.inf and (not self._parting.owing or self._parting.end <= now)
         if self._collecting is not None:
             return self._collecting.is_settled(now)
         return self._gathering is None or self.members.present >= self.members.clients or self._gathering.end <= now
@@ -166,6 +242,8 @@ class Coordinator(LocalOracle):
         """When to look again, if nothing happens before; not after `now` if there is something to do at once."""
         if self._rejoined or self.is_settled(now):
             return now
+        if self._parting is not None:
+            return min(self._parting.said + SAID_AGAIN, self._parting.end)
         if self._collecting is not None:
             return self._collecting.wake(now)
         assert self._gathering is not None

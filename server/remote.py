@@ -9,12 +9,14 @@ from local_dp.bus.base import Bus, Connected, Delivery
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.tallies import Tally
-from local_dp.wire import EVERYBODY, End, decode, encode, topic
+from local_dp.wire import decode, encode, topic
 from server.collecting import Send
 from server.coordinator import Coordinator
+from server.journal import Journal
 from server.progress import Progress
 from server.round import Round
 
+LINGER = 0.02  # seconds for which accepted reports are gathered, to be kept together
 SHOWN = 0.25  # seconds between two looks at how far a round is
 
 
@@ -26,15 +28,22 @@ def filters(run: str) -> list[str]:
 class RemoteOracle:
     """Asks the clients that have said hello on the bus.
 
-    `serve` must run beside `ready` and `answer`: it is the only reader of the bus.
+    `serve` must run beside `ready` and `answer`: it is the only reader of the bus. With a journal, what is accepted is kept there before a receipt says so, and
+    what it holds already is not asked again.
     """
 
-    def __init__(self, bus: Bus, coordinator: Coordinator, on_progress: Callable[[Progress], None] = lambda progress: None) -> None:
+    def __init__(
+        self, bus: Bus, coordinator: Coordinator, on_progress: Callable[[Progress], None] = lambda progress: None, journal: Journal | None = None
+    ) -> None:
         self.bus = bus
         self.coordinator = coordinator
         self.on_progress = on_progress
         self._stirred = asyncio.Event()
         self._until = math.inf  # when the sleep ends that an event may shorten
+        self._journal = journal
+        self._kept = -math.inf  # when reports were last kept
+        if journal is not None:
+            coordinator.fresh = []
 
     async def serve(self, patience: float) -> None:
         """Reads the bus until cancelled. Raises BusError if the broker cannot be joined within `patience` seconds."""
@@ -44,6 +53,8 @@ class RemoteOracle:
                     self.coordinator.connected()
                 else:
                     self._deliver(event)
+                    if self._kept + LINGER <= _now():
+                        self._keep()
                 if self.coordinator.wake(_now()) < self._until:
                     self._stirred.set()
 
@@ -63,8 +74,30 @@ class RemoteOracle:
 
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort than its quorum."""
-        self.coordinator.open(queries, _now())
-        return self.coordinator.close(await self._settle())
+        journal, number = self._journal, len(self.coordinator.rounds) + 1
+        past = None if journal is None else journal.past(number)
+        if past is not None and past.closing is not None:
+            return self.coordinator.repeat(queries, past)
+        round = self.coordinator.open(queries, _now(), past)
+        if journal is None:
+            return self.coordinator.close(await self._settle())
+        if past is None:
+            journal.asked(number, round.request_digest())
+        ended = await self._settle()
+        self._keep()
+        tallies = self.coordinator.close(ended)
+        journal.closed(number, self.coordinator.closing())
+        for send in self.coordinator.receipts():
+            await self._publish(send)
+        return tallies
+
+    def _keep(self) -> None:
+        """What was accepted since, in one step."""
+        fresh = self.coordinator.fresh
+        if self._journal is not None and fresh:
+            self._journal.keep(fresh)
+            fresh.clear()
+            self._kept = _now()
 
     async def collect(self, queries: tuple[LocalQuery, ...]) -> Round:
         """One round, however few answer it. Raises as `Coordinator.open`."""
@@ -72,9 +105,10 @@ class RemoteOracle:
         await self._settle()
         return self.coordinator.shut()
 
-    async def end(self) -> None:
-        """Tells every client that the run is over."""
-        await self._publish(Send(EVERYBODY, End(run=self.coordinator.run)))
+    async def end(self, patience: float = 0.0) -> None:
+        """Tells every client that the run is over, and waits for their accounts, so many seconds at most."""
+        self.coordinator.part(patience, _now())
+        await self._settle()
 
     async def _settle(self) -> float:
         """Publishes what is due, whenever it is, until there is nothing to wait for; when that was, however long it then takes to show it."""
@@ -84,6 +118,7 @@ class RemoteOracle:
                 await self._publish(send)
             self._show()
             await self._sleep()
+            self._keep()
         self._show()
         return now
 

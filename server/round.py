@@ -1,17 +1,36 @@
 """One round, sans I/O: who was asked what, who answered, what is missing."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 
 import numpy as np
 
 from local_dp.arrays import Bools, Words
-from local_dp.errors import WireError
+from local_dp.errors import InputError, WireError
 from local_dp.noise import Draw
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
 from local_dp.records import chunks
 from local_dp.tallies import Tally
-from local_dp.wire import Absent, Ask, Refusal, Reply, Request, Span
+from local_dp.wire import Absent, Ask, Refusal, Reply, Request, Span, checksum, encode
 from server.progress import Turnout
+from server.reconciliation import Sum
+
+
+@dataclass(frozen=True)
+class Closing:
+    """How the reports of a round fared that counted, and how many seconds it took."""
+
+    counts: Turnout
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Past:
+    """What was kept of a round: the digest of its request, the replies that were accepted, in their order, and how it was closed, if it was."""
+
+    request: bytes
+    replies: tuple[Reply, ...]
+    closing: Closing | None
 
 
 @dataclass
@@ -96,10 +115,27 @@ class Round:
         self.counts = Turnout(asked=sum(len(query.cohort) for query in queries))
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused
+        self.sums: dict[str, Sum] = {}  # what was accepted, by member
+        self.restored: list[Span] = []  # whose reports were accepted before the server was started again
 
     def request(self, missing: tuple[Span, ...] = ()) -> Request:
         """The round's one request, as data; with `missing`, addressed once more to the clients that have not answered."""
         return Request(run=self.run, round=self.number, asks=tuple(part.ask() for part in self.parts), missing=missing)
+
+    def request_digest(self) -> bytes:
+        """What a request of the same round must have again: clients answer one alone."""
+        return blake2b(encode(self.request()), digest_size=16).digest()
+
+    def restore(self, past: Past) -> None:
+        """Accepts what was accepted before. Raises InputError where the round is another now."""
+        if past.request != self.request_digest():
+            raise InputError(f"round {self.number} of run {self.run!r} is not what it was when it was asked; resume it with the version that began it")
+        for reply in past.replies:
+            self.accept(reply)
+            self.restored.append((reply.start, reply.start + len(reply.reports) // reply.width))
+        if past.closing is not None:
+            self.close()
+            self.counts = replace(past.closing.counts)
 
     def accept(self, reply: Reply) -> None:
         """Counts a reply's reports: the new ones, the repeated ones, the late ones. Raises WireError if it does not fit the round."""
@@ -113,7 +149,10 @@ class Round:
             raise WireError(f"reports of {reply.width} bytes where {randomizer.name} makes {randomizer.report_dtype.itemsize}")
         if not bool(randomizer.possible(np.frombuffer(reply.reports, dtype=randomizer.report_dtype)).all()):
             raise WireError(f"a report that no client of {randomizer.name} could have made")
+        before = self.counts.answered
         self._count(part, start, stop, np.frombuffer(reply.reports, dtype=np.uint8).reshape(count, reply.width))
+        if self.counts.answered > before:
+            self.sums.setdefault(reply.member, Sum()).add(self.counts.answered - before, checksum(reply))
 
     def _count(self, part: Part, start: int, stop: int, reports: Words) -> None:
         window = part.window(start, stop)

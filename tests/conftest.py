@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.has_plugin("cacheprovider"):  # which the mutation run turns off: its twins must not be mistaken for one another
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """What a test's servers and clients keep is the test's, and not the user's."""
+    name = f"state-{blake2b(request.node.nodeid.encode(), digest_size=8).hexdigest()}"
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / name))
 
 
 @pytest.fixture(scope="session")

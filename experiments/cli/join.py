@@ -1,11 +1,15 @@
 """`local-dp server`, `host` and `client`: the roles one at a time, for runs that span machines. They meet at a broker, under a run's name."""
 
 import asyncio
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ClassVar
 
-from clients.journal import MemoryStore
+from clients.durable import SqliteStore
+from clients.journal import MemoryStore, Store
 from clients.member import HOSTS, client_group, filters, serve, will
 from clients.role import ClientRole, Policy
 from experiments.cli.fields import option
@@ -17,16 +21,19 @@ from experiments.door.asking import play
 from experiments.text.numbers import number
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.over_bus import serve_run
-from experiments.tiers.settings import MOST_CLIENTS, OnProgress
+from experiments.tiers.places import runs_folder, stores_folder
+from experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
+from local_dp.noise import Noise, SystemNoise
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol
 from local_dp.shuffle.role import check_crowd
 from local_dp.wire import check_name
+from server.journal import Journal
 from server.shuffler import ShufflerConfig
 
 URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]"
@@ -44,20 +51,40 @@ class Server(Asking):
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help="The run that server, hosts and clients join", metavar="NAME")
     joining: float = option(60.0, "How long to wait for the clients to join", metavar="T", unit="seconds")
+    journal: Path | None = option(None, "Where the run is kept, for `resume` to go on with; without it, a folder of the user's", metavar="DIR")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+        self.serve(kind, given, None)
+
+    def serve(self, kind: type[Protocol[Any]], given: Mapping[str, str], kept: Journal | None) -> None:
+        """Begins a run, or goes on with one that is kept."""
         check_name(self.run)
+        chance = self.randomness() if kept is None else Randomness(**kept.began["randomness"])
         protocol, table = self.configured(kind, given)
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
-            how = self.how(progress.show, tier="hosts", hosts=1, broker=self.broker)
-            settings = how.settings(protocol, table)
+            how = replace(self, seed=None if chance.private else chance.seed).how(progress.show, tier="hosts", hosts=1, broker=self.broker)
+            settings = replace(how.settings(protocol, table), randomness=chance)
             algorithm, address = settings.algorithm(), Address.parse(self.broker)
+            journal = kept or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
 
             def serve(shown: OnProgress) -> Outcome:
-                return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown))
+                return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown, journal=journal))
 
-            result = play(settings, how, serve, truth_known=table is not None)  # otherwise the clients' records are their own
+            try:
+                result = play(settings, how, serve, truth_known=table is not None)  # otherwise the clients' records are their own
+            except BaseException:
+                journal.discard_unused()
+                raise
+            journal.end(result.to_dict())
         show(result.to_dict(), self.as_json)
+
+    def _began(self, kind: type[Protocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
+        """What `resume` needs to know; of the broker's address, no user and no password."""
+        told = {each.name: getattr(self, each.name) for each in fields(self)}
+        told["broker"] = re.sub("//[^@/]*@", "//", self.broker)
+        options = {name: str(value.absolute()) if isinstance(value, Path) else value for name, value in told.items()}
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        return {"at": at, "protocol": kind.name, "given": dict(given), "options": options, "randomness": vars(chance)}
 
 
 @dataclass(frozen=True)
@@ -94,6 +121,8 @@ class Answering(Role):
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help="The run that server, hosts and clients join", metavar="NAME")
     allow: str | None = option(None, "The clients' own list of randomizers, separated by commas", metavar="NAMES")
+    store: Path | None = option(None, "What was answered and spent; without it, in private a file of the user's, else in memory", metavar="FILE")
+    lifetime: float | None = option(None, "Of a new store: the budget for life, over all runs; without it, --epsilon", metavar="E", unit="nats")
 
     def held(self, kind: type[Protocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
         """The records of the clients from `start` on: a table's rows, or synthetic ones."""
@@ -116,7 +145,8 @@ class Answering(Role):
         check_name(self.run)
         names = allowed_names(self.allow)
         policy = Policy(None if names is None else frozenset(names))
-        role = ClientRole(member, start, population.batch(0, population.size), self.randomness().noise(), MemoryStore(self.epsilon), policy)
+        store, noise = self._kept(member)
+        role = ClientRole(member, start, population.batch(0, population.size), noise, store, policy)
         bus = BlockingBus(Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member))
 
         async def connected() -> None:
@@ -125,7 +155,15 @@ class Answering(Role):
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
         finish(serve(role, bus, self.run, group, connected))
-        SCREEN.note(f"{member}: the run is over; epsilon spent {number(role.store.ledger.max_spent)}")
+        rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
+        SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
+
+    def _kept(self, member: str) -> tuple[Store, Noise]:
+        """What it has answered and spent, and its noise: private answers are repeated as they were, also by a process that is started again."""
+        if self.store is None and not self.private:
+            return MemoryStore(self.epsilon, lifetime=self.lifetime), self.randomness().noise()
+        store = SqliteStore(self.store or stores_folder() / f"{member}.store", self.epsilon, self.lifetime)
+        return store, SystemNoise(store.secret) if self.private else self.randomness().noise()
 
 
 @dataclass(frozen=True, kw_only=True)

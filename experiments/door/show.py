@@ -23,6 +23,7 @@ def summary(data: dict[str, Any], width: int) -> str:
         _independence(result),
         _error(result),
         _who_answered(data),
+        _reconciled(data),
         _cost(data),
         _shuffled(data),
         result["explanation"],
@@ -68,6 +69,19 @@ def _who_answered(data: dict[str, Any]) -> str:
     clients = data["clients"]
     told = [held(f"{number(value)} {name.replace('_', ' ')}") for name, value in clients.items() if value or name in ("asked", "answered", "missing")]
     return f"clients: {', '.join(told)}"
+
+
+def _reconciled(data: dict[str, Any]) -> str:
+    """What was counted beside what the members say they have charged."""
+    told = data.get("reconciliation")
+    if told is None:
+        return ""
+    wrong, lost, silent = (told[name] for name in ("accepted_not_charged", "charged_not_accepted", "silent"))
+    heard = f"reconciled with {number(told['members'] - silent)} of {number(told['members'])} members"
+    if wrong:
+        wrong_in = ", ".join(str(each["round"]) for each in told["rounds"] if each["accepted_not_charged"])
+        return f"NOT RECONCILED: {number(wrong)} reports were accepted that their members did not charge or send, in round {wrong_in}; {heard}"
+    return f"{heard}: every report accepted was charged, {number(lost)} charged and not accepted"
 
 
 def _cost(data: dict[str, Any]) -> str:

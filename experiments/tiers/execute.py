@@ -96,4 +96,5 @@ def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnPro
     counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
     wall = time.perf_counter() - started
     central = None if crowds is None else crowds.central()
-    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, oracle.ledger.max_spent, wall, central, tuple(verified.failures))
+    spent, failures = oracle.ledger.max_spent, tuple(verified.failures)
+    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, spent, wall, central, unverified=failures)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
 from local_dp.shuffle.central import Central
 from server.progress import Turnout
+
+if TYPE_CHECKING:  # what is on the wire takes a while to import
+    from server.reconciliation import Reconciliation
 
 STAMP = "simulation: not private"
 
@@ -35,6 +38,7 @@ class Outcome:
     max_epsilon_spent: float
     wall: float
     central: Central | None = None  # behind a shuffler
+    reconciliation: "Reconciliation | None" = None  # over a bus
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
 
 
@@ -85,9 +89,18 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
         data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
+    if outcome.reconciliation is not None:
+        data["reconciliation"] = _reconciliation(outcome.reconciliation)
     if outcome.unverified:
         data["unverified"] = list(outcome.unverified)
     return data
+
+
+def _reconciliation(told: "Reconciliation") -> dict[str, Any]:
+    """The accepted reports beside the members' own accounts, round by round."""
+    rounds = [{**vars(each), "checksum": f"{each.checksum:016x}"} for each in told.rounds]
+    totals = {name: getattr(told, name) for name in ("members", "silent", "accepted_not_charged", "charged_not_accepted")}
+    return {**totals, "rounds": rounds}
 
 
 def _randomizer(randomizer: Randomizer) -> dict[str, Any]:

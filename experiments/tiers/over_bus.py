@@ -21,10 +21,12 @@ from local_dp.shuffle.central import Behind, Crowds
 from local_dp.tallies import Tally
 from local_dp.wire import behind
 from server.coordinator import Coordinator
+from server.journal import Journal
 from server.remote import RemoteOracle, filters
 from server.shuffler import ShufflerConfig, ShufflerProcess
 
 _OF_A_WAIT = 0.8  # a shuffler takes for the clients, and leaves the rest to what it passes on
+PARTING = 1.0  # seconds to wait for the accounts of members when the run is over, while somebody's is missing
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
 
@@ -103,23 +105,27 @@ async def serve_run(
     joining: float,
     on_progress: OnProgress,
     *watches: Coroutine[Any, Any, None],
+    journal: Journal | None = None,
 ) -> Outcome:
     """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising.
 
-    Where the clients are behind a shuffler, it hears the run only under the name that this gives it.
+    Where the clients are behind a shuffler, it hears the run only under the name that this gives it, and no member's account. With a journal it goes on where
+    that ends.
     """
     started = time.perf_counter()
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
     coordinator = Coordinator(name, settings.clients, settings.randomness.seed, settings.epsilon, settings.terms)
-    oracle = RemoteOracle(MqttBus(address, f"{name}-server", filters(name)), coordinator, on_progress)
+    oracle = RemoteOracle(MqttBus(address, f"{name}-server", filters(name)), coordinator, on_progress, journal)
 
     async def play() -> Outcome:
         await oracle.ready(joining)
+        patience = 0.0
         try:
             result = await run_async(algorithm, oracle if crowds is None else _Behind(oracle, crowds))
+            patience = PARTING if crowds is None else 0.0
         finally:
-            await oracle.end()
+            await oracle.end(patience)
         wall = time.perf_counter() - started
         return Outcome(
             result,
@@ -131,6 +137,7 @@ async def serve_run(
             coordinator.ledger.max_spent,
             wall,
             None if crowds is None else crowds.central(),
+            reconciliation=coordinator.reconciliation() if crowds is None else None,
         )
 
     playing = asyncio.create_task(play())

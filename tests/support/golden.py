@@ -17,7 +17,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.queries.base import Query
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
-from local_dp.wire import Absent, AnyMessage, End, Gone, Hello, Refusal, Reply, Roll, encode
+from local_dp.wire import Absent, Account, AnyMessage, End, Gone, Hello, Receipt, Refusal, Reply, Roll, encode
 from tests.support.builders import request, survey_query
 
 FILE = Path(__file__).with_name("golden.json")
@@ -52,6 +52,8 @@ MESSAGES: list[AnyMessage] = [
     Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01"),
     Refusal(run="r", round=2, member="host-0", start=0, stop=5, code="budget", text="spent"),
     Absent(run="r", round=2, member="shuffler", ask=0, start=3, stop=5, why="refused", code="budget"),
+    Receipt(run="r", round=2, accepted=((0, 5, 1 << 63),)),
+    Account(run="r", member="host-0", rounds=((1, 5, 7), (2, 5, 1 << 63))),
     Hello(run="r", member="host-0", start=0, stop=5),
     Gone(run="r", member="host-0"),
     Roll(run="r"),

@@ -1,0 +1,190 @@
+"""A file that only grows: entries under names of their own, on the disk before `append` returns. What clients and the server keep are folds over one.
+
+It stands beside the buses because this is the room of the library that touches the world. Nothing but SQLite writes the file, and one process at a time.
+"""
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Self
+
+from local_dp.errors import InputError
+
+_SET_UP = (
+    "CREATE TABLE entry (place INTEGER PRIMARY KEY, run TEXT NOT NULL, round INTEGER NOT NULL, part TEXT NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL,"
+    " UNIQUE (run, round, part))",
+    "CREATE TABLE head (count INTEGER NOT NULL, digest BLOB NOT NULL, opened INTEGER NOT NULL)",
+)
+_READ = "SELECT run, round, part, data, digest FROM entry"
+_WRITE = "INSERT INTO entry (run, round, part, data, digest) VALUES (?, ?, ?, ?, ?)"
+_HOLD = ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA wal_autocheckpoint = 0")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`data` under a name that is used once: a run, a round, and which part of it."""
+
+    run: str
+    round: int
+    part: str
+    data: bytes
+
+    def digest(self) -> bytes:
+        """What tells that a bit of it has changed."""
+        return blake2b(repr((self.run, self.round, self.part)).encode() + self.data, digest_size=16).digest()
+
+
+class Log:
+    """The entries of a file of one `kind`, in their order. Every method raises InputError, and once one has, all do: fail closed.
+
+    An append is one transaction, synced in SQLite's write-ahead log and again in the file, so that the file alone is the whole state. A chain of digests
+    over all entries, and their number, are checked on opening; that the file is as this process left it, before each use.
+    """
+
+    def __init__(self, path: Path, kind: int) -> None:
+        self.path = path
+        self._why = ""  # nothing works any more, and why
+        with self._whole():
+            if not path.is_file():
+                raise InputError(f"there is no file {str(path)!r}")
+            self._held = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", timeout=0.0, isolation_level=None, uri=True)
+            try:
+                for statement in (*_HOLD, "BEGIN IMMEDIATE"):
+                    self._held.execute(statement)
+                self._count, self._digest = self._checked(kind)
+                self._held.execute("UPDATE head SET opened = opened + 1")  # whoever cannot write must know it now
+                self._end()
+            except BaseException:
+                self._held.close()
+                raise
+
+    @classmethod
+    def create(cls, path: Path, kind: int, first: Entry) -> Self:
+        """A new file with its first entry; there is all of it under its name, or nothing. Raises InputError where there is one already."""
+        made = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made.unlink(missing_ok=True)
+            os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            held = sqlite3.connect(made, isolation_level=None)
+            digest = _chained(bytes(16), first.digest())
+            for statement in ("BEGIN", *_SET_UP, f"PRAGMA application_id = {kind}"):
+                held.execute(statement)
+            held.execute(_WRITE, _row(first))
+            held.execute("INSERT INTO head VALUES (1, ?, 0)", (digest,))
+            held.execute("COMMIT")
+            held.close()
+            os.link(made, path)
+        except FileExistsError:
+            raise InputError(f"{str(path)!r} exists already") from None
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(f"cannot write {str(path)!r}: {error}") from None
+        finally:
+            with suppress(OSError):
+                made.unlink()
+        sync_folder(path.parent)
+        return cls(path, kind)
+
+    def append(self, entries: Sequence[Entry]) -> None:
+        """All of them, or none. A name that is taken is an error."""
+        with self._whole():
+            self._as_it_was_left()
+            digest = self._digest
+            for entry in entries:
+                digest = _chained(digest, entry.digest())
+            self._held.execute("BEGIN IMMEDIATE")
+            self._held.executemany(_WRITE, map(_row, entries))
+            self._held.execute("UPDATE head SET count = ?, digest = ?", (self._count + len(entries), digest))
+            self._end()
+            self._count, self._digest = self._count + len(entries), digest
+
+    def get(self, run: str, round: int, part: str) -> bytes | None:
+        """The data under a name, or None."""
+        with self._whole():
+            self._as_it_was_left()
+            found = self._held.execute(f"{_READ} WHERE run = ? AND round = ? AND part = ?", (run, round, part)).fetchone()
+            return None if found is None else _entry(found).data
+
+    def entries(self, round: int | None = None) -> list[Entry]:
+        """All of them, or those of one round, in their order."""
+        with self._whole():
+            self._as_it_was_left()
+            chosen = "" if round is None else f" WHERE round = {round:d}"
+            return list(map(_entry, self._held.execute(f"{_READ}{chosen} ORDER BY place")))
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._why = "closed"
+        self._held.close()
+
+    def _checked(self, kind: int) -> tuple[int, bytes]:
+        """How many entries there are, and the digest of their chain. Raises as a file does that is not what it was."""
+        if self._held.execute("PRAGMA application_id").fetchone() != (kind,):
+            raise InputError(f"{str(self.path)!r} is another kind of file")
+        digest, count = bytes(16), 0
+        for found in self._held.execute(f"{_READ} ORDER BY place"):
+            digest, count = _chained(digest, _entry(found).digest()), count + 1
+        heads = self._held.execute("SELECT count, digest FROM head").fetchall()
+        if heads != [(count, digest)]:
+            raise sqlite3.DatabaseError("its digest is another")
+        if self._held.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
+            raise sqlite3.DatabaseError("its pages do not fit")
+        return count, digest
+
+    def _end(self) -> None:
+        """Commits, and moves what was committed into the file."""
+        self._held.execute("COMMIT")
+        busy, logged, moved = self._held.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+        if busy or logged != moved:
+            raise sqlite3.OperationalError("not all could be written")
+        self._left = self._seen()
+
+    def _seen(self) -> tuple[int, ...]:
+        now = os.stat(self.path, follow_symlinks=True)
+        return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, stat.S_IMODE(now.st_mode)
+
+    def _as_it_was_left(self) -> None:
+        if self._seen() != self._left:
+            raise sqlite3.DatabaseError("somebody else has changed, replaced or removed it")
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What does not come to its end leaves a log that does nothing any more."""
+        if self._why:
+            raise InputError(f"{str(self.path)!r} cannot be used: {self._why}")
+        self._why = "it was interrupted"
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            self._why = "another process has it open" if getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY") else str(error)
+            raise InputError(f"{str(self.path)!r} cannot be used: {self._why}") from None
+        self._why = ""
+
+
+def sync_folder(folder: Path) -> None:
+    """What was made or renamed in a folder is on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _row(entry: Entry) -> tuple[str, int, str, bytes, bytes]:
+    return entry.run, entry.round, entry.part, entry.data, entry.digest()
+
+
+def _entry(found: tuple[str, int, str, bytes, bytes]) -> Entry:
+    entry = Entry(*found[:4])
+    if not isinstance(entry.data, bytes) or entry.digest() != found[4]:
+        raise sqlite3.DatabaseError("an entry is not what was written")
+    return entry
+
+
+def _chained(before: bytes, digest: bytes) -> bytes:
+    return blake2b(before + digest, digest_size=16).digest()

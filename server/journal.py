@@ -1,0 +1,98 @@
+"""What a server keeps of a run in a file, so that it can go on where it was killed: how it began, every report it accepted, every round it closed."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from local_dp.bus.log import Entry, Log
+from local_dp.errors import InputError
+from local_dp.wire import Reply, check_name, decode, encode
+from server.progress import Turnout
+from server.round import Closing, Past
+
+KIND = 0x1D9D  # SQLite's application id: the file is the journal of a run
+SUFFIX = ".run"
+
+
+class Journal:
+    """The journal of one run. A report is in it before its receipt is sent, and a round before the next one begins. Methods raise InputError."""
+
+    def __init__(self, log: Log, run: str) -> None:
+        self._log = log
+        self.run = run
+        self.began: dict[str, Any] = json.loads(self._log.entries(0)[0].data)
+
+    @classmethod
+    def begin(cls, folder: Path, run: str, how: Mapping[str, Any]) -> Self:
+        """A new one. Raises InputError for a run that has one: clients answer a round of a name once."""
+        path = path_of(folder, run)
+        if path.exists():
+            raise InputError(f"run {run!r} was begun before, in {str(folder)!r}: `local-dp resume {run}` goes on with it; a new run takes a new name")
+        return cls(Log.create(path, KIND, Entry(run, 0, "began", json.dumps(how).encode())), run)
+
+    @classmethod
+    def open(cls, folder: Path, run: str) -> Self:
+        """That of a run which was begun before."""
+        path = path_of(folder, run)
+        if not path.exists():
+            raise InputError(f"there is no journal of run {run!r} in {str(folder)!r}; `local-dp runs` lists those that there are")
+        return cls(Log(path, KIND), run)
+
+    def past(self, number: int) -> Past | None:
+        """What is kept of a round, if it was asked."""
+        kept = {entry.part: entry.data for entry in self._log.entries(number)}
+        if not kept:
+            return None
+        asked, closed = kept.pop("asked"), kept.pop("closed", None)
+        replies = tuple(reply for reply in map(decode, kept.values()) if isinstance(reply, Reply))
+        return Past(asked, replies, None if closed is None else _closing(json.loads(closed)))
+
+    def asked(self, number: int, request: bytes) -> None:
+        """A round that is about to be asked, by the digest of its request."""
+        self._log.append([Entry(self.run, number, "asked", request)])
+
+    def keep(self, replies: Iterable[Reply]) -> None:
+        """Accepted reports, all in one step."""
+        self._log.append([Entry(self.run, reply.round, f"{reply.ask} {reply.start} {len(reply.reports) // reply.width}", encode(reply)) for reply in replies])
+
+    def closed(self, number: int, closing: Closing) -> None:
+        """A round that counts, and to which nothing is added any more."""
+        told = {"counts": vars(closing.counts), "seconds": closing.seconds}
+        self._log.append([Entry(self.run, number, "closed", json.dumps(told).encode())])
+
+    def end(self, result: Mapping[str, Any]) -> None:
+        """The run is over."""
+        self._log.append([Entry(self.run, 0, "result", json.dumps(result).encode())])
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What the run gave, if it is over."""
+        data = self._log.get(self.run, 0, "result")
+        return None if data is None else json.loads(data)
+
+    def standing(self) -> tuple[int, int, int]:
+        """How many rounds were closed, how many were asked, and how many messages of reports are kept."""
+        parts = [entry.part for entry in self._log.entries() if entry.round]
+        closed, asked = parts.count("closed"), parts.count("asked")
+        return closed, asked, len(parts) - closed - asked
+
+    def discard_unused(self) -> None:
+        """Of a run in which nothing was asked nothing is kept: it can be begun again."""
+        if self.standing() == (0, 0, 0):
+            self.close()
+            self._log.path.unlink()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._log.close()
+
+
+def path_of(folder: Path, run: str) -> Path:
+    """The file of a run. Raises InputError for a name that no run has."""
+    check_name(run)
+    return folder / (run + SUFFIX)
+
+
+def _closing(told: dict[str, Any]) -> Closing:
+    return Closing(Turnout(**told["counts"]), told["seconds"])

@@ -1,0 +1,77 @@
+"""The end of a run: what was accepted beside what the members say they have charged."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from operator import attrgetter
+
+from local_dp.wire import Account, Line
+
+
+@dataclass
+class Sum:
+    """How many of a member's reports to one round were accepted, and the checksum of the replies they came in."""
+
+    reports: int = 0
+    checksum: int = 0
+
+    def add(self, reports: int, checksum: int) -> None:
+        """More reports, of one more reply."""
+        self.reports += reports
+        self.checksum ^= checksum
+
+
+@dataclass(frozen=True)
+class Balance:
+    """One round over the members that gave their account: reports accepted and charged, the joint checksum of those accepted, whether all of it agrees."""
+
+    round: int
+    accepted: int
+    charged: int
+    checksum: int
+    agree: bool
+    accepted_not_charged: int
+    charged_not_accepted: int
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """The balance of each round. A member that said nothing when the run ended is silent: what was accepted of it is not reconciled."""
+
+    members: int
+    silent: int
+    rounds: tuple[Balance, ...]
+
+    @property
+    def accepted_not_charged(self) -> int:
+        """Reports that were counted and that their member did not charge, or did not send as they were counted: 0 where nobody lies."""
+        return sum(map(attrgetter("accepted_not_charged"), self.rounds))
+
+    @property
+    def charged_not_accepted(self) -> int:
+        """Reports that were paid for and not counted: lost, or late."""
+        return sum(map(attrgetter("charged_not_accepted"), self.rounds))
+
+
+def reconcile(accepted: Mapping[int, Mapping[str, Sum]], accounts: Mapping[str, Account], members: Iterable[str]) -> Reconciliation:
+    """What was accepted in each round by member, beside the members' own accounts."""
+    names = {*members, *(name for sums in accepted.values() for name in sums)}
+    charged: dict[int, dict[str, Line]] = {}
+    for name, account in accounts.items():
+        for line in account.rounds:
+            charged.setdefault(line[0], {})[name] = line
+    rounds = sorted({*accepted, *charged})
+    balances = (_balance(number, accepted.get(number, {}), charged.get(number, {}), accounts.keys()) for number in rounds)
+    return Reconciliation(len(names), len(names - accounts.keys()), tuple(balances))
+
+
+def _balance(number: int, accepted: Mapping[str, Sum], charged: Mapping[str, Line], heard: Iterable[str]) -> Balance:
+    reports, paid, joint, too_many, too_few = 0, 0, 0, 0, 0
+    for name in heard:
+        took, (_, reported, checksum) = accepted.get(name, Sum()), charged.get(name, (number, 0, 0))
+        reports, paid, joint = reports + took.reports, paid + reported, joint ^ took.checksum
+        too_few += max(0, reported - took.reports)
+        if took.reports == reported and took.checksum != checksum:
+            too_many += took.reports
+        else:
+            too_many += max(0, took.reports - reported)
+    return Balance(number, reports, paid, joint, too_few == too_many == 0, too_many, too_few)
