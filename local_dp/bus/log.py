@@ -132,8 +132,8 @@ class Log:
         heads = self._held.execute("SELECT count, digest FROM head").fetchall()
         if heads != [(count, digest)]:
             raise sqlite3.DatabaseError("its digest is another")
-        if self._held.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
-            raise sqlite3.DatabaseError("its pages do not fit")
+        if self._held.execute("PRAGMA integrity_check").fetchall() != [("ok",)]:
+            raise sqlite3.DatabaseError("its index is not that of its entries")
         return count, digest
 
     def _end(self) -> None:

@@ -1,0 +1,288 @@
+"""Acceptance tests 4, 5 and 10: a client that is killed at any point, or whose store fails, sends nothing uncharged and nothing twice in two forms."""
+
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clients.durable import SqliteStore
+from clients.role import ClientRole
+from local_dp.errors import InputError
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.wire import Reply
+from tests.support.builders import request, survey_query
+from tests.support.stores import CLIENTS, SMALL, Doomed, asked, code, forked, member, told
+
+STEPS = 2 * 6 + 2 * 4  # of two commits: the look, the transaction's four statements, the move into the file; before and after each
+ROUNDS = 3
+
+
+def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
+    """A client that answers some rounds, and is killed at a point of what it does to its file."""
+
+    def live(send: Callable[[bytes], None]) -> None:
+        role = member(path)
+        store = role.store
+        assert isinstance(store, SqliteStore)
+        store._log._held = Doomed(store._log._held, point)  # type: ignore[assignment]
+        for number in range(1, ROUNDS + 1):
+            send(bytes([number]) + told(role.handle(asked(number))))
+
+    return live
+
+
+def _checked(path: Path, sent: list[bytes]) -> int:
+    """How many rounds are committed, after it is seen that each that was sent is, with those bytes, and that they are sent again."""
+    again = member(path)
+    for message in sent:
+        assert again.store.get("run", message[0]) is not None, "uncharged, and sent"
+        assert told(again.handle(asked(message[0]))) == message[1:], "another reply"
+    committed = sum(again.store.get("run", number) is not None for number in range(1, ROUNDS + 1))
+    assert again.store.ledger.max_spent == pytest.approx(SMALL * committed)
+    assert isinstance(again.store, SqliteStore)
+    again.store.close()
+    return committed
+
+
+def _crash_points(folder: Path, times: int) -> None:
+    crashes, silent = 0, 0
+    for turn in range(times):
+        for point in range(STEPS):
+            path = folder / f"{turn}-{point}.store"
+            member(path).store.close()  # type: ignore[attr-defined]
+            sent, ended = forked(_lives(path, point))
+            assert ended == signal.SIGKILL, "every point is reached"
+            crashes += 1
+            silent += _checked(path, sent) > len(sent)
+    assert silent > 0, "some die between the commit and the reply"
+    print(f"test 4: {crashes} crash points, 0 uncharged replies, 0 changed replies, {silent} charged and silent")
+
+
+def test_a_crash_at_any_point_uncharges_and_changes_nothing(tmp_path: Path) -> None:
+    """Test 4, first half, once: killed before and after every step of a commit, and asked again by a client that is started again."""
+    _crash_points(tmp_path, 1)
+
+
+@pytest.mark.slow
+def test_a_crash_at_any_point_uncharges_and_changes_nothing_50_times(tmp_path: Path) -> None:
+    """Test 4, first half: each point 50 times."""
+    _crash_points(tmp_path, 50)
+
+
+def _random_kills(folder: Path, kills: int) -> None:
+    generator, path, said, killed = random.Random(4), folder / "killed.store", dict[int, bytes](), 0
+
+    def live(send: Callable[[bytes], None]) -> None:
+        role = member(path, 24.0)
+        for number in range(1, 2000):
+            send(number.to_bytes(2) + told(role.handle(asked(number))))
+
+    member(path, 24.0).store.close()  # type: ignore[attr-defined]
+    for _ in range(kills):
+        sent, ended = forked(live, generator.uniform(-0.01, 0.03))
+        killed += ended == signal.SIGKILL
+        for message in sent:
+            assert said.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"
+        for number in [*said][-20:]:
+            role = member(path, 24.0)
+            assert role.store.get("run", number) is not None, "uncharged, and sent"
+            role.store.close()  # type: ignore[attr-defined]
+    print(f"test 4: {killed} SIGKILLs, {len(said)} rounds answered, 0 uncharged replies, 0 changed replies")
+    assert killed == kills
+    assert len(said) >= kills
+
+
+def test_kills_at_random_change_nothing(tmp_path: Path) -> None:
+    """Test 4, second half: ten SIGKILLs of a client process while it answers the same requests again and new ones."""
+    _random_kills(tmp_path, 10)
+
+
+@pytest.mark.slow
+def test_kills_at_random_change_nothing_200_times(tmp_path: Path) -> None:
+    """Test 4, second half: 200 of them."""
+    _random_kills(tmp_path, 200)
+
+
+def _repeats(path: Path, times: int) -> None:
+    role = member(path)
+    first = told(role.handle(asked(1)))
+    for turn in range(times):
+        if turn % (times // 4) == 0:
+            role.store.close()  # type: ignore[attr-defined]
+            role = member(path)
+        assert told(role.handle(asked(1))) == first
+    assert role.store.ledger.max_spent == SMALL
+    assert role.store.rounds == 1
+    print(f"test 5: the same request {times} times, by a client that was started four times: the same bytes, one charge")
+
+
+def test_the_same_request_is_answered_by_the_same_bytes(tmp_path: Path) -> None:
+    """Test 5, 400 times."""
+    _repeats(tmp_path / "a.store", 400)
+
+
+@pytest.mark.slow
+def test_the_same_request_is_answered_by_the_same_bytes_10_000_times(tmp_path: Path) -> None:
+    """Test 5."""
+    _repeats(tmp_path / "a.store", 10_000)
+
+
+def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
+    """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the value. The label's secret is in the store."""
+    weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(1.0)), once="weekly")
+    reports = []
+    for number in (1, 2, 3):
+        role = member(tmp_path / "a.store")
+        (reply,) = role.handle(request(weekly, number=number))
+        assert isinstance(reply, Reply)
+        reports.append(reply.reports)
+        role.store.close()  # type: ignore[attr-defined]
+    assert len(set(reports)) == 1
+    moved = member(tmp_path / "a.store", start=1)
+    assert code(moved.handle(request(replace(survey_query(CLIENTS + 1, start=1), once="weekly"), number=4))) == "equivocation"
+
+
+def test_a_client_is_itself_under_another_number(tmp_path: Path) -> None:
+    """Budgets are of records, by their place in the member's table: a member that is clients 7 to 70 in another run has spent what it has spent."""
+    for start in (0, 7):
+        role = member(tmp_path / "a.store", start=start)
+        answers = role.handle(request(survey_query(start + CLIENTS, start=start, randomizer=BinaryRR(1.0)), run=f"run-{start}"))
+        assert code(answers) == ("budget" if start else "reply")
+        role.store.close()  # type: ignore[attr-defined]
+
+
+# Test 10: six faults, each of a store that is opened again, and of one that is open.
+
+
+def _truncate(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[data.rindex(b"reports") + 10] ^= 1  # a report of the round that was answered
+    path.write_bytes(data)
+
+
+def _nobody_may_write(path: Path) -> None:
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    if os.geteuid() == 0:  # to whom everything is writable
+        os.setegid(65534)
+        os.seteuid(65534)
+
+
+def _full(path: Path) -> None:
+    assert path.stat().st_size > 4096
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))  # a page of either file
+
+
+FAULTS: dict[str, Callable[[Path], None]] = {
+    "truncated": _truncate,
+    "bit-flipped": _flip,
+    "deleted": Path.unlink,
+    "read-only": _nobody_may_write,
+    "disk full": _full,
+}
+
+
+MANY = 20_000
+
+
+def _answers_after(path: Path, fault: Callable[[Path], None], while_open: bool) -> list[bytes]:
+    """What a client says, to what it was asked before and to a long round of its own, after its store was hurt; in a process of its own."""
+
+    def live(send: Callable[[bytes], None]) -> None:
+        try:
+            role = member(path, clients=MANY) if while_open else None
+            fault(path)
+            role = role or member(path, clients=MANY)
+        except InputError:
+            send(b"store")
+            return
+        for number, size in ((2, CLIENTS), (3, MANY)):
+            send(code(role.handle(asked(number, clients=size))).encode())
+        send(code(role.handle(asked(1))).encode())
+
+    return forked(live)[0]
+
+
+@pytest.mark.parametrize("while_open", [False, True], ids=["before", "while open"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_store_that_fails_gets_no_reply(fault: str, while_open: bool) -> None:
+    """Test 10: the constant refusal "store", or no client at all; never a reply, not even one that was given before."""
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own may be entered by its user alone
+        _hurt(Path(folder) / "a.store", fault, while_open)
+
+
+def _hurt(path: Path, fault: str, while_open: bool) -> None:
+    role = member(path, clients=MANY)
+    assert code(role.handle(asked(1))) == "reply"
+    role.store.close()  # type: ignore[attr-defined]
+    said = _answers_after(path, FAULTS[fault], while_open)
+    assert set(said) == {b"store"}, said
+    print(f"test 10: {fault}, {'while open' if while_open else 'before it was opened'}: no reply")
+
+
+def test_a_store_that_another_process_holds_gets_no_reply(tmp_path: Path) -> None:
+    """Test 10: a second process that opens the store, and a second time the same one, end with one line; the first goes on."""
+    path = tmp_path / "a.store"
+    role = member(path)
+    with pytest.raises(InputError, match="another process has it open"):
+        member(path)
+    words = [sys.executable, "-c", "import sys, pathlib; from tests.support.stores import member; member(pathlib.Path(sys.argv[1]))", str(path)]
+    second = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "another process has it open" in second.stderr
+    assert code(role.handle(asked(1))) == "reply"
+    print("test 10: opened by a second process: no reply")
+
+
+def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
+    """The generalisation, by search: one bit of many bytes of the file. Either it is refused, or nothing that was kept has changed."""
+    path, other = tmp_path / "a.store", tmp_path / "b.store"
+    role = member(path)
+    replies = [told(role.handle(asked(number))) for number in (1, 2)]
+    lines = dict(role.store.lines("run"))
+    role.store.close()  # type: ignore[attr-defined]
+    data, refused = path.read_bytes(), 0
+    generator = random.Random(10)
+    places = [*range(200), *generator.sample(range(len(data)), 400)]
+    for place in places:
+        other.write_bytes(data[:place] + bytes([data[place] ^ 1 << generator.randrange(8)]) + data[place + 1 :])
+        try:
+            hurt = member(other)
+        except InputError:
+            refused += 1
+            continue
+        assert dict(hurt.store.lines("run")) == lines
+        assert [told(hurt.handle(asked(number))) for number in (1, 2)] == replies
+        hurt.store.close()  # type: ignore[attr-defined]
+    print(f"test 10: {len(places)} flipped bits, {refused} refused, the others in bytes that hold nothing")
+    assert refused > 50
+
+
+def test_a_store_is_not_begun_again(tmp_path: Path) -> None:
+    """Deleted while no client runs, it is missed: a new one would have the whole budget again. Both limits are the file's for life."""
+    path = tmp_path / "a.store"
+    role = member(path, 1.0, 2.0)
+    assert code(role.handle(asked(1, 1.0))) == "reply"
+    role.store.close()  # type: ignore[attr-defined]
+    kept = shutil.copy(path, tmp_path / "copy")
+    path.unlink()
+    with pytest.raises(InputError, match="is gone"):
+        member(path)
+    shutil.copy(kept, path)
+    with pytest.raises(InputError, match="for life"):
+        member(path, 1.0, 3.0)
+    assert [code(member(path).handle(asked(1, 1.0, run))) for run in ("other",)] == ["reply"]
+    assert isinstance(role, ClientRole)
