@@ -1,0 +1,282 @@
+"""Acceptance tests 19 (after a restart), 20 and 22: a server that is killed or stopped loses nothing it had accepted, and counts nothing twice."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.journal import MemoryStore
+from clients.member import HOSTS, client_group
+from clients.role import ClientRole
+from local_dp.errors import InputError
+from local_dp.noise import KeyedNoise, SystemNoise
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.protocols.registry import find_protocol
+from local_dp.queries.tables import Category
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.wire import Hello, Reply, topic
+from server.coordinator import Coordinator
+from server.journal import Journal
+from server.terms import Terms
+from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.builders import RUN, SEED, yes_records
+from tests.support.command import command
+from tests.support.mortal import CLIENTS, HOSTS_OF, ROUNDS, Town
+from tests.support.virtual_time import run_virtually
+from tests.support.watching import Watching
+
+
+def _plain(folder: Path) -> tuple[Any, list[str | None]]:
+    result, coordinator, _ = run_virtually(Town(folder).live(iter([10**9])))
+    return result, [summary.digest for summary in coordinator.rounds]
+
+
+def _killed(folder: Path, turns: int) -> None:
+    generator, kills, points = random.Random(20), 0, set[int]()
+    (folder / "plain").mkdir()
+    expected = _plain(folder / "plain")
+    for turn in range(turns):
+        where = folder / str(turn)
+        where.mkdir()
+        town, drawn = Town(where), [generator.randrange(1, 60) for _ in range(12)]
+        result, coordinator, died = run_virtually(town.live(iter([*drawn, 10**9])))
+        assert (result, [summary.digest for summary in coordinator.rounds]) == expected, turn
+        assert all(len(asked) == 1 for asked in town.requests.values()), "a round was asked in two ways"
+        assert [member.store.ledger.max_spent for member in town.members] == [pytest.approx(0.04 * ROUNDS)] * HOSTS_OF
+        assert (coordinator.counts.answered, coordinator.counts.conflicting) == (CLIENTS * ROUNDS, 0)
+        told = coordinator.reconciliation()
+        assert (told.accepted_not_charged, told.charged_not_accepted, told.silent) == (0, 0, 0)
+        kills, points = kills + died, points | set(drawn[:died])
+    assert kills >= 5 * turns
+    print(f"test 20: {kills} kills at {len(points)} points in {turns} runs of {ROUNDS} rounds: the result bit for bit, each request byte for byte")
+
+
+def test_a_server_that_dies_anywhere_goes_on(tmp_path: Path) -> None:
+    """Test 20 by search, in virtual time: killed before and after what it writes and says, up to twelve times in a run."""
+    _killed(tmp_path, 4)
+
+
+@pytest.mark.slow
+def test_a_server_that_dies_anywhere_goes_on_for_long(tmp_path: Path) -> None:
+    """The same in 60 runs."""
+    _killed(tmp_path, 60)
+
+
+def _canary(number: int, client: int) -> tuple[str, Reply]:
+    """A report that nobody else sends: in its cell."""
+    name = f"client-{client}"
+    return topic(RUN, "rep", "g0", name), Reply(run=RUN, round=number, member=name, ask=0, start=client, width=1, reports=bytes([client]))
+
+
+class Server:
+    """A coordinator and its journal, without a bus; every `Server` of a folder is the one before it, started again."""
+
+    def __init__(self, folder: Path, query: LocalQuery) -> None:
+        self.query, self.clients = query, len(query.cohort)
+        self.journal = Journal.open(folder, RUN) if (folder / f"{RUN}.run").exists() else Journal.begin(folder, RUN, {})
+        self.coordinator = Coordinator(RUN, self.clients, SEED, 24.0, Terms(10.0, 0.5))
+        self.coordinator.fresh = []
+        for client in range(self.clients):
+            name = f"client-{client}"
+            self.coordinator.receive(topic(RUN, "hello", "g0", name), Hello(run=RUN, member=name, start=client, stop=client + 1), 0.0)
+        while (past := self.journal.past(len(self.coordinator.rounds) + 1)) is not None and past.closing is not None:
+            self.coordinator.repeat((query,), past)
+        self.number = len(self.coordinator.rounds) + 1
+        round = self.coordinator.open((query,), 0.0, past)
+        if past is None:
+            self.journal.asked(self.number, round.request_digest())
+
+    def hear(self, sent: Iterable[tuple[str, Reply]]) -> None:
+        """What the bus brings; what is new is kept."""
+        for where, reply in sent:
+            self.coordinator.receive(where, reply, 0.0)
+        assert self.coordinator.fresh is not None
+        self.journal.keep(self.coordinator.fresh)
+        self.coordinator.fresh.clear()
+
+    def close(self) -> tuple[Tally, int]:
+        """The round's tally and how many answered; the server ends with it."""
+        (tally,) = self.coordinator.close(1.0)
+        closing = self.coordinator.closing()
+        self.journal.closed(self.number, closing)
+        self.journal.close()
+        return tally, closing.counts.answered
+
+
+def _exactly_once(folder: Path, rounds: int, clients: int) -> None:
+    generator, restarts, accepted = random.Random(19), 0, 0
+    query = LocalQuery(Category("x", tuple(map(str, range(clients)))), GRR(0.01, k=clients), Cohort(0, clients))
+    earlier: list[tuple[str, Reply]] = []
+    for number in range(1, rounds + 1):
+        silent, others = generator.sample(range(clients), clients // 10), generator.choices(earlier, k=clients) if earlier else []
+        sent = [_canary(number, client) for client in range(clients) if client not in silent] * 5 + others
+        generator.shuffle(sent)
+        half, server = generator.randrange(len(sent)), Server(folder, query)
+        server.hear(sent[:half])
+        if number % 3:
+            server.journal.close()
+            restarts, server = restarts + 1, Server(folder, query)
+            server.hear([*earlier, *sent[:half]])  # the broker delivers it all once more
+        server.hear(sent[half:])
+        tally, answered = server.close()
+        assert set(tally.counts.ravel().tolist()) <= {0, 1}, number
+        assert int(tally.counts.sum()) == answered == clients - len(silent)
+        accepted += answered
+        earlier += [_canary(number, client) for client in range(clients)]
+    print(f"test 19: {rounds * clients} cells all 0 or 1, {accepted} accepted, {rounds + restarts} restarts, everything delivered again")
+
+
+def test_every_report_counts_once_after_restarts(tmp_path: Path) -> None:
+    """Test 19 with 30 clients: five times each, in any order, earlier rounds among them, and all of them again after a restart in mid-round."""
+    _exactly_once(tmp_path, 20, 30)
+
+
+@pytest.mark.slow
+def test_every_report_of_100_clients_counts_once_after_restarts(tmp_path: Path) -> None:
+    """Test 19, the part of it that is about restarts."""
+    _exactly_once(tmp_path, 20, 100)
+
+
+SGD = (
+    "local-sgd",
+    "--set",
+    "d=2",
+    "--set",
+    "gamma=0.9",
+    "--set",
+    "alpha=0.9",
+    "--set",
+    f"rounds={ROUNDS}",
+    "--clients",
+    str(CLIENTS),
+    "--seed",
+    "3",
+    "--quorum",
+    "1",
+)
+
+
+def _people(count: int, seed: int) -> Records:
+    return find_protocol("local-sgd").from_settings({"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": str(ROUNDS)}).synthetic(count, seed).batch(0, count)
+
+
+def _hosts(records: Records) -> list[tuple[str, ClientRole]]:
+    each = CLIENTS // HOSTS_OF
+    spans = [(index * each, (index + 1) * each) for index in range(HOSTS_OF)]
+    return [
+        (HOSTS, ClientRole(f"host-{index}", low, records.take(slice(low, high)), KeyedNoise(3), MemoryStore(1.0))) for index, (low, high) in enumerate(spans)
+    ]
+
+
+def _ran(url: str, folder: Path, run: str, kills: int, records: Records) -> tuple[dict[str, Any], int, list[float]]:
+    """The outcome of a run whose server is killed as often as it takes, or as long as it goes on; the kills, and seconds from each new start to a request."""
+    watching = Watching(url, run, _hosts(records))
+    watching.start()
+    generator, died, waited = random.Random(kills), 0, []
+    words = command("server", *SGD, "--broker", url, "--run", run, "--journal", str(folder), "--json")
+    while True:
+        seen = len(watching.asked)
+        server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if died < kills:
+            waited.append(watching.wait_for_a_request(seen, 30.0))
+            time.sleep(generator.uniform(0, 0.02))
+            server.kill()
+        out, err = server.communicate(timeout=60)
+        if server.returncode != -signal.SIGKILL:
+            assert server.returncode == 0, err
+            watching.join(10)
+            assert all(len(forms) == 1 for forms in watching.requests.values()), "a round was asked in two ways"
+            return json.loads(out), died, waited
+        died += 1
+        words = command("resume", run, "--journal", str(folder), "--broker", url, "--json")
+
+
+def _server_killed(folder: Path, kills: int) -> None:
+    records, died, waits, run = _people(CLIENTS, 3), 0, [0.0], 0
+    with mosquitto(folder) as broker:
+        plain, _, _ = _ran(broker.url, folder / "runs", "plain", 0, records)
+        while died < kills:
+            run += 1
+            data, more, waited = _ran(broker.url, folder / "runs", f"run-{run}", kills - died, records)
+            assert data["result"] == plain["result"]
+            assert [each["digest"] for each in data["rounds"]] == [each["digest"] for each in plain["rounds"]]
+            assert (data["clients"]["answered"], data["reconciliation"]["accepted_not_charged"]) == (CLIENTS, 0)
+            died, waits = died + more, waits + waited[1:]
+    assert len(plain["rounds"]) == ROUNDS
+    print(
+        f"test 20: {died} SIGKILLs of the server in {run} runs of {ROUNDS} rounds: the same result bit for bit, asking again after {max(waits):.1f} s at most"
+    )
+
+
+@needs_mosquitto
+def test_a_server_that_is_killed_is_resumed(tmp_path: Path) -> None:
+    """Test 20, three SIGKILLs of `local-dp server` and `resume` in a run of 20 rounds and 50 clients."""
+    _server_killed(tmp_path, 3)
+
+
+@needs_mosquitto
+@pytest.mark.slow
+def test_a_server_that_is_killed_50_times_is_resumed(tmp_path: Path) -> None:
+    """Test 20."""
+    _server_killed(tmp_path, 50)
+
+
+def _server_stopped(folder: Path, clients: int, seconds: float) -> None:
+    members = [(client_group(index), ClientRole(f"client-{index}", index, yes_records(1), SystemNoise(), MemoryStore(1.0))) for index in range(clients)]
+    with mosquitto(folder) as broker:
+        watching = Watching(broker.url, "stopped", members)
+        watching.start()
+        server = subprocess.Popen(
+            command("server", "survey", "--clients", str(clients), "--broker", broker.url, "--run", "stopped", "--deadline", "120", "--quorum", "1", "--json"),
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        watching.wait_for_a_request(0, 60.0)
+        server.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        server.send_signal(signal.SIGCONT)
+        data = json.loads(server.communicate(timeout=120)[0])
+        watching.join(10)
+    assert (data["clients"]["answered"], data["clients"]["conflicting"], data["reconciliation"]["accepted_not_charged"]) == (clients, 0, 0)
+    assert data["reconciliation"]["silent"] == 0
+    assert watching.receipts == clients
+    print(f"test 22: a server that stood still for {seconds:g} s while reports came: {data['clients']['answered']} of {clients}, each with its receipt")
+
+
+@needs_mosquitto
+def test_a_server_that_stands_still_loses_nothing(tmp_path: Path) -> None:
+    """Test 22, for two seconds and 300 reports."""
+    _server_stopped(tmp_path, 300, 2.0)
+
+
+@needs_mosquitto
+@pytest.mark.slow
+def test_a_server_that_stands_still_for_20_seconds_loses_nothing(tmp_path: Path) -> None:
+    """Test 22."""
+    _server_stopped(tmp_path, 3000, 20.0)
+
+
+def test_a_changed_run_is_not_resumed(tmp_path: Path) -> None:
+    """A journal whose round was asked otherwise, as by another version, is refused: clients would see another request under the same round."""
+    query = LocalQuery(Category("x", tuple("0123456789")), GRR(0.01, k=10), Cohort(0, 10))
+    Server(tmp_path, query).journal.close()
+    with pytest.raises(InputError, match="is not what it was when it was asked"):
+        Server(tmp_path, LocalQuery(Category("y", tuple("0123456789")), GRR(0.01, k=10), Cohort(0, 10)))
+
+
+def test_a_run_is_begun_once(tmp_path: Path) -> None:
+    """A second server under a run's name is refused with what to do; so is a journal that somebody has open."""
+    journal = Journal.begin(tmp_path, RUN, {"at": "now"})
+    with pytest.raises(InputError, match="resume"):
+        Journal.begin(tmp_path, RUN, {})
+    with pytest.raises(InputError, match="another process has it open"):
+        Journal.open(tmp_path, RUN)
+    journal.close()
+    assert Journal.open(tmp_path, RUN).began == {"at": "now"}
