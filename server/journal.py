@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -77,10 +78,13 @@ class Journal:
         closed, asked = parts.count("closed"), parts.count("asked")
         return closed, asked, len(parts) - closed - asked
 
-    def discard_unused(self) -> None:
-        """Of a run in which nothing was asked nothing is kept: it can be begun again."""
-        if self.standing() == (0, 0, 0):
-            self.close()
+    def leave(self) -> None:
+        """Ends its server's work on it. Of a run in which nothing was asked nothing is kept: it can be begun again."""
+        unused = False
+        with suppress(InputError):  # of a file that is hurt all is kept
+            unused = self.standing()[1] == 0
+        self.close()
+        if unused:
             self._log.path.unlink()
 
     def close(self) -> None:

@@ -41,6 +41,7 @@ class RemoteOracle:
         self._stirred = asyncio.Event()
         self._until = math.inf  # when the sleep ends that an event may shorten
         self._journal = journal
+        self._patience: float | None = None  # for the clients, before they have been waited for
         self._kept = -math.inf  # when reports were last kept
         if journal is not None:
             coordinator.fresh = []
@@ -67,10 +68,21 @@ class RemoteOracle:
             self.coordinator.receive(delivery.topic, message, _now())
 
     async def ready(self, patience: float) -> None:
-        """Waits until every expected client is present, or `patience` seconds. Raises QuorumError if nobody came."""
-        self.coordinator.gather(patience, _now())
-        await self._settle()
-        self.coordinator.gathered()
+        """Waits until every expected client is present, or `patience` seconds. Raises QuorumError if nobody came.
+
+        Where the journal answers the first round, that is put off until somebody must be asked.
+        """
+        self._patience = patience
+        past = None if self._journal is None else self._journal.past(1)
+        if past is None or past.closing is None:
+            await self._gather()
+
+    async def _gather(self) -> None:
+        if self._patience is not None:
+            self.coordinator.gather(self._patience, _now())
+            self._patience = None
+            await self._settle()
+            self.coordinator.gathered()
 
     async def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """One round. Raises RefusedError or QuorumError if it closes with fewer replies of a cohort than its quorum."""
@@ -78,6 +90,7 @@ class RemoteOracle:
         past = None if journal is None else journal.past(number)
         if past is not None and past.closing is not None:
             return self.coordinator.repeat(queries, past)
+        await self._gather()
         round = self.coordinator.open(queries, _now(), past)
         if journal is None:
             return self.coordinator.close(await self._settle())
@@ -107,6 +120,9 @@ class RemoteOracle:
 
     async def end(self, patience: float = 0.0) -> None:
         """Tells every client that the run is over, and waits for their accounts, so many seconds at most."""
+        if self._patience is not None and patience:  # nobody was asked, and who is there is not known
+            self.coordinator.gather(patience, _now())
+            await self._settle()
         self.coordinator.part(patience, _now())
         await self._settle()
 

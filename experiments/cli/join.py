@@ -72,10 +72,9 @@ class Server(Asking):
 
             try:
                 result = play(settings, how, serve, truth_known=table is not None)  # otherwise the clients' records are their own
-            except BaseException:
-                journal.discard_unused()
-                raise
-            journal.end(result.to_dict())
+                journal.end(result.to_dict())
+            finally:
+                journal.leave()
         show(result.to_dict(), self.as_json)
 
     def _began(self, kind: type[Protocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:

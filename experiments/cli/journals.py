@@ -1,5 +1,6 @@
 """`local-dp runs`, `show` and `resume`: what servers keep of their runs."""
 
+from contextlib import closing
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -41,14 +42,14 @@ class Show:
     as_json: bool = option(False, "Print the outcome as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        kept = Journal.open(self.journal or runs_folder(), self.run)
-        result = kept.result
-        if result is None and self.as_json:
-            raise InputError(f"run {self.run!r} has no outcome: it stands at {_standing(kept)}")
-        if result is None:
-            SCREEN.tell(f"run {self.run}, {kept.began['protocol']}, begun {kept.began['at']}: {_standing(kept)}")
-        else:
+        with closing(Journal.open(self.journal or runs_folder(), self.run)) as kept:
+            result, began, standing = kept.result, kept.began, _standing(kept)
+        if result is not None:
             show(result, self.as_json)
+        elif self.as_json:
+            raise InputError(f"run {self.run!r} has no outcome yet: {standing}")
+        else:
+            SCREEN.tell(f"run {self.run}, {began['protocol']}, begun {began['at']}: {standing}")
 
 
 @dataclass(frozen=True)
@@ -65,13 +66,13 @@ class Resume:
     as_json: bool = option(False, "Print the outcome as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        kept = Journal.open(self.journal or runs_folder(), self.run)
-        if kept.result is not None:
-            raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
-        options = {**kept.began["options"], "as_json": self.as_json, "journal": self.journal}
-        if self.broker:
-            options["broker"] = self.broker
-        Server(**_typed(options)).serve(find_protocol(kept.began["protocol"]), kept.began["given"], kept)
+        with closing(Journal.open(self.journal or runs_folder(), self.run)) as kept:
+            if kept.result is not None:
+                raise InputError(f"run {self.run!r} is over; `local-dp show {self.run}` prints its outcome")
+            options = {**kept.began["options"], "as_json": self.as_json, "journal": self.journal}
+            if self.broker:
+                options["broker"] = self.broker
+            Server(**_typed(options)).serve(find_protocol(kept.began["protocol"]), kept.began["given"], kept)
 
 
 def _typed(options: dict[str, Any]) -> dict[str, Any]:
@@ -87,13 +88,10 @@ def _typed(options: dict[str, Any]) -> dict[str, Any]:
 
 def _row(folder: Path, run: str) -> tuple[str, str, str, str]:
     try:
-        kept = Journal.open(folder, run)
+        with closing(Journal.open(folder, run)) as kept:
+            return run, kept.began["protocol"], kept.began["at"], "done" if kept.result is not None else _standing(kept)
     except InputError as error:
         return run, "", "", "it runs" if "open" in str(error) else "it cannot be read"
-    began = kept.began
-    row = run, began["protocol"], began["at"], "done" if kept.result is not None else _standing(kept)
-    kept.close()
-    return row
 
 
 def _standing(kept: Journal) -> str:

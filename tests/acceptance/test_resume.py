@@ -53,7 +53,8 @@ def _killed(folder: Path, turns: int) -> None:
         assert [member.store.ledger.max_spent for member in town.members] == [pytest.approx(0.04 * ROUNDS)] * HOSTS_OF
         assert (coordinator.counts.answered, coordinator.counts.conflicting) == (CLIENTS * ROUNDS, 0)
         told = coordinator.reconciliation()
-        assert (told.accepted_not_charged, told.charged_not_accepted, told.silent) == (0, 0, 0)
+        assert (told.accepted_not_charged, told.charged_not_accepted) == (0, 0)
+        assert told.silent in (0, HOSTS_OF), "all, where a server was killed after it had said the end"
         kills, points = kills + died, points | set(drawn[:died])
     assert kills >= 5 * turns
     print(f"test 20: {kills} kills at {len(points)} points in {turns} runs of {ROUNDS} rounds: the result bit for bit, each request byte for byte")

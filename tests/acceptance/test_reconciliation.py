@@ -1,0 +1,202 @@
+"""Acceptance test 28: after every run, what was accepted is compared with what the clients say they have charged, round by round."""
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from clients.member import HOSTS, filters, serve
+from clients.role import ClientRole
+from experiments.door.show import summary
+from experiments.tiers.execute import execute
+from experiments.tiers.outcome import as_data
+from experiments.tiers.settings import Randomness, Settings, Tier
+from local_dp.bus.base import Delivery
+from local_dp.bus.memory import MemoryBroker
+from local_dp.errors import LocalDPError
+from local_dp.protocols.survey import Survey
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.wire import Account, Reply, checksum, decode, encode, topic
+from server import remote
+from server.coordinator import Coordinator
+from server.progress import Progress, RoundProgress
+from server.reconciliation import Balance, Reconciliation
+from server.remote import RemoteOracle
+from server.terms import Terms
+from tests.support.builders import RUN, SEED, role, survey_query, yes_records
+from tests.support.virtual_time import run_virtually
+
+MEMBERS, EACH, ROUNDS = 6, 5, 4
+CLIENTS = MEMBERS * EACH
+
+
+@dataclass
+class Play:
+    """A run of some rounds with hosts in memory: what became of it, the hosts, and how long the end took."""
+
+    fate: Any = None
+    mute: frozenset[int] = frozenset()  # hosts that are gone without a word before the end
+    members: list[ClientRole] = field(default_factory=list)
+    parted: float = 0.0
+    broker: MemoryBroker = field(default_factory=MemoryBroker)
+
+    async def run(self) -> Coordinator:
+        if self.fate is not None:
+            self.broker.fate = self.fate
+        coordinator = Coordinator(RUN, CLIENTS, SEED, 1.0, Terms(3.0, 0.1))
+        oracle = RemoteOracle(self.broker.join(remote.filters(RUN)), coordinator)
+        serving, tasks = asyncio.create_task(oracle.serve(1.0)), []
+        for index in range(MEMBERS):
+            member = role(yes_records(EACH), index * EACH, member=f"host-{index}")
+            self.members.append(member)
+            tasks.append(asyncio.create_task(serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS)))
+        try:
+            await oracle.ready(5.0)
+            for _ in range(ROUNDS):
+                await oracle.answer((survey_query(CLIENTS, randomizer=BinaryRR(0.1)),))
+            for index in self.mute:
+                tasks[index].cancel()
+            began = asyncio.get_running_loop().time()
+            await oracle.end(1.0)
+            self.parted = asyncio.get_running_loop().time() - began
+            return coordinator
+        finally:
+            for task in (serving, *tasks):
+                task.cancel()
+            await asyncio.gather(serving, *tasks, return_exceptions=True)
+
+
+def _truth(coordinator: Coordinator, members: list[ClientRole]) -> dict[int, tuple[int, int, int]]:
+    """Round by round, from the parts of each round and the stores themselves: how many were accepted, charged, and both."""
+    told = {}
+    for number in range(1, ROUNDS + 1):
+        (part,) = coordinator._history[number].parts
+        commits = {member.start: member.store.get(RUN, number) for member in members}
+        charged = {client for start, commit in commits.items() if commit is not None for client in range(start, start + EACH)}
+        accepted = {client for client in range(CLIENTS) if part.answered[client]}
+        told[number] = len(accepted), len(charged), len(accepted & charged)
+    return told
+
+
+def _check(seed: int) -> tuple[int, int]:
+    """One run whose network loses, repeats and holds back: how many were charged and not accepted, and how many members were silent."""
+    generator = random.Random(seed)
+    loss, twice = generator.uniform(0, 0.5), generator.uniform(0, 0.3)
+    play = Play(lambda delivery: 0 if generator.random() < loss else 1 + (generator.random() < twice))
+    coordinator = run_virtually(play.run())
+    told, truth = coordinator.reconciliation(), _truth(coordinator, play.members)
+    heard = set(coordinator._accounts)
+    assert told.accepted_not_charged == 0
+    assert (told.members, told.silent) == (coordinator.members.present // EACH, coordinator.members.present // EACH - len(heard))
+    assert play.parted <= 1.0 + 1e-6
+    if told.silent == 0 and coordinator.members.present == CLIENTS:
+        for balance in told.rounds:
+            assert (balance.accepted, balance.charged, balance.accepted) == truth[balance.round]
+            joint = 0
+            for member in play.members:
+                commit = member.store.get(RUN, balance.round)
+                took = commit is not None and bool(coordinator._history[balance.round].parts[0].answered[member.start])
+                for reply in commit.replies if commit is not None and took else ():
+                    joint ^= checksum(reply)
+            assert balance.checksum == joint
+    return told.charged_not_accepted, told.silent
+
+
+def _search(seeds: int) -> None:
+    ran, lost, silent = 0, 0, 0
+    for seed in range(seeds):
+        try:
+            few, quiet = _check(seed)
+        except LocalDPError:
+            continue  # a round without its quorum
+        ran, lost, silent = ran + 1, lost + few, silent + quiet
+    assert ran > seeds // 2
+    assert lost > 0
+    assert silent > 0
+    print(f"test 28: {ran} runs over a network that loses and repeats: 0 accepted and not charged, {lost} charged and not accepted, {silent} members silent")
+
+
+def test_accounts_agree_with_what_was_accepted() -> None:
+    """Test 28, by search over networks: the balance is that of the members' stores and of the round's own flags, computed another way."""
+    _search(25)
+
+
+@pytest.mark.slow
+def test_accounts_agree_with_what_was_accepted_for_long() -> None:
+    """Test 28, 1,000 networks."""
+    _search(1000)
+
+
+def test_a_forged_report_is_told_aloud() -> None:
+    """A stranger's report that came before the client's own is accepted: the account says that its member never sent it, and the result says so loudly."""
+    play, forged = Play(), set[bytes]()
+
+    def rewriting(delivery: Delivery) -> int:
+        message = decode(delivery.payload)
+        if not isinstance(message, Reply) or message.round != 2 or message.member != "host-3" or delivery.payload in forged:
+            return 1
+        other = encode(message.model_copy(update={"reports": bytes(1 - bit for bit in message.reports)}))
+        forged.add(other)
+        play.broker.route(Delivery(delivery.topic, other))
+        return 0
+
+    play.fate = rewriting
+    coordinator = run_virtually(play.run())
+    told = coordinator.reconciliation()
+    assert (told.accepted_not_charged, [each.round for each in told.rounds if not each.agree]) == (EACH, [2])
+    loud = summary(_data(told), 200)
+    assert "NOT RECONCILED: 5 reports were accepted that their members did not charge or send, in round 2" in loud
+    print("test 28: a forged reply of 5 reports: 5 accepted and not charged, told aloud")
+
+
+def _data(told: Reconciliation) -> dict[str, Any]:
+    settings = Settings(Survey(), Survey().synthetic(10, SEED), 1.0, Randomness(SEED, False), tier="population")
+    outcome = execute(settings, lambda progress: None)
+    return as_data(settings, type(outcome)(**{**vars(outcome), "reconciliation": told}))
+
+
+def test_who_is_silent_is_counted_and_waited_for_a_second() -> None:
+    """With all there the end takes no time; two members that are gone without a word are waited for one second, and not reconciled."""
+    whole, halved = Play(), Play(mute=frozenset({1, 4}))
+    assert run_virtually(whole.run()).reconciliation().silent == 0
+    assert whole.parted == pytest.approx(0.0)
+    told = run_virtually(halved.run()).reconciliation()
+    assert (told.members, told.silent, told.accepted_not_charged) == (MEMBERS, 2, 0)
+    assert all((each.accepted, each.charged) == (CLIENTS - 2 * EACH, CLIENTS - 2 * EACH) for each in told.rounds)
+    assert halved.parted == pytest.approx(1.0)
+
+
+def test_an_account_counts_once_and_of_members_alone() -> None:
+    """Accounts before the end, of strangers, or a second one change nothing."""
+    coordinator = run_virtually(Play().run())
+    before = coordinator.reconciliation()
+    for name, lines in (("host-0", ()), ("stranger", ((1, 5, 5),))):
+        coordinator.receive(topic(RUN, "rep", HOSTS, name), Account(run=RUN, member=name, rounds=lines), 0.0)
+    assert coordinator.reconciliation() == before
+    assert coordinator.rejected == 1
+
+
+@pytest.mark.parametrize("tier", ["processes", "hosts"])
+def test_a_run_over_a_broker_is_reconciled(tier: Tier) -> None:
+    """Real processes on the embedded broker: every member gives its account, and every round agrees; one that is killed after its answer is silent."""
+    import psutil
+
+    killed = list[psutil.Process]()
+
+    def kill(progress: Progress) -> None:
+        if not killed and isinstance(progress, RoundProgress) and progress.answered == progress.asked:
+            helper = next(child for child in psutil.Process().children() if "clients.helper" in child.cmdline())
+            killed.extend(helper.children()[:1])
+            killed[0].kill()
+
+    for disturb in (lambda progress: None, kill):
+        settings = Settings(Survey(), Survey().synthetic(12, SEED), 1.0, Randomness(SEED, False), tier=tier, hosts=3)
+        told = execute(settings, disturb).reconciliation
+        assert told is not None
+        members, silent = 12 if tier == "processes" else 3, int(disturb is kill)
+        assert (told.members, told.silent, told.accepted_not_charged, told.charged_not_accepted) == (members, silent, 0, 0)
+        each = 12 // members
+        (balance,) = told.rounds
+        assert balance == Balance(1, 12 - each * silent, 12 - each * silent, balance.checksum, True, 0, 0)
