@@ -1,12 +1,14 @@
 """What a member process is told when it starts: as MessagePack, from whoever started it, over a private socket."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import msgpack
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from clients.durable import SqliteStore
 from clients.journal import MemoryStore
 from clients.role import ClientRole, Policy
 from local_dp.noise import KeyedNoise, SystemNoise
@@ -14,7 +16,10 @@ from local_dp.records import Records
 
 
 class MemberConfig(BaseModel):
-    """One member: its clients' records, its noise (a seed, or None for the system's entropy), its budget and its own list of randomizers."""
+    """One member: its clients' records, its noise (a seed, or None for the system's entropy), its budget and its own list of randomizers.
+
+    `store` is the file of what it answers and spends; without one, that is in memory.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -27,13 +32,16 @@ class MemberConfig(BaseModel):
     seed: int | None
     budget: float
     allowed: tuple[str, ...] | None
+    store: str = ""
 
     def role(self) -> ClientRole:
-        """The client role this describes."""
+        """The client role this describes. Raises InputError for a store that cannot be used."""
         records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
-        noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
+        store = SqliteStore(Path(self.store), self.budget) if self.store else MemoryStore(self.budget)
+        secret = store.secret if isinstance(store, SqliteStore) else None
+        noise = SystemNoise(secret) if self.seed is None else KeyedNoise(self.seed)
         allowed = None if self.allowed is None else frozenset(self.allowed)
-        return ClientRole(self.member, self.start, records, noise, MemoryStore(self.budget), Policy(allowed))
+        return ClientRole(self.member, self.start, records, noise, store, Policy(allowed))
 
     def to_bytes(self) -> bytes:
         packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)

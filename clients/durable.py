@@ -6,7 +6,7 @@ from pathlib import Path
 import msgpack
 
 from clients.journal import Book, Commit
-from local_dp.bus.log import Entry, Log, sync_folder
+from local_dp.bus.log import Entry, Log
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.loss import NANO, nano_epsilon
@@ -68,11 +68,13 @@ def _opened(path: Path, life: int) -> Log:
         if mark.exists():
             raise InputError(f"the store {str(path)!r} is gone, and what its clients have spent with it; who begins again all the same removes {str(mark)!r}")
         first = Entry("", 0, "made", life.to_bytes(8) + os.urandom(_SECRET_BYTES))
-        Log.create(path, KIND, first).close()
-    log = Log(path, KIND)
-    if not mark.exists():
+        log = Log.create(path, KIND, first)
+    else:
+        log = Log(path, KIND)
+    try:
         mark.touch(mode=0o600)
-        sync_folder(path.parent)
+    except OSError as error:
+        raise InputError(f"cannot write {str(mark)!r}: {error.strerror}") from None
     return log
 
 

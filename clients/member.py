@@ -13,6 +13,7 @@ from local_dp.wire import EVERYBODY, End, Gone, Hello, Receipt, Request, Roll, d
 GROUP_SIZE = 250
 HOSTS = "hosts"
 PATIENCE = 30.0  # seconds to reach the broker at first
+PARTING = 0.3  # seconds between the last word and the end of the connection, with which some brokers forget what they have not passed on
 SLOT = 0.1  # seconds: what a private member sends leaves so long after the request came, or a multiple of it if more work was to be done
 
 
@@ -55,6 +56,7 @@ async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delive
         return True
     if isinstance(message, End):
         await bus.publish(topic(run, "rep", group, role.member), encode(role.account(run)))
+        await bus.rest(PARTING)
         return False
     if isinstance(message, Roll):
         await bus.publish(topic(run, "hello", group, role.member), hello)

@@ -8,7 +8,7 @@ from clients.config import MemberConfig
 from clients.member import filters, serve, will
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.errors import BusError
+from local_dp.errors import BusError, InputError
 
 READY = b"+"
 FAILED = b"-"
@@ -47,7 +47,7 @@ def live(line: socket.socket, config: MemberConfig) -> int:
 
     try:
         finish(serve(config.role(), bus, config.run, config.group, connected))
-    except BusError as error:
+    except (BusError, InputError) as error:
         line.sendall(FAILED + str(error).encode())
         return _BROKER_LOST
     return 0

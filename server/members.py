@@ -34,6 +34,11 @@ class Members:
     def __iter__(self) -> Iterator[Member]:
         return iter(self._ordered)
 
+    @property
+    def count(self) -> int:
+        """How many members have said hello."""
+        return len(self._ordered)
+
     def attendance(self) -> Attendance:
         """Who has said hello, and who has not."""
         ends = [0, *(end for member in self._ordered for end in (member.start, member.stop)), self.clients]

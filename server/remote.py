@@ -97,7 +97,6 @@ class RemoteOracle:
         if past is None:
             journal.asked(number, round.request_digest())
         ended = await self._settle()
-        self._keep()
         tallies = self.coordinator.close(ended)
         journal.closed(number, self.coordinator.closing())
         for send in self.coordinator.receipts():
@@ -127,7 +126,10 @@ class RemoteOracle:
         await self._settle()
 
     async def _settle(self) -> float:
-        """Publishes what is due, whenever it is, until there is nothing to wait for; when that was, however long it then takes to show it."""
+        """Publishes what is due, whenever it is, until there is nothing to wait for; when that was, however long it then takes to show it.
+
+        What was accepted until then is kept.
+        """
         while not self.coordinator.is_settled(now := _now()):
             self._stirred.clear()
             for send in self.coordinator.due(_now()):

@@ -32,6 +32,7 @@ class Run(Asking):
     unverified: bool = option(False, "In memory, use a randomizer whose loss is not what it says; the result says so")
     cluster: str = option("", "A Dask scheduler whose workers simulate the population tier, as tcp://host:8786", metavar="URL")
     crowd: int = option(100, "With --shuffle, the fewest clients whose reports are passed on", metavar="C")
+    stores: Path | None = option(None, "Where client processes and hosts keep what they have answered and spent, over several runs", metavar="DIR")
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
@@ -47,7 +48,7 @@ class Run(Asking):
 
     def _how(self, progress: RunProgress) -> How:
         own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified", "cluster", "crowd")}
-        return self.how(progress.show, **own, allow=allowed_names(self.allow))
+        return self.how(progress.show, **own, stores="" if self.stores is None else str(self.stores.absolute()), allow=allowed_names(self.allow))
 
 
 def check_plot(plot: Path, kind: type[Protocol[Any]]) -> None:

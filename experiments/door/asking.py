@@ -46,6 +46,7 @@ class Options(TypedDict, total=False):
     shuffle: bool
     crowd: int
     delta: float
+    stores: str
     progress: OnProgress | None
     watch: Announce | None
     notice: Callable[[str], None] | None
@@ -66,6 +67,7 @@ class How:
     in memory that fails its verification, and the result says so.
     `shuffle` puts a shuffler between clients and server, which passes on what at least `crowd` clients have answered; the result then says what all reports
     lose together, beside `delta`. `cluster`: the address of a Dask scheduler whose workers simulate the population tier.
+    `stores`: a folder in which processes or hosts keep what they have answered and spent: a second run on the same table is charged to the same budget.
     `progress` is called as the run goes on, and `notice` before it if the clients are fewer than the accuracy asks for (without it, that is a warning).
     `watch` is told the address of a page that shows it, as in `watch=print` or `watch=webbrowser.open`; the run
     waits some seconds for the browser if it returns True.
@@ -87,6 +89,7 @@ class How:
     shuffle: bool = False
     crowd: int = Behind.crowd
     delta: float = Behind.delta
+    stores: str = ""
     progress: OnProgress | None = None
     watch: Announce | None = None
     notice: Callable[[str], None] | None = None
@@ -110,7 +113,7 @@ class How:
             (self.notice or warnings.warn)(few)
         return Settings(
             protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified,
-            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None,
+            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None, self.stores,
         )  # fmt: skip
 
     def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:

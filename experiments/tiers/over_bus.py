@@ -26,7 +26,7 @@ from server.remote import RemoteOracle, filters
 from server.shuffler import ShufflerConfig, ShufflerProcess
 
 _OF_A_WAIT = 0.8  # a shuffler takes for the clients, and leaves the rest to what it passes on
-PARTING = 1.0  # seconds to wait for the accounts of members when the run is over, while somebody's is missing
+PARTING = 1.0  # seconds to wait for the accounts of members when the run is over, while somebody's is missing; and as much again for each 600 of them
 _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 of them
 
 
@@ -49,6 +49,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             seed=None if settings.randomness.private else settings.randomness.seed,
             budget=settings.epsilon,
             allowed=settings.allowed,
+            store=f"{settings.stores}/{'host' if settings.tier == 'hosts' else 'client'}-{start}.store" if settings.stores else "",
         )
 
     first = Game(algorithm).queries or ()
@@ -123,7 +124,7 @@ async def serve_run(
         patience = 0.0
         try:
             result = await run_async(algorithm, oracle if crowds is None else _Behind(oracle, crowds))
-            patience = PARTING if crowds is None else 0.0
+            patience = PARTING * (1 + coordinator.members.count / 600) if crowds is None else 0.0
         finally:
             await oracle.end(patience)
         wall = time.perf_counter() - started

@@ -54,6 +54,7 @@ class Settings:
 
     `unverified` lets a simulation in memory use a randomizer whose loss is not what it says; real clients refuse it whoever asks.
     `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
+    `stores` is a folder in which each client process or host keeps what it has answered and spent, also over several runs.
     """
 
     protocol: Protocol[Any]
@@ -68,6 +69,7 @@ class Settings:
     unverified: bool = False
     cluster: str = ""
     behind: Behind | None = None
+    stores: str = ""
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
@@ -77,6 +79,8 @@ class Settings:
             raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
         if self.cluster and (self.tier != "population" or self.randomness.private):
             raise InputError("a cluster simulates the population tier, and trusts whoever reaches it: use --tier population and no --private, or no --cluster")
+        if self.stores and self.tier not in ("processes", "hosts"):
+            raise InputError("clients in memory keep nothing in files; use --tier processes or hosts, or no --stores")
         if self.hosts < 1:
             raise InputError(f"hosts is {self.hosts}; give 1 or more")
         if self.clients > MOST_CLIENTS[self.tier]:

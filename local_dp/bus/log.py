@@ -18,7 +18,7 @@ from local_dp.errors import InputError
 _SET_UP = (
     "CREATE TABLE entry (place INTEGER PRIMARY KEY, run TEXT NOT NULL, round INTEGER NOT NULL, part TEXT NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL,"
     " UNIQUE (run, round, part))",
-    "CREATE TABLE head (count INTEGER NOT NULL, digest BLOB NOT NULL, opened INTEGER NOT NULL)",
+    "CREATE TABLE head (count INTEGER NOT NULL, digest BLOB NOT NULL)",
 )
 _READ = "SELECT run, round, part, data, digest FROM entry"
 _WRITE = "INSERT INTO entry (run, round, part, data, digest) VALUES (?, ?, ?, ?, ?)"
@@ -54,10 +54,9 @@ class Log:
                 raise InputError(f"there is no file {str(path)!r}")
             self._held = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", timeout=0.0, isolation_level=None, uri=True)
             try:
-                for statement in (*_HOLD, "BEGIN IMMEDIATE"):
+                for statement in (*_HOLD, "BEGIN IMMEDIATE"):  # which fails where the file is open elsewhere, or not to be written
                     self._held.execute(statement)
                 self._count, self._digest = self._checked(kind)
-                self._held.execute("UPDATE head SET opened = opened + 1")  # whoever cannot write must know it now
                 self._end()
             except BaseException:
                 self._held.close()
@@ -73,12 +72,13 @@ class Log:
             os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             held = sqlite3.connect(made, isolation_level=None)
             digest = _chained(bytes(16), first.digest())
-            for statement in ("BEGIN", *_SET_UP, f"PRAGMA application_id = {kind}"):
+            for statement in ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = WAL", "BEGIN", *_SET_UP, f"PRAGMA application_id = {kind}"):
                 held.execute(statement)
             held.execute(_WRITE, _row(first))
-            held.execute("INSERT INTO head VALUES (1, ?, 0)", (digest,))
+            held.execute("INSERT INTO head VALUES (1, ?)", (digest,))
             held.execute("COMMIT")
             held.close()
+            _sync(made)
             os.link(made, path)
         except FileExistsError:
             raise InputError(f"{str(path)!r} exists already") from None
@@ -87,7 +87,7 @@ class Log:
         finally:
             with suppress(OSError):
                 made.unlink()
-        sync_folder(path.parent)
+        _sync(path.parent)
         return cls(path, kind)
 
     def append(self, entries: Sequence[Entry]) -> None:
@@ -166,9 +166,9 @@ class Log:
         self._why = ""
 
 
-def sync_folder(folder: Path) -> None:
-    """What was made or renamed in a folder is on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """What is in a file, or which names are in a folder, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

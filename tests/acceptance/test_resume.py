@@ -115,7 +115,7 @@ class Server:
 def _exactly_once(folder: Path, rounds: int, clients: int) -> None:
     generator, restarts, accepted = random.Random(19), 0, 0
     query = LocalQuery(Category("x", tuple(map(str, range(clients)))), GRR(0.01, k=clients), Cohort(0, clients))
-    earlier: list[tuple[str, Reply]] = []
+    earlier, digests = list[tuple[str, Reply]](), list[str | None]()
     for number in range(1, rounds + 1):
         silent, others = generator.sample(range(clients), clients // 10), generator.choices(earlier, k=clients) if earlier else []
         sent = [_canary(number, client) for client in range(clients) if client not in silent] * 5 + others
@@ -130,8 +130,12 @@ def _exactly_once(folder: Path, rounds: int, clients: int) -> None:
         tally, answered = server.close()
         assert set(tally.counts.ravel().tolist()) <= {0, 1}, number
         assert int(tally.counts.sum()) == answered == clients - len(silent)
-        accepted += answered
+        accepted, digests = accepted + answered, [*digests, server.coordinator.rounds[-1].digest]
         earlier += [_canary(number, client) for client in range(clients)]
+    again = Server(folder, query)
+    again.hear(earlier)
+    again.journal.close()
+    assert [each.digest for each in Server(folder, query).coordinator.rounds] == digests, "nothing is added to a round that is closed"
     print(f"test 19: {rounds * clients} cells all 0 or 1, {accepted} accepted, {rounds + restarts} restarts, everything delivered again")
 
 
