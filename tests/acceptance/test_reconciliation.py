@@ -2,9 +2,11 @@
 
 import asyncio
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
 import pytest
 
 from clients.member import HOSTS, filters, serve
@@ -178,11 +180,25 @@ def test_an_account_counts_once_and_of_members_alone() -> None:
     assert coordinator.rejected == 1
 
 
-@pytest.mark.parametrize("tier", ["processes", "hosts"])
-def test_a_run_over_a_broker_is_reconciled(tier: Tier) -> None:
-    """Real processes on the embedded broker: every member gives its account, and every round agrees; one that is killed after its answer is silent."""
-    import psutil
+def _over_a_broker(tier: Tier, disturb: Callable[[Progress], None], silent: int) -> None:
+    settings = Settings(Survey(), Survey().synthetic(12, SEED), 1.0, Randomness(SEED, False), tier=tier, hosts=3)
+    told = execute(settings, disturb).reconciliation
+    assert told is not None
+    members = 12 if tier == "processes" else 3
+    assert (told.members, told.silent, told.accepted_not_charged, told.charged_not_accepted) == (members, silent, 0, 0)
+    heard = 12 - 12 // members * silent
+    (balance,) = told.rounds
+    assert balance == Balance(1, heard, heard, balance.checksum, True, 0, 0)
 
+
+@pytest.mark.usefixtures("warm")
+def test_a_run_of_processes_is_reconciled() -> None:
+    """Real processes on the embedded broker: every member gives its account, and the round agrees."""
+    _over_a_broker("processes", lambda progress: None, 0)
+
+
+def test_a_host_that_is_killed_after_its_answer_is_silent() -> None:
+    """Its reports stay counted, and are not reconciled."""
     killed = list[psutil.Process]()
 
     def kill(progress: Progress) -> None:
@@ -191,12 +207,4 @@ def test_a_run_over_a_broker_is_reconciled(tier: Tier) -> None:
             killed.extend(helper.children()[:1])
             killed[0].kill()
 
-    for disturb in (lambda progress: None, kill):
-        settings = Settings(Survey(), Survey().synthetic(12, SEED), 1.0, Randomness(SEED, False), tier=tier, hosts=3)
-        told = execute(settings, disturb).reconciliation
-        assert told is not None
-        members, silent = 12 if tier == "processes" else 3, int(disturb is kill)
-        assert (told.members, told.silent, told.accepted_not_charged, told.charged_not_accepted) == (members, silent, 0, 0)
-        each = 12 // members
-        (balance,) = told.rounds
-        assert balance == Balance(1, 12 - each * silent, 12 - each * silent, balance.checksum, True, 0, 0)
+    _over_a_broker("hosts", kill, 1)
