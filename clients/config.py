@@ -11,10 +11,14 @@ from clients.journal import MemoryStore
 from clients.role import ClientRole, Policy
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.records import Records
+from local_dp.sealing import UNSIGNED, Envelopes, Party
 
 
 class MemberConfig(BaseModel):
-    """One member: its clients' records, its noise (a seed, or None for the system's entropy), its budget and its own list of randomizers."""
+    """One member: its clients' records, its noise (a seed, or None for the system's entropy), its budget and its own list of randomizers.
+
+    `keys` are its own private key and its server's public one; without them nothing is signed.
+    """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -27,6 +31,7 @@ class MemberConfig(BaseModel):
     seed: int | None
     budget: float
     allowed: tuple[str, ...] | None
+    keys: tuple[bytes, bytes] | None = None
 
     def role(self) -> ClientRole:
         """The client role this describes."""
@@ -34,6 +39,10 @@ class MemberConfig(BaseModel):
         noise = SystemNoise() if self.seed is None else KeyedNoise(self.seed)
         allowed = None if self.allowed is None else frozenset(self.allowed)
         return ClientRole(self.member, self.start, records, noise, MemoryStore(self.budget), Policy(allowed))
+
+    def envelopes(self) -> Envelopes:
+        """How it signs, and whom it hears."""
+        return UNSIGNED if self.keys is None else Party.member(self.run, server=self.keys[1], own=self.keys[0])
 
     def to_bytes(self) -> bytes:
         packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)

@@ -8,6 +8,7 @@ from clients.quiet import unheard
 from clients.role import ClientRole
 from local_dp.bus.base import ClientBus, Connected, Delivery
 from local_dp.errors import WireError
+from local_dp.sealing import Envelopes
 from local_dp.wire import EVERYBODY, End, Gone, Hello, Request, Roll, decode, encode, topic
 
 GROUP_SIZE = 250
@@ -26,14 +27,15 @@ def filters(run: str, group: str) -> list[str]:
     return [topic(run, "req", group), topic(run, "req", EVERYBODY)]
 
 
-def will(run: str, group: str, member: str) -> tuple[str, bytes]:
+def will(run: str, group: str, member: str, envelopes: Envelopes) -> tuple[str, bytes]:
     """What the broker says for a member whose connection breaks."""
-    return topic(run, "gone", group, member), encode(Gone(run=run, member=member))
+    where = topic(run, "gone", group, member)
+    return where, envelopes.seal(where, encode(Gone(run=run, member=member)))
 
 
 async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
     """Says hello after every connection, answers requests, and returns when the run ends. Raises BusError if the broker cannot be reached at first."""
-    hello = encode(Hello(run=run, member=role.member, start=role.start, stop=role.stop))
+    hello = encode(Hello(run=run, member=role.member, start=role.start, stop=role.stop, private=role.private))
     async with aclosing(bus.messages(PATIENCE)) as events:
         async for event in events:
             if isinstance(event, Connected):

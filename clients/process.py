@@ -8,6 +8,7 @@ from clients.config import MemberConfig
 from clients.member import filters, serve, will
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
+from local_dp.bus.sealed import SealedClientBus
 from local_dp.errors import BusError
 
 READY = b"+"
@@ -33,11 +34,12 @@ def _read(line: socket.socket, size: int) -> bytes:
 
 def live(line: socket.socket, config: MemberConfig) -> int:
     """Joins the broker, tells the launcher so, answers until the run ends or the launcher is gone; the exit code."""
+    envelopes = config.envelopes()
     bus = BlockingBus(
         Address.parse(config.broker),
         f"{config.run}-{config.member}",
         filters(config.run, config.group),
-        will(config.run, config.group, config.member),
+        will(config.run, config.group, config.member, envelopes),
         line,
         lambda: os._exit(0),  # the launcher is gone: there is nothing to save
     )
@@ -46,7 +48,7 @@ def live(line: socket.socket, config: MemberConfig) -> int:
         line.sendall(READY)
 
     try:
-        finish(serve(config.role(), bus, config.run, config.group, connected))
+        finish(serve(config.role(), SealedClientBus(bus, envelopes), config.run, config.group, connected))
     except BusError as error:
         line.sendall(FAILED + str(error).encode())
         return _BROKER_LOST

@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
@@ -14,10 +15,13 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
+from local_dp.sealing import Party, public
 from local_dp.wire import Ask, End, Request, decode, encode, topic
 
 _RUN, _GROUP = "rehearsal", "g0"
 _ENOUGH = 10  # the interpreter rewrites a function's code when it has run it eight times: in us, and not in each child
+_KEY = bytes(32)  # of everybody here
+_PUBLIC = public(_KEY)
 _CONNACK = bytes.fromhex("20020000")
 
 
@@ -36,10 +40,12 @@ def rehearse(children: int) -> None:
 
 def answer() -> None:
     """The part of it that answers a request. A child repeats it: the pages that answering writes to are copied before the first round, not in it."""
-    request = decode(_request())
+    config, (where, envelope) = MemberConfig.from_bytes(_config("").to_bytes()), _asked()
+    envelopes = config.envelopes()
+    request = decode(envelopes.open(where, envelope))
     assert isinstance(request, Request)
-    for reply in MemberConfig.from_bytes(_config("").to_bytes()).role().handle(request):
-        encode(reply)
+    for reply in config.role().handle(request):
+        envelopes.seal(where, encode(reply))
 
 
 def _life() -> None:
@@ -67,8 +73,8 @@ def _broker(listener: socket.socket) -> None:
 def _answers() -> Iterator[bytes]:
     """To the connection, to the hello, to the reply."""
     yield _CONNACK
-    for payload in (_request(), encode(End(run=_RUN))):
-        name = topic(_RUN, "req", _GROUP).encode()
+    for where, payload in (_asked(), _said(encode(End(run=_RUN)))):
+        name = where.encode()
         body = struct.pack(">H", len(name)) + name + payload
         yield bytes((0x30, len(body) & 127 | 128, len(body) >> 7)) + body
 
@@ -80,10 +86,19 @@ def _suback(subscribe: bytes) -> bytes:
 
 def _config(broker: str) -> MemberConfig:
     columns = pack_columns([Records({"yes": np.zeros(1, dtype=np.uint8)})])
-    return MemberConfig(run=_RUN, member="nobody", group=_GROUP, broker=broker, start=0, columns=columns, seed=0, budget=1.0, allowed=None)
+    named = {"run": _RUN, "member": "nobody", "group": _GROUP, "broker": broker}
+    return MemberConfig(**named, start=0, columns=columns, seed=0, budget=1.0, allowed=None, keys=(_KEY, _PUBLIC))
 
 
-def _request() -> bytes:
+@cache
+def _said(message: bytes) -> tuple[str, bytes]:
+    """A topic, and what the server says under it."""
+    where = topic(_RUN, "req", _GROUP)
+    return where, Party.server(_RUN, _KEY, lambda topic: None).seal(where, message)
+
+
+@cache
+def _asked() -> tuple[str, bytes]:
     randomizer = BinaryRR(1.0)
     ask = Ask(
         query="question",
@@ -94,4 +109,4 @@ def _request() -> bytes:
         stop=1,
         coins=bytes(16),
     )
-    return encode(Request(run=_RUN, round=1, asks=(ask,)))
+    return _said(encode(Request(run=_RUN, round=1, asks=(ask,))))

@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints, Words
 from local_dp.errors import InputError
-from local_dp.noise import Draw, Noise
+from local_dp.noise import Draw, KeyedNoise, Noise
 
 WORD_BITS = 64
 _BLOCK = 256  # words fetched at a time: a call for one word costs as much
@@ -25,6 +25,11 @@ class Draws:
         self._round = round
         self._at = 0
         self._ready = np.zeros(0, dtype=np.uint64)
+
+    @property
+    def private(self) -> bool:
+        """Whether they are nobody's to compute."""
+        return not isinstance(self._noise, KeyedNoise)
 
     def words(self, count: int) -> Words:
         """The next `count` uniform 64-bit words."""

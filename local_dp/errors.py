@@ -31,6 +31,15 @@ class WireError(LocalDPError):
     """A message is not one of ours: malformed, oversized, unknown or not in canonical form."""
 
 
+class ForgedError(WireError):
+    """A message that nobody signed who may say it."""
+
+
+def printable(text: str) -> str:
+    """Somebody else's words as they may be shown: what a terminal would obey is written out."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """The line for a name that is not among the known ones: `what` it is not, the nearest known name, and all of them."""
     from difflib import get_close_matches  # here: it is needed when something is wrong, and takes time to import

@@ -91,12 +91,13 @@ class Absent(_Message):
 
 
 class Hello(_Message):
-    """A member is here, with the clients start..stop."""
+    """A member is here, with the clients start..stop, and says whether it answers in private."""
 
     kind: Literal["hello"] = "hello"
     member: Name
     start: Index
     stop: Index
+    private: bool
 
 
 class Gone(_Message):

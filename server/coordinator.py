@@ -10,6 +10,7 @@ from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Reply, Roll
 from server.collecting import ASK_AGAIN, Answer, Collecting, Send, count
 from server.members import Member, Members
 from server.progress import Progress, Turnout
+from server.roster import Roster
 from server.round import Round
 from server.terms import Terms
 
@@ -31,11 +32,11 @@ class Coordinator(LocalOracle):
     raised. `now` is in seconds, of any clock that does not run backwards.
     """
 
-    def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms) -> None:
+    def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms, roster: Roster | None = None) -> None:
         super().__init__(budget, run)
         self.coin_seed = coin_seed
         self.terms = terms
-        self.members = Members(clients)
+        self.members = Members(clients, roster)
         self.rejected = 0
         self.seconds: list[float] = []
         self._history: dict[int, Round] = {}

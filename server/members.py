@@ -8,6 +8,7 @@ from local_dp.errors import WireError
 from local_dp.steps import Steps
 from local_dp.wire import Hello
 from server.progress import Attendance
+from server.roster import Roster
 
 
 @dataclass
@@ -18,15 +19,20 @@ class Member:
     group: str
     start: int
     stop: int
+    private: bool  # as it says
     gone_since: float | None = None
     owes: int = 0
 
 
 class Members:
-    """The members of a run with `clients` clients. Their spans are disjoint and kept in order, so that a newcomer is compared with two neighbours only."""
+    """The members of a run with `clients` clients. Their spans are disjoint and kept in order, so that a newcomer is compared with two neighbours only.
 
-    def __init__(self, clients: int) -> None:
+    With a `roster`, they are those in it; without, whoever comes first has the clients that it claims.
+    """
+
+    def __init__(self, clients: int, roster: Roster | None = None) -> None:
         self.clients = clients
+        self.roster = roster
         self.present = 0  # clients whose member has said hello
         self._named: dict[str, Member] = {}
         self._ordered: list[Member] = []
@@ -40,20 +46,31 @@ class Members:
         missing = tuple((start, stop) for start, stop in zip(ends[::2], ends[1::2], strict=True) if start < stop)
         return Attendance(self.present, self.clients, missing)
 
+    @property
+    def attested(self) -> bool:
+        """Whether every member says that it answers in private, and has never said otherwise."""
+        return all(member.private for member in self._ordered)
+
     def get(self, name: str) -> Member | None:
         """The member of this name, if it has said hello."""
         return self._named.get(name)
 
     def hello(self, group: str, hello: Hello) -> tuple[Member, bool]:
-        """The member that says hello, and whether it is new. Raises WireError if it claims clients that are not free, or were others last time."""
+        """The member that says hello, and whether it is new.
+
+        Raises WireError if it claims clients that are not its own, by the roster, or are not free, or were others last time.
+        """
+        if self.roster is not None and not self.roster.holds(group, hello):
+            raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which the roster does not give it")
         known = self._named.get(hello.member)
         if known is not None and (known.group, known.start, known.stop) == (group, hello.start, hello.stop):
+            known.private &= hello.private
             return known, False
         place = bisect_left(self._ordered, hello.stop, key=lambda member: member.start)  # the members before it begin before this one ends
         clash = place > 0 and self._ordered[place - 1].stop > hello.start
         if known is not None or clash or not hello.start < hello.stop <= self.clients:
             raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are not free")
-        member = Member(hello.member, group, hello.start, hello.stop)
+        member = Member(hello.member, group, hello.start, hello.stop, hello.private)
         self._named[member.name] = member
         self._ordered.insert(place, member)
         self.present += member.stop - member.start

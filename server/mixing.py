@@ -11,6 +11,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
+from local_dp.sealing import Envelopes
 from local_dp.shuffle.role import Shuffler, check_shufflable
 from local_dp.wire import EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, behind, decode, encode, per_message, topic
 from server.remote import RemoteOracle
@@ -33,9 +34,10 @@ def filters(run: str) -> list[str]:
     return [topic(behind(run), "req", NAME), topic(behind(run), "req", EVERYBODY)]
 
 
-def will(run: str) -> tuple[str, bytes]:
+def will(run: str, envelopes: Envelopes) -> tuple[str, bytes]:
     """What the broker tells the server for a shuffler whose connection breaks."""
-    return topic(behind(run), "gone", NAME, NAME), encode(Gone(run=behind(run), member=NAME))
+    where = topic(behind(run), "gone", NAME, NAME)
+    return where, envelopes.seal(where, encode(Gone(run=behind(run), member=NAME)))
 
 
 class Mixer:
@@ -89,8 +91,9 @@ class Mixer:
         return message if message.run == self.run and isinstance(message, Request | Roll | End) else None
 
     async def _hello(self) -> None:
-        clients = self.front.coordinator.members.clients
-        await self._publish("hello", encode(Hello(run=self.run, member=NAME, start=0, stop=clients)))
+        members = self.front.coordinator.members
+        private = self.shuffler.private and members.attested
+        await self._publish("hello", encode(Hello(run=self.run, member=NAME, start=0, stop=members.clients, private=private)))
 
     async def _publish(self, leaf: str, payload: bytes) -> None:
         await self.bus.publish(topic(self.run, leaf, NAME, NAME), payload)
@@ -111,6 +114,7 @@ class Mixer:
         while True:
             request = await requests.get()
             self._said[request.round] = [encode(each) for each in await self._answered(request)]
+            await self._hello()  # a member that came meanwhile may not answer in private
             for payload in self._said[request.round]:
                 await self._publish("rep", payload)
 

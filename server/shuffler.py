@@ -11,13 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from local_dp.bus.address import Address
 from local_dp.bus.children import environment, python
 from local_dp.bus.mqtt import MqttBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.errors import BusError, LocalDPError
 from local_dp.loss import MAX_EPSILON
+from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.shuffle.role import Shuffler
+from local_dp.wire import behind
 from server import remote
 from server.coordinator import Coordinator
 from server.mixing import NAME, Joining, Mixer, filters, will
 from server.remote import RemoteOracle
+from server.roster import Keys, Roster
 from server.terms import Terms
 
 _LOST = 5  # the exit code, as on the command line
@@ -26,7 +30,8 @@ _LOST = 5  # the exit code, as on the command line
 class ShufflerConfig(BaseModel):
     """One shuffler: its run, the brokers of the clients and of the server, how many clients there are, its crowd, and its seed, or None for entropy.
 
-    `joining` and `deadline` are in seconds: the longest wait for the clients, and for the reports of a round.
+    `joining` and `deadline` are in seconds: the longest wait for the clients, and for the reports of a round. `key`, its own and private, `server_key` and
+    `roster` come together; without them nothing is signed.
     """
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
@@ -39,13 +44,20 @@ class ShufflerConfig(BaseModel):
     seed: int | None
     deadline: float = 24.0
     joining: float = 60.0
+    key: Annotated[str, Field(repr=False)] = ""
+    server_key: str = ""
+    roster: str = ""
 
     async def serve(self) -> None:
         """Mixes until the run is over. Raises BusError or QuorumError."""
-        coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline))
-        front = RemoteOracle(MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", remote.filters(self.run)), coordinator)
-        bus = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run))
-        await Mixer(front, bus, Shuffler.of(self.seed, self.crowd)).serve(Joining(self.joining))
+        keys = Keys(bytes.fromhex(self.key), Roster.parse(self.roster)) if self.key else None
+        before: Envelopes = UNSIGNED if keys is None else keys.envelopes(self.run)
+        after: Envelopes = UNSIGNED if keys is None else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
+        coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline), keys.roster if keys else None)
+        clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", remote.filters(self.run))
+        server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run, after))
+        front = RemoteOracle(SealedBus(clients, before), coordinator)
+        await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(Joining(self.joining))
 
 
 class ShufflerProcess:

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "bench": ("bench:Bench", "Measures the speeds of this machine: randomizers, curator, attacks, population tier, hosts and client processes."),
     "export": ("export:Export", "Writes a real table that an installed package ships, as CSV; needs the extra `[examples]`."),
     "docs": ("docs:Docs", "Builds the documentation as a site and opens it: tutorials, protocols, gallery, reference."),
+    "keys": ("keys:KEYS", "Makes keys that sign what is said in a run, and the roster that binds them to clients."),
     "schema": ("schema:Schema", "Prints the JSON schema of what `run --json` and `server --json` print."),
 }
 

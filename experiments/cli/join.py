@@ -3,32 +3,38 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 from clients.journal import MemoryStore
 from clients.member import HOSTS, client_group, filters, serve, will
 from clients.role import ClientRole, Policy
 from experiments.cli.fields import option
+from experiments.cli.keys import known, served
 from experiments.cli.options import Asking, Role, allowed_names
 from experiments.cli.output import RunProgress, show
 from experiments.cli.protocols import RoleOfProtocols
 from experiments.cli.screen import SCREEN
 from experiments.door.asking import play
 from experiments.text.numbers import number
-from experiments.tiers.outcome import Outcome
+from experiments.tiers.outcome import STAMP, Outcome
 from experiments.tiers.over_bus import serve_run
 from experiments.tiers.settings import MOST_CLIENTS, OnProgress
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
+from local_dp.bus.sealed import SealedClientBus
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol
+from local_dp.sealing import UNSIGNED, Party
 from local_dp.shuffle.role import check_crowd
 from local_dp.wire import check_name
 from server.shuffler import ShufflerConfig
 
+KEY_FILE = "Its private key, which local-dp keys creates; signs what it says"
+SERVER_KEY = "The public key of whoever asks, as it stands in its .pub file; others are not heard"
 URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]"
 MEETING = "survey --broker mqtt://localhost --run first"
 
@@ -44,9 +50,12 @@ class Server(Asking):
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help="The run that server, hosts and clients join", metavar="NAME")
     joining: float = option(60.0, "How long to wait for the clients to join", metavar="T", unit="seconds")
+    key: Path | None = option(None, KEY_FILE, metavar="FILE")
+    roster: Path | None = option(None, "Who may join, with which keys and for which clients; local-dp keys writes it", metavar="FILE")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
         check_name(self.run)
+        keys = served(self.key, self.roster, self.private)
         protocol, table = self.configured(kind, given)
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
             how = self.how(progress.show, tier="hosts", hosts=1, broker=self.broker)
@@ -54,7 +63,7 @@ class Server(Asking):
             algorithm, address = settings.algorithm(), Address.parse(self.broker)
 
             def serve(shown: OnProgress) -> Outcome:
-                return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown))
+                return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown, keys=keys))
 
             result = play(settings, how, serve, truth_known=table is not None)  # otherwise the clients' records are their own
         show(result.to_dict(), self.as_json)
@@ -76,14 +85,19 @@ class Shuffler:
     joining: float = option(48.0, "How long to wait for the clients to join; less than the server waits", metavar="T", unit="seconds")
     deadline: float = option(24.0, "The longest that a round may take; less than the server's", metavar="T", unit="seconds")
     seed: int | None = option(None, "Repeats the order of a simulation", metavar="S")
+    key: Path | None = option(None, KEY_FILE, metavar="FILE")
+    server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
+    roster: Path | None = option(None, "Which clients may join, with which keys; local-dp keys writes it", metavar="FILE")
 
     def __call__(self) -> None:
         check_name(self.run)
+        keys, server = served(self.key, self.roster, private=False), known(self.key, self.server_key, private=False)
         check_whole("clients", self.clients, 2, MOST_CLIENTS["hosts"])
         check_crowd(self.crowd)
         own = {name: getattr(self, name) for name in ("run", "broker", "clients", "crowd", "seed", "deadline", "joining")}
         SCREEN.working(f"mixing the reports of run {self.run}")
-        asyncio.run(ShufflerConfig(**own, server_broker=self.server_broker or self.broker).serve())
+        signed: dict[str, Any] = {} if keys is None or server is None else {"key": keys.own.hex(), "server_key": server[1].hex(), "roster": str(keys.roster)}
+        asyncio.run(ShufflerConfig(**own, **signed, server_broker=self.server_broker or self.broker).serve())
         SCREEN.note(f"shuffler: run {self.run} is over")
 
 
@@ -94,6 +108,8 @@ class Answering(Role):
     broker: str = option(help=URL, metavar="URL")
     run: str = option(help="The run that server, hosts and clients join", metavar="NAME")
     allow: str | None = option(None, "The clients' own list of randomizers, separated by commas", metavar="NAMES")
+    key: Path | None = option(None, KEY_FILE, metavar="FILE")
+    server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
 
     def held(self, kind: type[Protocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
         """The records of the clients from `start` on: a table's rows, or synthetic ones."""
@@ -114,17 +130,20 @@ class Answering(Role):
     def serve(self, member: str, group: str, start: int, population: Population) -> None:
         """Answers until the run is over."""
         check_name(self.run)
+        keys = known(self.key, self.server_key, self.private)
+        envelopes = UNSIGNED if keys is None else Party.member(self.run, server=keys[1], own=keys[0])
         names = allowed_names(self.allow)
         policy = Policy(None if names is None else frozenset(names))
         role = ClientRole(member, start, population.batch(0, population.size), self.randomness().noise(), MemoryStore(self.epsilon), policy)
-        bus = BlockingBus(Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member))
+        bus = BlockingBus(Address.parse(self.broker), f"{self.run}-{member}", filters(self.run, group), will(self.run, group, member, envelopes))
 
         async def connected() -> None:
-            SCREEN.note(f"{member}: joined run {self.run} with the clients {role.start}..{role.stop - 1}")
+            how = "answering in private" if role.private else STAMP
+            SCREEN.note(f"{member}: joined run {self.run} with the clients {role.start}..{role.stop - 1}, {how}{'' if envelopes.signed else ', unsigned'}")
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
-        finish(serve(role, bus, self.run, group, connected))
+        finish(serve(role, SealedClientBus(bus, envelopes), self.run, group, connected))
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(role.store.ledger.max_spent)}")
 
 

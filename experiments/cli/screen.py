@@ -11,7 +11,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self, TextIO
 
-from local_dp.errors import InputError
+from local_dp.errors import InputError, printable
 
 _DELAY = 0.2  # seconds: what is done before is not announced
 _TICK = 0.2  # seconds
@@ -68,7 +68,7 @@ class Screen:
 
     def complain(self, text: str) -> None:
         """An error: one line, which a terminal breaks between words. What a terminal would obey is written out: the words may be somebody else's."""
-        text = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+        text = printable(text)
         if sys.stderr.isatty():
             from experiments.text.layout import paragraph, screen_width
 

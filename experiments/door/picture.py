@@ -48,7 +48,7 @@ def pictured(data: dict[str, Any]) -> Estimates:
     parameters = data["parameters"]
     column = str(parameters.get("column") or " and ".join(parameters.get("columns") or ()))
     whole = Estimates(
-        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['rounds'][0]['n']:,} clients",
+        f"{data['protocol']}, epsilon {data['epsilon']:g}, {data['rounds'][0]['n']:,} clients; {data.get('stamp', 'private')}",
         _AXES.get(data["protocol"], "estimate").format(column=column),
         str(parameters.get("by") or (column if data["protocol"] in _SHARES else "")),
         *(labels, known, lows, highs),

@@ -4,7 +4,7 @@ from typing import Any
 
 from experiments.text.layout import held, paragraph, table
 from experiments.text.numbers import bound, number
-from experiments.tiers.outcome import estimates
+from experiments.tiers.outcome import estimates, stamp_of
 
 SHOWN = 40  # estimates in a summary
 _PLACES = 12  # of a true error: what lies behind them is rounding of the sums
@@ -13,8 +13,7 @@ _PLACES = 12  # of a true error: what lies behind them is rounding of the sums
 def summary(data: dict[str, Any], width: int) -> str:
     """A run's outcome for a person; where a hypothesis was learned, it ends in what that says."""
     result = data["result"]
-    stamp = "private: operating-system entropy" if data["private"] else f"{data['stamp']}, seed {data['seed']}"
-    what = f"{data['protocol']} ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {number(data['epsilon'])}; {held(stamp)}"
+    what = f"{data['protocol']} ({data['model']}, {data['interaction']}) in tier {data['tier']}, epsilon {number(data['epsilon'])}; {held(stamp_of(data))}"
     chosen = result.get("choice", {}).get("explanation", "")
     lines = (
         _unverified(data),

@@ -18,8 +18,18 @@ from local_dp.shuffle.central import Central
 from server.progress import Turnout
 
 STAMP = "simulation: not private"
+UNATTESTED = "unattested: not every member has signed that it answers in private"
 
 Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]  # label, estimate, standard error, interval
+
+
+@dataclass(frozen=True)
+class Seal:
+    """Whether the messages of a run over a broker were signed, how many were forged, and whether every member said that it answers in private."""
+
+    signed: bool
+    forged: int
+    attested: bool
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,7 @@ class Outcome:
     wall: float
     central: Central | None = None  # behind a shuffler
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
+    seal: Seal | None = None  # over a broker
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
@@ -81,6 +92,11 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         "seed": None if settings.randomness.private else settings.randomness.seed,
         "wall_s": outcome.wall,
     }
+    if outcome.seal is not None:
+        data["signed"] = outcome.seal.signed
+        data["clients"]["forged_messages"] = outcome.seal.forged
+        if settings.randomness.private and not (outcome.seal.signed and outcome.seal.attested):
+            data |= {"private": None, "stamp": UNATTESTED}
     if not settings.randomness.private:
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
@@ -88,6 +104,13 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
     if outcome.unverified:
         data["unverified"] = list(outcome.unverified)
     return data
+
+
+def stamp_of(data: dict[str, Any]) -> str:
+    """Whether a run was private, as it is said wherever it is shown."""
+    said = "private: operating-system entropy" if data["private"] else data["stamp"]
+    seeded = "" if data["seed"] is None else f", seed {data['seed']}"
+    return f"{said}{seeded}{'' if data.get('signed', True) else ', unsigned: anybody on the broker may have answered'}"
 
 
 def _randomizer(randomizer: Randomizer) -> dict[str, Any]:

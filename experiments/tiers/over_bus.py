@@ -8,20 +8,23 @@ from typing import Any
 
 from clients.config import MemberConfig, pack_columns
 from clients.fleet import Fleet
-from clients.member import HOSTS, client_group
-from experiments.tiers.outcome import Outcome
+from experiments.tiers.identities import Identities
+from experiments.tiers.outcome import Outcome, Seal
 from experiments.tiers.settings import EMBEDDED, LocalAlgorithm, OnProgress, Settings
 from local_dp.bus.address import Address
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import MqttBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.interaction import Game, run_async
 from local_dp.oracles.local.asked import CHUNK, LocalQuery
 from local_dp.records import chunks
+from local_dp.sealing import UNSIGNED, public
 from local_dp.shuffle.central import Behind, Crowds
 from local_dp.tallies import Tally
 from local_dp.wire import behind
 from server.coordinator import Coordinator
 from server.remote import RemoteOracle, filters
+from server.roster import Keys
 from server.shuffler import ShufflerConfig, ShufflerProcess
 
 _OF_A_WAIT = 0.8  # a shuffler takes for the clients, and leaves the rest to what it passes on
@@ -33,20 +36,22 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
     address: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
     spans = _spans(settings)
+    known = Identities.of(settings, spans)
 
     async def config_of(index: int) -> MemberConfig:
         await asyncio.shield(address)
         start, stop = spans[index]
         return MemberConfig(
             run=name,
-            member=f"host-{index}" if settings.tier == "hosts" else f"client-{index}",
-            group=HOSTS if settings.tier == "hosts" else client_group(index),
+            member=known.places[index].member,
+            group=known.places[index].group,
             broker=broker.url if broker is not None else settings.broker,
             start=start,
             columns=pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK)),
             seed=None if settings.randomness.private else settings.randomness.seed,
             budget=settings.epsilon,
             allowed=settings.allowed,
+            keys=known.keys_of(index),
         )
 
     first = Game(algorithm).queries or ()
@@ -63,10 +68,10 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             address.set_result(Address.parse(broker.url))
         watches = [fleet.watch()]
         if settings.behind is not None:
-            shuffler = ShufflerProcess(_shuffler(settings, settings.behind, name, settings.broker if broker is None else broker.url, joining))
+            shuffler = ShufflerProcess(_shuffler(settings, settings.behind, known, name, settings.broker if broker is None else broker.url, joining))
             await shuffler.start()
             watches.append(shuffler.watch())
-        return await serve_run(algorithm, settings, name, await address, joining, on_progress, *watches)
+        return await serve_run(algorithm, settings, name, await address, joining, on_progress, *watches, keys=known.server)
     finally:
         if shuffler is not None:
             await shuffler.stop()
@@ -75,11 +80,13 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             await broker.stop()
 
 
-def _shuffler(settings: Settings, crowd: Behind, name: str, broker: str, joining: float) -> ShufflerConfig:
+def _shuffler(settings: Settings, crowd: Behind, known: Identities, name: str, broker: str, joining: float) -> ShufflerConfig:
     """The shuffler of a run on one broker: it waits less long than the server does for it."""
     seed = None if settings.randomness.private else settings.randomness.seed
-    waits = {"deadline": _OF_A_WAIT * settings.terms.deadline, "joining": _OF_A_WAIT * joining}
-    return ShufflerConfig(run=name, broker=broker, server_broker=broker, clients=settings.clients, crowd=crowd.crowd, seed=seed, **waits)
+    waits: dict[str, Any] = {"deadline": _OF_A_WAIT * settings.terms.deadline, "joining": _OF_A_WAIT * joining}
+    assert known.shuffler is not None
+    keys: dict[str, Any] = {"key": known.shuffler.own.hex(), "server_key": public(known.server.own).hex(), "roster": str(known.shuffler.roster)}
+    return ShufflerConfig(run=name, broker=broker, server_broker=broker, clients=settings.clients, crowd=crowd.crowd, seed=seed, **waits, **keys)
 
 
 class _Behind:
@@ -103,16 +110,18 @@ async def serve_run(
     joining: float,
     on_progress: OnProgress,
     *watches: Coroutine[Any, Any, None],
+    keys: Keys | None = None,
 ) -> Outcome:
     """The server's side of a run over a broker: waits `joining` seconds for the clients, plays the rounds, says the end. `watches` end the run by raising.
 
-    Where the clients are behind a shuffler, it hears the run only under the name that this gives it.
+    Where the clients are behind a shuffler, it hears the run only under the name that this gives it. Without `keys` nothing is signed.
     """
     started = time.perf_counter()
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
-    coordinator = Coordinator(name, settings.clients, settings.randomness.seed, settings.epsilon, settings.terms)
-    oracle = RemoteOracle(MqttBus(address, f"{name}-server", filters(name)), coordinator, on_progress)
+    coordinator = Coordinator(name, settings.clients, settings.randomness.seed, settings.epsilon, settings.terms, keys.roster if keys else None)
+    bus = SealedBus(MqttBus(address, f"{name}-server", filters(name)), UNSIGNED if keys is None else keys.envelopes(name))
+    oracle = RemoteOracle(bus, coordinator, on_progress)
 
     async def play() -> Outcome:
         await oracle.ready(joining)
@@ -131,6 +140,7 @@ async def serve_run(
             coordinator.ledger.max_spent,
             wall,
             None if crowds is None else crowds.central(),
+            seal=Seal(bus.envelopes.signed, bus.forged, coordinator.members.attested),
         )
 
     playing = asyncio.create_task(play())

@@ -9,7 +9,7 @@ import numpy as np
 
 from experiments.text.notation import marked, typeset
 from experiments.text.numbers import number
-from experiments.tiers.outcome import STAMP, Shown, estimates
+from experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
 from experiments.tiers.settings import Settings
 from experiments.watch.coefficients import Bar, coefficients
 from local_dp.errors import LocalDPError
@@ -46,7 +46,7 @@ class Scene:
             "protocol": protocol.name,
             "what": list(marked(" ".join((protocol.__doc__ or "").split("\n\n")[0].split()).replace("`", ""))),
             "facts": f"{protocol.model()}, tier {settings.tier}, {settings.clients:,} clients, {typeset(f'epsilon {number(settings.epsilon)}')}",
-            "stamp": "private: operating-system entropy" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
+            "stamp": "asked to be private" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
             "budget": settings.epsilon,
             "phase": "starting",
             "status": "Waiting for the clients.",
@@ -77,7 +77,7 @@ class Scene:
         told = [result["explanation"], _error(result), f"Clients: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
         if "estimate" in result:
             self._rows(estimates(result), result["truth"])
-        self._change(phase="over", spent=data["max_epsilon_spent"], result=[line for line in told if line], status="The run is over.")
+        self._change(phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], result=[line for line in told if line], status="The run is over.")
 
     def fail(self, error: BaseException) -> None:
         """The run ended otherwise."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import secrets
 import socket
 import sys
 
@@ -9,6 +11,7 @@ from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter
 from amqtt.broker import Broker
 
 from local_dp.bus.children import environment, python
+from local_dp.bus.password import USER, OnlyWithPassword
 from local_dp.errors import BusError
 
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
@@ -16,17 +19,18 @@ _LISTENER = "default"
 
 
 class EmbeddedBroker:
-    """The broker's process; `url` is where it listens. It keeps its port when it is started again after a crash."""
+    """The broker's process; `url` is where it listens. It keeps its port, and the password drawn for it, when it is started again after a crash."""
 
     def __init__(self) -> None:
         self.port = 0
+        self._password = secrets.token_hex(16)
         self._process: asyncio.subprocess.Process | None = None
         self._keeper: asyncio.Task[None] | None = None
 
     @property
     def url(self) -> str:
-        """Where clients connect."""
-        return f"mqtt://127.0.0.1:{self.port}"
+        """Where clients connect, and as whom."""
+        return f"mqtt://{USER}:{self._password}@127.0.0.1:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -47,7 +51,9 @@ class EmbeddedBroker:
             env=environment(),
             start_new_session=True,
         )
+        assert self._process.stdin is not None
         assert self._process.stdout is not None
+        self._process.stdin.write(f"{self._password}\n".encode())  # on the command line, every user of the machine would read it
         line = await self._process.stdout.readline()
         if not line.strip().isdigit():
             raise BusError("the embedded broker did not start; its message is above. A real broker can be used with --broker mqtt://host:port")
@@ -69,13 +75,13 @@ class EmbeddedBroker:
             await self._process.wait()
 
 
-async def _serve(port: int) -> None:
+async def _serve(port: int, password: str) -> None:
     logging.disable(logging.CRITICAL)  # amqtt logs every disconnect with a traceback
     listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
     broker = Broker(
         {
             "listeners": {_LISTENER: {"type": "external"}},
-            "plugins": {"amqtt.plugins.authentication.AnonymousAuthPlugin": {"allow_anonymous": True}},
+            "plugins": {f"{OnlyWithPassword.__module__}.{OnlyWithPassword.__name__}": {"password": password}},
         }
     )
     await broker.start()
@@ -91,8 +97,10 @@ async def _serve(port: int) -> None:
 
 
 def main() -> None:
-    """The broker's process: its only argument is the port, 0 for a free one."""
-    asyncio.run(_serve(int(sys.argv[1])))
+    """The broker's process: its only argument is the port, 0 for a free one; the first line on standard input is the password."""
+    with os.fdopen(os.dup(sys.stdin.fileno()), "rb", buffering=0) as told:
+        password = told.readline().decode().strip()
+    asyncio.run(_serve(int(sys.argv[1]), password))
 
 
 if __name__ == "__main__":

@@ -39,6 +39,11 @@ class Shuffler:
         """One that draws its order from the system's entropy, or in a simulation from the words of a round that no client answers."""
         return cls(Draws(SystemNoise() if seed is None else KeyedNoise(seed), 0), crowd)
 
+    @property
+    def private(self) -> bool:
+        """Whether its order is nobody's to compute."""
+        return self.draws.private
+
     def passed(self, reports: Words) -> Words:
         """The reports, one a row, in a uniform order; none if they are no crowd."""
         if len(reports) < self.crowd:

@@ -172,8 +172,8 @@ def test_forged_and_foreign_messages_are_rejected_and_counted() -> None:
         ("rep", "stranger", Reply(run=RUN, round=1, member="stranger", ask=0, start=0, width=1, reports=b"\x01")),
         ("rep", "member-0", Reply(run="other", round=1, member="member-0", ask=0, start=0, width=1, reports=b"\x01")),
         ("rep", "member-0", Reply(run=RUN, round=9, member="member-0", ask=0, start=0, width=1, reports=b"\x01")),
-        ("hello", "twin", Hello(run=RUN, member="twin", start=0, stop=5)),
-        ("hello", "beyond", Hello(run=RUN, member="beyond", start=5, stop=99)),
+        ("hello", "twin", Hello(run=RUN, member="twin", start=0, stop=5, private=False)),
+        ("hello", "beyond", Hello(run=RUN, member="beyond", start=5, stop=99, private=False)),
     ]
     broker = MemoryBroker()
     original = broker.route

@@ -40,6 +40,7 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "bench": [()],
     "export": [("fair", "fair.csv")],
     "docs": [("--no-gallery", "--no-open")],
+    "keys": [("create", "host.key")],
     "schema": [()],
 }
 EVERY = [(name, arguments) for name, many in TYPED.items() for arguments in many]

@@ -59,7 +59,7 @@ def _late(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _anybody(members: Members, name: str, start: int, stop: int) -> Member:
-    return Member(name, "g0", start, stop)
+    return Member(name, "g0", start, stop, True)
 
 
 def _squatters(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -125,7 +125,7 @@ def _closed(terms: Terms, *answers: tuple[int, int], refusing: range = range(0))
     """A round of two cohorts of ten, answered for these spans; those of `refusing` refuse. It is open still."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, terms)
     where = topic(RUN, "rep", "hosts", "host")
-    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20), 0.0)
+    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 0.0)
     coordinator.open((survey_query(10), survey_query(20, 10)), 0.0)
     coordinator.due(0.0)
     for start, stop in answers:
@@ -196,7 +196,9 @@ def test_a_thousand_members_wake_it_seldom() -> None:
     """A reply stirs the coordinator only when there is something to do: of 1,000 replies, only those that make room for a group, and the last."""
     coordinator = Coordinator(RUN, 1000, SEED, 1.0, Terms())
     for index in range(1000):
-        coordinator.receive(topic(RUN, "hello", f"g{index // 250}", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1), 0.0)
+        coordinator.receive(
+            topic(RUN, "hello", f"g{index // 250}", f"m{index}"), Hello(run=RUN, member=f"m{index}", start=index, stop=index + 1, private=False), 0.0
+        )
     coordinator.open((survey_query(1000),), 0.0)
     requests = [send.message for send in coordinator.due(0.0)]
     assert [getattr(request, "missing", None) for request in requests] == [(), (), ()]
@@ -217,7 +219,7 @@ def test_a_member_that_goes_and_comes_back() -> None:
     coordinator.receive(topic(RUN, "gone", "hosts", "host"), Gone(run=RUN, member="host"), 1.0)
     assert not coordinator.is_settled(2.9)
     assert coordinator.is_settled(1.0 + waves.GRACE)
-    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20), 2.9)
+    coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 2.9)
     assert not coordinator.is_settled(9.9)
     assert coordinator.is_settled(10.0)
 
@@ -229,7 +231,7 @@ def test_the_roles_wired_together_are_the_population() -> None:
     members = [role(records.take(slice(start, start + 30)), start, 2.0, f"host-{start}") for start in (0, 30, 60)]
     coordinator, population = Coordinator(RUN, 90, SEED, 2.0, Terms(quorum=1.0)), population_oracle(Rows(records), 2.0)
     for member in members:
-        hello = Hello(run=RUN, member=member.member, start=member.start, stop=member.stop)
+        hello = Hello(run=RUN, member=member.member, start=member.start, stop=member.stop, private=False)
         coordinator.receive(topic(RUN, "hello", "hosts", member.member), hello, 0.0)
     for queries in rounds:
         coordinator.open(queries, 0.0)
@@ -246,12 +248,12 @@ def test_the_roles_wired_together_are_the_population() -> None:
 def test_a_member_that_joins_late_is_asked_alone() -> None:
     """Whoever is missing is called while the round is open, and asked as soon as it says hello, without asking its group again."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(10.0, 0.5))
-    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=10), 0.0)
+    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=10, private=False), 0.0)
     coordinator.open((survey_query(20),), 0.0)
     assert [send.message.kind for send in coordinator.due(0.0)] == ["request"]
     assert coordinator.wake(0.0) == ASK_AGAIN
     assert [send.message.kind for send in coordinator.due(ASK_AGAIN)] == ["roll", "request"]
-    coordinator.receive(topic(RUN, "hello", "hosts", "late"), Hello(run=RUN, member="late", start=10, stop=20), 1.5)
+    coordinator.receive(topic(RUN, "hello", "hosts", "late"), Hello(run=RUN, member="late", start=10, stop=20, private=False), 1.5)
     assert coordinator.wake(1.5) == 1.5
     (send,) = coordinator.due(1.5)
     assert isinstance(send.message, Request)
@@ -264,11 +266,11 @@ def test_the_wait_for_members() -> None:
     coordinator.gather(3.0, 0.0)
     assert [coordinator.due(moment) for moment in (0.0, 0.9)] == [[], []]
     assert [send.message.kind for send in coordinator.due(1.0)] == ["roll"]
-    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1), 1.5)
+    coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1, private=False), 1.5)
     assert coordinator.due(2.0) == []
     assert coordinator.wake(2.0) == 2.5
     assert [coordinator.is_settled(moment) for moment in (2.9, 3.0)] == [False, True]
-    coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2), 2.0)
+    coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2, private=False), 2.0)
     assert coordinator.is_settled(2.0)
     coordinator.gathered()
     empty = Coordinator(RUN, 2, SEED, 1.0, Terms())
@@ -293,7 +295,7 @@ def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
     """While a round is open its progress counts what came, what was refused, what gone members owe and what was spent; and it gives the tally."""
     coordinator = Coordinator(RUN, 30, SEED, 1.0, Terms(10.0, 0.3))
     for start, name in ((0, "a"), (10, "b"), (20, "c")):
-        coordinator.receive(topic(RUN, "hello", "hosts", name), Hello(run=RUN, member=name, start=start, stop=start + 10), 0.0)
+        coordinator.receive(topic(RUN, "hello", "hosts", name), Hello(run=RUN, member=name, start=start, stop=start + 10, private=False), 0.0)
     coordinator.open((survey_query(30),), 0.0)
     coordinator.due(0.0)
     coordinator.receive(topic(RUN, "rep", "hosts", "a"), reply_of(1, "a", 0, bytes([1, 1, 1, 0])), 0.1)
@@ -306,7 +308,7 @@ def test_the_progress_of_a_round_tells_who_is_lost_and_what_came() -> None:
     assert (now.answered, now.refused, now.lost, now.asked, now.spent) == (7, 10, 7, 30, 1.0)
     (tally,) = now.interim.tallies()
     assert (tally.n, int(tally.counts.ravel()[-1])) == (7, 4)
-    coordinator.receive(topic(RUN, "hello", "hosts", "b"), Hello(run=RUN, member="b", start=10, stop=20), 0.4)
+    coordinator.receive(topic(RUN, "hello", "hosts", "b"), Hello(run=RUN, member="b", start=10, stop=20, private=False), 0.4)
     back = coordinator.progress(0.4)
     assert isinstance(back, RoundProgress)
     assert back.lost == 0

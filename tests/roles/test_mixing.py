@@ -19,6 +19,7 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.sealing import UNSIGNED
 from local_dp.shuffle.role import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
@@ -211,7 +212,7 @@ def test_a_shuffler_that_dies_ends_the_round() -> None:
         def die() -> None:
             assert world.mixing is not None
             world.mixing.cancel()
-            world.broker.route(Delivery(*mixing.will(RUN)))
+            world.broker.route(Delivery(*mixing.will(RUN, UNSIGNED)))
 
         loop.call_later(5.0, die)
         with pytest.raises(QuorumError, match="closed with 0 of 60 replies"):

@@ -34,7 +34,7 @@ def test_a_reply_is_looked_at_and_not_the_whole_host(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Part, "waiting", counted)
     clients = REPLIES * EACH
     coordinator = Coordinator(RUN, clients, SEED, 1.0, PATIENT)
-    coordinator.receive(topic(RUN, "hello", "hosts", "h"), Hello(run=RUN, member="h", start=0, stop=clients), 0.0)
+    coordinator.receive(topic(RUN, "hello", "hosts", "h"), Hello(run=RUN, member="h", start=0, stop=clients, private=False), 0.0)
     coordinator.open((survey_query(clients),), 0.0)
     coordinator.due(0.0)
     looked.clear()
@@ -58,7 +58,7 @@ def test_a_newcomer_is_compared_with_few(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(served, "Member", Counted)
     members, n = Members(2000), 2000
     for start in np.random.default_rng(1).permutation(n).tolist():
-        members.hello("g", Hello(run=RUN, member=f"m{start}", start=start, stop=start + 1))
+        members.hello("g", Hello(run=RUN, member=f"m{start}", start=start, stop=start + 1, private=False))
     assert members.present == n
     assert compared[0] <= 16 * n
 

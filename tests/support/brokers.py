@@ -68,8 +68,10 @@ def embedded() -> Iterator[str]:
     """The embedded broker as a run would start it, but for several runs; gives its URL."""
     words = python("local_dp.bus.broker", "0")
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield f"mqtt://127.0.0.1:{int(process.stdout.readline())}"
+            print("secret", file=process.stdin, flush=True)
+            yield f"mqtt://run:secret@127.0.0.1:{int(process.stdout.readline())}"
         finally:
             process.kill()

@@ -52,7 +52,7 @@ MESSAGES: list[AnyMessage] = [
     Reply(run="r", round=1, member="client-7", ask=0, start=7, width=1, reports=b"\x01"),
     Refusal(run="r", round=2, member="host-0", start=0, stop=5, code="budget", text="spent"),
     Absent(run="r", round=2, member="shuffler", ask=0, start=3, stop=5, why="refused", code="budget"),
-    Hello(run="r", member="host-0", start=0, stop=5),
+    Hello(run="r", member="host-0", start=0, stop=5, private=False),
     Gone(run="r", member="host-0"),
     Roll(run="r"),
     End(run="r"),

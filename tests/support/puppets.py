@@ -39,7 +39,7 @@ class Puppet:
 
     def hello(self) -> Hello:
         """Its presence."""
-        return Hello(run=RUN, member=self.name, start=self.start, stop=self.stop)
+        return Hello(run=RUN, member=self.name, start=self.start, stop=self.stop, private=False)
 
     def _reply(self, round: int, ask: int, start: int, stop: int) -> Reply:
         twist = self.asked if self.habit == "fickle" else 0

@@ -149,8 +149,8 @@ class World:
             ("rep", reply_of(round, puppet.name, start, bytes(stop - start))),
             ("rep", reply_of(round, "m0", start, bytes(stop - start))),
             ("rep", Refusal(run=RUN, round=round, member=puppet.name, start=start, stop=stop, code="no", text="forged")),
-            ("hello", Hello(run=RUN, member=puppet.name, start=start, stop=stop)),
-            ("hello", Hello(run="other", member=puppet.name, start=start, stop=stop)),
+            ("hello", Hello(run=RUN, member=puppet.name, start=start, stop=stop, private=False)),
+            ("hello", Hello(run="other", member=puppet.name, start=start, stop=stop, private=False)),
         )
         self.say(puppet, *self.chance.choice(forged))
 

@@ -74,11 +74,12 @@ def serve(path: str) -> None:
 
 
 def wait_for_it(path: str, *arguments: str) -> None:
-    """Has a process forked with these words, a module first, and these two streams, and waits until it ends or standard input closes; ending, it ends it."""
+    """Has a process forked with these words, a module first, and these two streams; hands it what comes on standard input, until that closes or it ends."""
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(path)
         socket.send_fds(line, [json.dumps([os.environ["PYTHONPATH"], *arguments]).encode()], [1, 2])
-        select.select([line, sys.stdin], [], [])
+        while line.fileno() not in select.select([line.fileno(), 0], [], [])[0] and (said := os.read(0, 1 << 12)):
+            line.sendall(said)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,104 @@
+"""Who said it: every message travels in an envelope, 64 bytes of Ed25519 signature before the message, which is read only if its speaker signed it.
+
+What is signed is a tag, the digest of the run (its name and its server's key), the topic and the message: an envelope holds nowhere else. Keys are 32 bytes.
+"""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Protocol, TypeAlias
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from local_dp.errors import ForgedError
+from local_dp.wire import MAX_BYTES
+
+TAG = b"local-dp envelope 1\0"
+SIGNATURE = 64
+KEY = 32
+Speaker: TypeAlias = Callable[[str], bytes | None]  # the public key of whoever may speak under a topic
+
+
+class Envelopes(Protocol):
+    """How one party of a run puts its messages into envelopes, and takes out those of others."""
+
+    @property
+    def signed(self) -> bool:
+        """Whether they show who speaks."""
+        ...
+
+    def seal(self, topic: str, message: bytes) -> bytes: ...
+
+    def open(self, topic: str, envelope: bytes) -> bytes:
+        """The message. Raises ForgedError, before anything of it is read, unless whoever may speak under the topic said it here."""
+        ...
+
+
+class Unsigned:
+    """No envelopes: whoever reaches the broker may speak for anybody."""
+
+    signed = False
+
+    def seal(self, topic: str, message: bytes) -> bytes:
+        return message
+
+    def open(self, topic: str, envelope: bytes) -> bytes:
+        return envelope
+
+
+UNSIGNED = Unsigned()
+
+
+class Party:
+    """Signs with the private key `own` in the run that the server of the public key `server` plays under the name `run`, and hears whom `speaker` names."""
+
+    signed = True
+
+    def __init__(self, run: str, server: bytes, own: bytes, speaker: Speaker) -> None:
+        self._head = TAG + blake2b(server + run.encode(), digest_size=32).digest()
+        self._own = Ed25519PrivateKey.from_private_bytes(own)
+        self._speaker = speaker
+        self._known: dict[bytes, Ed25519PublicKey] = {}
+
+    @classmethod
+    def member(cls, run: str, server: bytes, own: bytes) -> "Party":
+        """A member hears its server alone."""
+        return cls(run, server, own, lambda topic: server)
+
+    @classmethod
+    def server(cls, run: str, own: bytes, speaker: Speaker) -> "Party":
+        """The server hears the members, each under its own topics."""
+        return cls(run, public(own), own, speaker)
+
+    def seal(self, topic: str, message: bytes) -> bytes:
+        return self._own.sign(self._statement(topic, message)) + message
+
+    def open(self, topic: str, envelope: bytes) -> bytes:
+        key = self._speaker(topic)
+        if key is None or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES:
+            raise ForgedError("no signed message of anybody who may speak there")
+        message = envelope[SIGNATURE:]
+        try:
+            self._verifier(key).verify(envelope[:SIGNATURE], self._statement(topic, message))
+        except InvalidSignature:
+            raise ForgedError("a message that its speaker has not signed for this run and topic") from None
+        return message
+
+    def _statement(self, topic: str, message: bytes) -> bytes:
+        where = topic.encode(errors="surrogatepass")
+        return self._head + len(where).to_bytes(4) + where + message
+
+    def _verifier(self, key: bytes) -> Ed25519PublicKey:
+        if key not in self._known:
+            self._known[key] = Ed25519PublicKey.from_public_bytes(key)
+        return self._known[key]
+
+
+def new_key() -> bytes:
+    """A private key, from the operating system's entropy."""
+    return Ed25519PrivateKey.generate().private_bytes_raw()
+
+
+def public(private: bytes) -> bytes:
+    """The public key of a private one."""
+    return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
