@@ -19,7 +19,7 @@ def test_axes_say_what_is_estimated() -> None:
     assert mean.truth == pytest.approx([32.5], abs=1e-3)
     town = ldp.frequency(PEOPLE, "town", labels=["a", "b", "c"], **RUN).data
     drawn = pictured(town)
-    assert (drawn.title, drawn.axis, drawn.rows) == ("frequency, epsilon 1, 400 clients", "share of the clients", "town")
+    assert (drawn.title, drawn.axis, drawn.rows) == ("frequency, epsilon 1, 400 clients; simulation: not private", "share of the clients", "town")
     assert drawn.truth == [0.25, 0.25, 0.5]
     town["result"]["truth"] = None
     assert pictured(town).truth is None

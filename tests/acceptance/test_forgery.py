@@ -1,0 +1,235 @@
+"""Classes 3 and 6, promises P5 and P6: nobody speaks for another. Each test prints its figure."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from paho.mqtt.publish import single
+
+from clients.member import HOSTS, will
+from local_dp.bus.address import Address
+from local_dp.bus.base import Delivery
+from local_dp.bus.memory import MemoryBroker
+from local_dp.errors import ForgedError, InputError, LocalDPError
+from local_dp.sealing import SIGNATURE, Party, new_key, public
+from local_dp.wire import End, Hello, Roll, encode, topic
+from server.roster import Place, Roster
+from tests.support.brokers import embedded, mosquitto, needs_mosquitto
+from tests.support.builders import RUN, request, survey_query
+from tests.support.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
+from tests.support.parties import CLIENTS, ROUNDS, Cast, digests, play_in_memory, play_on, undisturbed
+from tests.support.puppets import reply_of
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_the_forger_gets_nothing(attack: str) -> None:
+    """On a broker of the forger's own, in memory: the reports are those of a run that nobody disturbs, and what was forged is counted."""
+    cast = Cast.of()
+    forger = Forger(cast, [attack])
+    coordinator, forged = play_in_memory(cast, Malicious(forger))
+    assert digests(coordinator.rounds) == undisturbed()
+    counts = coordinator.counts
+    assert (counts.answered, counts.refused, counts.missing, counts.conflicting) == (ROUNDS * CLIENTS, 0, 0, 0)
+    assert coordinator.rejected == 0
+    assert forger.said
+    print(f"class 6, {attack}: {len(forger.said)} messages forged, {forged} of them counted by the server, 0 accepted")
+
+
+def _spoiled(attack: str) -> bool:
+    """Whether an attack changes the reports of a run that is not signed, or ends it with an error, which is then fit to be shown."""
+    cast = Cast.of(signed=False)
+    try:
+        coordinator, _ = play_in_memory(cast, Malicious(Forger(cast, [attack])))
+    except LocalDPError as error:
+        said = str(error)
+        return ESCAPE not in said and said.isprintable()
+    return digests(coordinator.rounds) != undisturbed()
+
+
+@pytest.mark.parametrize("attack", ["replies", "refusals", "end", "early", "claim"])
+def test_the_forger_takes_a_run_that_is_not_signed(attack: str) -> None:
+    """The attacks that worked, and work without signatures: other reports, nobody's, or an error in the forger's words, written out."""
+    assert _spoiled(attack)
+
+
+@pytest.mark.parametrize("attack", ["claim", "replies", "refusals", "end", "gone", "early"])
+def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
+    """Class 3: it claims all clients under its own name and under the others', and answers for them: what it says of others is rejected or forged."""
+    cast = Cast.of()
+    forger = Forger(cast, [attack], own=cast.members[-1].own)
+    coordinator, forged = play_in_memory(cast, Malicious(forger))
+    assert digests(coordinator.rounds) == undisturbed()
+    assert coordinator.counts.conflicting == 0
+    print(f"class 3, {attack}: {len(forger.said)} messages of a member about others, {coordinator.rejected} rejected, {forged} forged, 0 accepted")
+
+
+@contextmanager
+def _broker(kind: str, folder: Path) -> Iterator[str]:
+    if kind == "embedded":
+        with embedded() as url:
+            yield url
+    else:
+        with mosquitto(folder) as broker:
+            yield broker.url
+
+
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=needs_mosquitto)])
+def test_the_forger_gets_nothing_on_a_broker(kind: str, tmp_path: Path) -> None:
+    """All attacks at once by somebody who reads everything, and retained: the end and a round of a run of this name under another server's key, and forged."""
+    cast, former = Cast.of(), Cast.of()
+    forger = Forger(cast, list(ATTACKS))
+    with _broker(kind, tmp_path) as url:
+        at = Address.parse(url)
+        login = None if at.user is None else {"username": at.user, "password": at.password or ""}
+        for where in (topic(RUN, "req", "all"), topic(RUN, "req", HOSTS)):
+            for message in (encode(End(run=RUN)), encode(request(survey_query(CLIENTS)))):
+                for payload in (message, former.at_the_server().seal(where, message)):
+                    single(where, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login)  # type: ignore[arg-type]
+        with on_a_broker(forger, url):
+            outcome = play_on(cast, url, url)
+    assert digests(outcome.rounds) == undisturbed()
+    assert (outcome.counts.answered, outcome.counts.conflicting) == (ROUNDS * CLIENTS, 0)
+    assert outcome.seal is not None
+    assert outcome.seal.forged > 0
+    print(f"class 6 on {kind}: {len(forger.said)} messages forged, {outcome.seal.forged} counted by the server, 0 accepted")
+
+
+OWN = [new_key() for _ in range(3)]
+SERVERS = [new_key() for _ in range(2)]
+PLACES = [Place(f"host-{at}", HOSTS, at, at + 1, public(key)) for at, key in enumerate(OWN)]
+ROSTER = Roster(PLACES)
+
+
+def _party(speaker: int, run: int) -> Party:
+    """The server, or a member, in one of two runs, of which each has a server."""
+    name, server = (RUN, "another")[run], SERVERS[run]
+    return Party.server(name, server, ROSTER.speaker) if speaker < 0 else Party.member(name, public(server), OWN[speaker])
+
+
+def _genuine(run: int) -> set[Delivery]:
+    """All kinds of messages that a run has, as they travel."""
+    name = (RUN, "another")[run]
+    said = [(-1, topic(name, "req", group), encode(each)) for group in ("all", HOSTS) for each in (Roll(run=name), End(run=name))]
+    said += [(-1, topic(name, "req", HOSTS), encode(request(survey_query(3), number=number, run=name))) for number in (1, 2)]
+    for at, place in enumerate(PLACES):
+        hello = Hello(run=name, member=place.member, start=at, stop=at + 1, private=True)
+        said.append((at, topic(name, "hello", HOSTS, place.member), encode(hello)))
+        said += [(at, topic(name, "rep", HOSTS, place.member), encode(reply_of(number, place.member, at, b"\1"))) for number in (1, 2)]
+    sealed = {Delivery(where, _party(speaker, run).seal(where, message)) for speaker, where, message in said}
+    return sealed | {Delivery(*will(name, HOSTS, place.member, _party(at, run))) for at, place in enumerate(PLACES)}
+
+
+GENUINE = [_genuine(run) for run in range(2)]
+ALL = sorted(GENUINE[0] | GENUINE[1], key=lambda each: (each.topic, each.payload))
+TOPICS = sorted({each.topic for each in ALL})
+
+
+@st.composite
+def _mutated(draw: st.DrawFn) -> Delivery:
+    """A genuine message of either run with its topic, its signature, its bytes or its length changed, or as it was."""
+    one, other = draw(st.sampled_from(ALL)), draw(st.sampled_from(ALL))
+    where, payload = one.topic, bytearray(one.payload)
+    for kind in draw(st.lists(st.sampled_from(["topic", "letter", "flip", "cut", "longer", "signature", "message"]), max_size=3)):
+        if kind == "topic":
+            where = draw(st.sampled_from(TOPICS))
+        elif kind == "letter":
+            at = draw(st.integers(0, len(where) - 1))
+            where = where[:at] + draw(st.characters(codec="utf-8")) + where[at + 1 :]
+        elif kind == "flip" and payload:
+            payload[draw(st.integers(0, len(payload) - 1))] ^= 1 << draw(st.integers(0, 7))
+        elif kind == "cut":
+            del payload[draw(st.integers(0, len(payload))) :]
+        elif kind == "longer":
+            payload += draw(st.binary(min_size=1, max_size=9))
+        elif kind == "signature":
+            payload[:SIGNATURE] = other.payload[:SIGNATURE]
+        elif kind == "message":
+            payload[SIGNATURE:] = other.payload[SIGNATURE:]
+    return Delivery(where, bytes(payload))
+
+
+def _searched(examples: int) -> dict[str, int]:
+    """How many were heard by the parties of the first run, and how many were not."""
+    seen = {"genuine": 0, "forged": 0}
+    by_server, by_member = _party(-1, 0), _party(0, 0)
+
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+    @given(_mutated())
+    def search(said: Delivery) -> None:
+        from_server = "/req/" in said.topic
+        is_genuine = said in GENUINE[0]
+        for party, hears in ((by_server, is_genuine and not from_server), (by_member, is_genuine and from_server)):
+            if hears:
+                assert party.open(said.topic, said.payload) == said.payload[SIGNATURE:]
+            else:
+                with pytest.raises(ForgedError):
+                    party.open(said.topic, said.payload)
+        seen["genuine" if is_genuine else "forged"] += 1
+
+    search()
+    return seen
+
+
+def test_only_what_was_said_is_heard() -> None:
+    """Any change of topic or bytes, any replay under another topic, by another member or in another run is not heard; what was said is."""
+    seen = _searched(500)
+    print(f"classes 3 and 6, by search: {seen}: 0 of the forged heard")
+    assert min(seen.values()) > 20
+
+
+@pytest.mark.slow
+def test_only_what_was_said_is_heard_for_long() -> None:
+    """The same, 20,000 times."""
+    seen = _searched(20_000)
+    print(f"classes 3 and 6, by search: {seen}: 0 of the forged heard")
+    assert min(seen.values()) > 1_000
+
+
+def test_a_roster_gives_each_client_to_one_key() -> None:
+    """Names, keys and clients that two places share are refused, and so is a line that is not as it is written."""
+    for twice in (Place("host-0", HOSTS, 7, 8, bytes(32)), Place("host-7", HOSTS, 7, 8, PLACES[0].key), Place("host-7", HOSTS, 2, 8, bytes(32))):
+        with pytest.raises(InputError):
+            Roster([*PLACES, twice])
+    assert str(Roster.parse(f"# a note\n{ROSTER}")) == str(ROSTER)
+    good = str(PLACES[0])
+    for line in ("", good[:-1], good.replace(" 0 ", " -1 "), good.upper(), good + " 1", good.replace("host-0", "host/0"), good.replace(" 0 1 ", " 1 1 ")):
+        with pytest.raises(InputError):
+            Place.parse(line)
+
+
+def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:
+    """Its credentials are drawn for each run: without them, or with others, nobody joins."""
+    import asyncio
+
+    from local_dp.bus.broker import EmbeddedBroker
+    from local_dp.bus.mqtt import MqttBus
+    from local_dp.errors import BusError
+
+    async def join(url: str) -> bool:
+        try:
+            async for _ in MqttBus(Address.parse(url), "somebody", ["#"]).messages(0.5):
+                return True
+        except BusError:
+            pass
+        return False
+
+    async def tried() -> list[bool]:
+        broker = EmbeddedBroker()
+        await broker.start()
+        try:
+            bare = f"mqtt://127.0.0.1:{broker.port}"
+            return [await join(url) for url in (broker.url, bare, bare.replace("//", "//run:@"), bare.replace("//", "//run:secret@"))]
+        finally:
+            await broker.stop()
+
+    assert asyncio.run(tried()) == [True, False, False, False]
+
+
+def test_undisturbed_is_what_it_says() -> None:
+    """The reports that the others are compared with are the same each time, of all clients in both rounds."""
+    coordinator, forged = play_in_memory(Cast.of(), MemoryBroker())
+    assert digests(coordinator.rounds) == undisturbed()
+    assert (coordinator.counts.answered, coordinator.rejected, forged) == (ROUNDS * CLIENTS, 0, 0)
