@@ -38,6 +38,10 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "export": ("export:Export", "Writes a real table that an installed package ships, as CSV; needs the extra `[examples]`."),
     "docs": ("docs:Docs", "Builds the documentation as a site and opens it: tutorials, protocols, gallery, reference."),
     "keys": ("keys:KEYS", "Makes keys that sign what is said in a run, and the roster that binds them to clients."),
+    "broker-config": (
+        "broker_config:BrokerConfig",
+        "Writes a Mosquitto configuration for a run over a network into DIR: TLS, access rules, limits, certificates.",
+    ),
     "schema": ("schema:Schema", "Prints the JSON schema of what `run --json` and `server --json` print."),
 }
 

@@ -35,7 +35,7 @@ from server.shuffler import ShufflerConfig
 
 KEY_FILE = "Its private key, which local-dp keys creates; signs what it says"
 SERVER_KEY = "The public key of whoever asks, as it stands in its .pub file; others are not heard"
-URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]"
+URL = "mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]"
 MEETING = "survey --broker mqtt://localhost --run first"
 
 

@@ -29,10 +29,8 @@ class Create:
 
     def __call__(self) -> None:
         key = new_key()
-        if _beside(self.file).exists():
-            raise InputError(f"{str(_beside(self.file))!r:.80} exists; give another name")
-        _write_new(self.file, key.hex() + "\n", _MODE)
-        _write_new(_beside(self.file), public(key).hex() + "\n", 0o644)
+        write_new(_beside(self.file), public(key).hex() + "\n", 0o644)
+        write_new(self.file, key.hex() + "\n", _MODE)
         SCREEN.tell(public(key).hex())
 
 
@@ -142,12 +140,13 @@ def _from_hex(text: str, where: str) -> bytes:
     return key
 
 
-def _write_new(path: Path, text: str, mode: int) -> None:
+def write_new(path: Path, text: str, mode: int) -> None:
+    """A file that was not there before. Raises InputError."""
     try:
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
             file.write(text)
     except FileExistsError:
-        raise InputError(f"{str(path)!r:.80} exists; a key is not written over") from None
+        raise InputError(f"{str(path)!r:.80} exists, and is not written over; give another name") from None
 
 
 def _replace(path: Path, text: str) -> None:

@@ -27,7 +27,7 @@ class Run(Asking):
     example: ClassVar[str] = "survey --clients 1000 --seed 1"
     tier: Tier = option("hosts", "How the clients run: a process each, packed in hosts, simulated, or only their sum drawn")
     hosts: int = option(2, "How many host processes share the clients", metavar="H")
-    broker: str = option(EMBEDDED, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE]", metavar="URL")
+    broker: str = option(EMBEDDED, "embedded, or mqtt://[user:password@]host[:port], or mqtts://...[?ca=FILE[&cert=FILE]]", metavar="URL")
     allow: str | None = option(None, "The clients' own list of randomizers, separated by commas", metavar="NAMES")
     unverified: bool = option(False, "In memory, use a randomizer whose loss is not what it says; the result says so")
     cluster: str = option("", "A Dask scheduler whose workers simulate the population tier, as tcp://host:8786", metavar="URL")

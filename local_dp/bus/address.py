@@ -16,7 +16,10 @@ _PORTS = {"mqtt": 1883, "mqtts": 8883}
 
 @dataclass(frozen=True)
 class Address:
-    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS, with ?ca=FILE for a private authority."""
+    """Where a broker is: mqtt://[user[:password]@]host[:port], or mqtts:// for TLS.
+
+    There, ?ca=FILE names a private authority, and &cert=FILE holds the certificate and private key by which the broker knows us.
+    """
 
     host: str
     port: int
@@ -24,6 +27,7 @@ class Address:
     password: str | None = field(default=None, repr=False)
     tls: bool = False
     ca: str | None = None
+    cert: str | None = None
 
     @classmethod
     def parse(cls, url: str) -> "Address":
@@ -39,22 +43,32 @@ class Address:
             parts.hostname.encode("idna")
         except UnicodeError:
             raise InputError(f"the broker's host {parts.hostname!r:.80} is no host name; write mqtt://host:port") from None
-        ca = parts.query.removeprefix("ca=") if parts.query.startswith("ca=") else None
+        given = {name: file for name, _, file in (each.partition("=") for each in parts.query.split("&") if each)}
+        if not given.keys() <= {"ca", "cert"}:
+            raise InputError(f"the broker {url!r} is given more than ?ca=FILE and &cert=FILE; leave the rest out")
+        ca, cert = given.get("ca"), given.get("cert")
         if ca is not None and not _is_file(ca):
             raise InputError(f"the certificate file {ca!r:.80} of the broker does not exist; correct ?ca=FILE")
+        if cert is not None and not _is_file(cert):
+            raise InputError(f"our certificate file {cert!r:.80} does not exist; correct cert=FILE")
         user = unquote(parts.username) if parts.username else None
         password = unquote(parts.password) if parts.password else None
-        return cls(parts.hostname, port, user, password, parts.scheme == "mqtts", ca)
+        return cls(parts.hostname, port, user, password, parts.scheme == "mqtts", ca, cert)
 
     def __str__(self) -> str:
         return f"{'mqtts' if self.tls else 'mqtt'}://{self.host}:{self.port}"
 
     def context(self) -> ssl.SSLContext:
         """What TLS trusts. Raises InputError."""
+        file = self.ca
         try:
-            return ssl.create_default_context(cafile=self.ca)
+            context = ssl.create_default_context(cafile=self.ca)
+            if self.cert is not None:
+                file = self.cert
+                context.load_cert_chain(self.cert)
         except ssl.SSLError as error:
-            raise InputError(f"the certificate file {self.ca!r} cannot be read as PEM: {error.reason}") from None
+            raise InputError(f"the certificate file {file!r} cannot be read as PEM: {error.reason}") from None
+        return context
 
 
 def _is_file(name: str) -> bool:

@@ -41,6 +41,7 @@ TYPED: dict[str, list[tuple[str, ...]]] = {
     "export": [("fair", "fair.csv")],
     "docs": [("--no-gallery", "--no-open")],
     "keys": [("create", "host.key")],
+    "broker-config": [("broker", "--member", "host-0")],
     "schema": [()],
 }
 EVERY = [(name, arguments) for name, many in TYPED.items() for arguments in many]
