@@ -19,14 +19,18 @@ needs_mosquitto = pytest.mark.skipif(
 )
 
 
-class Mosquitto:
-    """One broker process; `restart` kills it and starts it again on its port."""
+def free_port() -> int:
+    """A port of the loopback address on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+    return port
 
-    def __init__(self, folder: Path, *lines: str) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port: int = probe.getsockname()[1]
-        self.config = folder / "mosquitto.conf"
-        self.config.write_text("\n".join((f"listener {self.port} 127.0.0.1", "persistence false", *lines)) + "\n")
+
+class Mosquitto:
+    """One broker process with a configuration file; `restart` kills it and starts it again on its port."""
+
+    def __init__(self, config: Path, port: int) -> None:
+        self.config, self.port = config, port
         self.process = self._start()
 
     @property
@@ -56,7 +60,16 @@ class Mosquitto:
 @contextmanager
 def mosquitto(folder: Path, *lines: str) -> Iterator[Mosquitto]:
     """A Mosquitto with these configuration lines; anonymous unless they say otherwise."""
-    broker = Mosquitto(folder, *(lines or ("allow_anonymous true",)))
+    port, config = free_port(), folder / "mosquitto.conf"
+    config.write_text("\n".join((f"listener {port} 127.0.0.1", "persistence false", *(lines or ("allow_anonymous true",)))) + "\n")
+    with configured(config, port) as broker:
+        yield broker
+
+
+@contextmanager
+def configured(config: Path, port: int) -> Iterator[Mosquitto]:
+    """A Mosquitto with this configuration, which listens there."""
+    broker = Mosquitto(config, port)
     try:
         yield broker
     finally:

@@ -4,9 +4,11 @@ import asyncio
 import socket
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+import pytest
 
 from clients.journal import MemoryStore
 from clients.member import HOSTS, filters, serve, will
@@ -36,9 +38,9 @@ from tests.support.virtual_time import run_virtually
 
 CLIENTS, MEMBERS = 40, 4
 ROUNDS = 2
-TERMS = Terms(4.0, 0.1)
+TERMS = Terms(20.0, 0.1)
+BUDGET = 2.0
 PEOPLE = Survey().synthetic(CLIENTS, SEED)
-_EACH = CLIENTS // MEMBERS
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Member:
 
     def role(self) -> ClientRole:
         records = PEOPLE.batch(self.place.start, self.place.stop)
-        return ClientRole(self.place.member, self.place.start, records, SystemNoise() if self.private else KeyedNoise(SEED), MemoryStore(2.0))
+        return ClientRole(self.place.member, self.place.start, records, SystemNoise() if self.private else KeyedNoise(SEED), MemoryStore(BUDGET))
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,15 @@ class Cast:
     signed: bool = True
     server: bytes = field(default_factory=new_key)
     members: Sequence[Member] = ()
+    rounds: int = ROUNDS
+    heard: list[SealedClientBus] = field(default_factory=list)  # by the members
 
     @classmethod
-    def of(cls, signed: bool = True, seeded: Sequence[int] = range(MEMBERS)) -> "Cast":
-        """Four hosts of ten clients, some of them seeded, the others in private."""
-        own = [new_key() for _ in range(MEMBERS)]
-        places = [Place(f"host-{_EACH * at}", HOSTS, _EACH * at, _EACH * (at + 1), public(key)) for at, key in enumerate(own)]
-        return cls(signed, members=[Member(place, key, at not in seeded) for at, (place, key) in enumerate(zip(places, own, strict=True))])
+    def of(cls, signed: bool = True, seeded: Sequence[int] = range(CLIENTS), members: int = MEMBERS, rounds: int = ROUNDS) -> "Cast":
+        """Hosts that share the clients, some of them seeded, the others in private."""
+        own, each = [new_key() for _ in range(members)], CLIENTS // members
+        places = [Place(f"host-{each * at}", HOSTS, each * at, each * (at + 1), public(key)) for at, key in enumerate(own)]
+        return cls(signed, members=[Member(place, key, at not in seeded) for at, (place, key) in enumerate(zip(places, own, strict=True))], rounds=rounds)
 
     @property
     def keys(self) -> Keys | None:
@@ -81,18 +85,19 @@ class Cast:
 
     def serve(self, member: Member, bus: ClientBus) -> Any:
         """A member's life on a bus."""
-        return serve(member.role(), SealedClientBus(bus, self.of_a(member)), RUN, HOSTS)
+        sealed = SealedClientBus(bus, self.of_a(member))
+        self.heard.append(sealed)
+        return serve(member.role(), sealed, RUN, HOSTS)
 
+    def algorithm(self) -> LocalAlgorithm:
+        """A survey, again and again."""
 
-def two_rounds() -> LocalAlgorithm:
-    """A survey, twice."""
+        def play() -> Play[LocalQuery, Tally, Estimate]:
+            for _ in range(self.rounds):
+                told = yield from as_play(Survey().algorithm(BUDGET / self.rounds, CLIENTS))
+            return told
 
-    def play() -> Play[LocalQuery, Tally, Estimate]:
-        for _ in range(ROUNDS):
-            told = yield from as_play(Survey().algorithm(1.0, CLIENTS))
-        return told
-
-    return Adaptive(play)
+        return Adaptive(play)
 
 
 class _OverError(Exception):
@@ -114,42 +119,44 @@ def threads(cast: Cast, urls: Sequence[str]) -> Iterator[None]:
             finish(cast.serve(member, bus))
 
     living = [threading.Thread(target=live, args=each) for each in zip(cast.members, urls, strict=True)]
-    for each in living:
-        each.start()
-    try:
-        yield
-    finally:
-        ours.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clients.member.unheard", nullcontext)  # which is of a process, and there are several members in this one
         for each in living:
-            each.join()
-        theirs.close()
+            each.start()
+        try:
+            yield
+        finally:
+            ours.close()
+            for each in living:
+                each.join()
+            theirs.close()
 
 
 def settings(private: bool = False, broker: str = "") -> Settings:
     """A survey of the clients."""
-    return Settings(Survey(), PEOPLE, 2.0, Randomness(SEED, private), broker=broker, terms=TERMS)
+    return Settings(Survey(), PEOPLE, BUDGET, Randomness(SEED, private), broker=broker, terms=TERMS)
 
 
 def play_on(cast: Cast, server: str, members: Sequence[str] | str, joining: float = 5.0, private: bool = False) -> Outcome:
-    """Two rounds on a real broker, whose address may be another one for each."""
+    """A run on a real broker, whose address may be another one for each."""
     urls = [members] * len(cast.members) if isinstance(members, str) else members
     asked = settings(private, server)
     with threads(cast, urls):
-        return asyncio.run(serve_run(two_rounds(), asked, RUN, Address.parse(server), joining, lambda progress: None, keys=cast.keys))
+        return asyncio.run(serve_run(cast.algorithm(), asked, RUN, Address.parse(server), joining, lambda progress: None, keys=cast.keys))
 
 
 def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tuple[Coordinator, int]:
     """The same on a bus in memory: the coordinator at the end, and how many messages were forged."""
 
     async def play() -> tuple[Coordinator, int]:
-        coordinator = Coordinator(RUN, CLIENTS, SEED, 2.0, TERMS, cast.keys.roster if cast.keys else None)
+        coordinator = Coordinator(RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None)
         bus = SealedBus(broker.join(remote.filters(RUN)), cast.at_the_server())
         oracle = RemoteOracle(bus, coordinator)
         tasks = [asyncio.create_task(oracle.serve(1.0))]
         tasks += [asyncio.create_task(cast.serve(member, broker.join(filters(RUN, HOSTS)))) for member in cast.members]
         try:
             await oracle.ready(joining)
-            await run_async(two_rounds(), oracle)
+            await run_async(cast.algorithm(), oracle)
             return coordinator, bus.forged
         finally:
             for task in tasks:
@@ -164,6 +171,6 @@ def digests(rounds: Sequence[RoundSummary]) -> list[str | None]:
     return [summary.digest for summary in rounds]
 
 
-def undisturbed() -> list[str | None]:
+def undisturbed(rounds: int = ROUNDS) -> list[str | None]:
     """Those of a run in memory that nobody disturbs."""
-    return digests(play_in_memory(Cast.of(), MemoryBroker())[0].rounds)
+    return digests(play_in_memory(Cast.of(rounds=rounds), MemoryBroker())[0].rounds)

@@ -1,0 +1,230 @@
+"""Reliability 24 and 25: what the shipped configuration of a broker keeps out, and what signatures do where nothing does. Each test prints its figure."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import paho.mqtt.client as paho
+import pytest
+from paho.mqtt.enums import CallbackAPIVersion
+
+from clients.member import HOSTS
+from experiments.tiers.outcome import Outcome
+from local_dp.bus.address import Address
+from local_dp.bus.mqtt import MqttBus
+from local_dp.errors import BusError
+from local_dp.wire import End, Gone, Hello, encode, topic
+from tests.support.brokers import configured, embedded, free_port, mosquitto, needs_mosquitto
+from tests.support.builders import RUN
+from tests.support.command import local_dp
+from tests.support.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
+from tests.support.puppets import reply_of
+from tests.support.rewriting import rewriting
+
+pytestmark = needs_mosquitto
+LONG = 40  # rounds, so that an attack has a second
+
+
+@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
+def test_what_is_rewritten_on_the_way_is_not_heard(kind: str, tmp_path: Path) -> None:
+    """Reliability 25, short: every twentieth reply and request between 40 members and the broker is changed, and no access rule is there."""
+    _rewritten(kind, tmp_path, 0.05, ROUNDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
+def test_what_is_rewritten_on_the_way_is_not_heard_for_long(kind: str, tmp_path: Path) -> None:
+    """Reliability 25: every hundredth, of 40 members in 40 rounds."""
+    _rewritten(kind, tmp_path, 0.01, 40)
+
+
+def _rewritten(kind: str, folder: Path, of_all: float, rounds: int) -> None:
+    cast = Cast.of(members=CLIENTS, rounds=rounds)
+    with _on(kind, folder) as url:
+        address = Address.parse(url)
+        with rewriting(address.port, of_all, seed=5) as between:
+            outcome = play_on(cast, url, url.replace(f":{address.port}", f":{between.port}"))
+    assert digests(outcome.rounds) == undisturbed(rounds)
+    assert (outcome.counts.answered, outcome.counts.conflicting, outcome.rejected) == (rounds * CLIENTS, 0, 0)
+    assert outcome.seal is not None
+    altered, ignored = between.altered, sum(bus.forged for bus in cast.heard)
+    assert outcome.seal.forged == altered["rep"]
+    assert 0 < ignored <= altered["req"], "what is altered at the very end finds its member gone"
+    print(f"test 25 on {kind}: of {between.passed} replies and requests {sum(altered.values())} altered, {outcome.seal.forged + ignored} rejected by signature")
+
+
+@contextmanager
+def _on(kind: str, folder: Path) -> Iterator[str]:
+    if kind == "embedded":
+        with embedded() as url:
+            yield url
+    else:
+        with mosquitto(folder) as broker:
+            yield broker.url
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """What `local-dp broker-config` writes for the four hosts, and the port."""
+    folder, port = tmp_path_factory.mktemp("shipped") / "broker", free_port()
+    members = [word for name in ("intruder", *(member.place.member for member in Cast.of().members)) for word in ("--member", name)]
+    done = local_dp("broker-config", str(folder), "--port", str(port), "--bind", "127.0.0.1", *members)
+    assert done.returncode == 0, done.stderr
+    return folder, port
+
+
+def _url(folder: Path, port: int, name: str, authority: Path | None = None) -> str:
+    certificate = f"&cert={folder / name}.pem" if name else ""
+    return f"mqtts://localhost:{port}?ca={(authority or folder) / 'ca.crt'}{certificate}"
+
+
+@dataclass
+class Intruder:
+    """A member with a certificate of its own, which is after the others; in no roster of a run, which it could not be in under another name."""
+
+    url: str
+    heard: list[str] = field(default_factory=list)
+    joined: int = 0
+
+    def client(self, identifier: str, gone: str = "") -> paho.Client:
+        """One connection, which reads everything; with the will that a member is gone."""
+        address = Address.parse(self.url)
+        client = paho.Client(CallbackAPIVersion.VERSION2, identifier, protocol=paho.MQTTv311)
+        client.tls_set_context(address.context())
+        if gone:
+            client.will_set(topic(RUN, "gone", HOSTS, gone), encode(Gone(run=RUN, member=gone)), qos=1)
+        client.on_message = lambda client, data, message: self.heard.append(message.topic)
+        client.on_connect = self._on_connect
+        client.connect(address.host, address.port)
+        client.loop_start()
+        return client
+
+    def _on_connect(self, client: paho.Client, data: object, flags: object, reason: object, properties: object) -> None:
+        self.joined += 1
+        client.subscribe([(pattern, 2) for pattern in ("#", "ldp/#", "ldp/1/+/rep/#", "+/+/+/+/+/+", f"ldp/1/{RUN}/hello/+/+", "$SYS/#")])
+
+    def attack(self, over: threading.Event) -> int:
+        """Forges by every QoS, retained, by will, under a client id of somebody else, until it is over; how many messages that were."""
+        said, number = 0, 0
+        while not over.is_set():
+            number += 1
+            client = self.client(f"{RUN}-host-0" if number % 2 else "intruder", gone="host-0")
+            for _ in range(3):
+                for qos in (0, 1, 2):
+                    for where, payload in _FORGED:
+                        said += 2
+                        client.publish(where, payload, qos)
+                        if number % 2 == 0:
+                            client.publish(where, payload, qos, retain=True)
+                time.sleep(0.02)
+            _break(client)
+            client.loop_stop()
+        return said
+
+
+def _break(client: paho.Client) -> None:
+    """Breaks its connection, so that its will is said."""
+    line: Any = client.socket()
+    if line is not None:
+        with suppress(OSError):
+            line.shutdown(socket.SHUT_RDWR)
+
+
+_FORGED = [
+    (topic(RUN, "rep", HOSTS, "host-0"), encode(reply_of(1, "host-0", 0, bytes([1]) * 10))),
+    (topic(RUN, "hello", HOSTS, "host-0"), encode(Hello(run=RUN, member="host-0", start=0, stop=CLIENTS, private=True))),
+    (topic(RUN, "gone", HOSTS, "host-0"), encode(Gone(run=RUN, member="host-0"))),
+    (topic(RUN, "req", "all"), encode(End(run=RUN))),
+    (topic(RUN, "req", HOSTS), encode(End(run=RUN))),
+]
+
+
+def _attacked(config: Path, folder: Path, port: int) -> tuple[Outcome, Cast, Intruder, int]:
+    """A run while a member is after the others."""
+    cast, intruder, over, said = Cast.of(rounds=LONG), Intruder(_url(folder, port, "intruder")), threading.Event(), list[int]()
+    attacking = threading.Thread(target=lambda: said.append(intruder.attack(over)))
+    others = [_url(folder, port, member.place.member) for member in cast.members]
+    with configured(config, port):
+        attacking.start()
+        try:
+            while not intruder.joined:
+                time.sleep(0.01)
+            outcome = play_on(cast, _url(folder, port, "server"), others)
+        finally:
+            over.set()
+            attacking.join()
+    return outcome, cast, intruder, sum(said)
+
+
+def _without_rules(folder: Path, at: Path) -> Path:
+    """The same configuration, but for the access rules."""
+    lines = (folder / "mosquitto.conf").read_text().splitlines()
+    config = at / "open.conf"
+    config.write_text("\n".join(line for line in lines if not line.startswith("acl_file")) + "\n")
+    return config
+
+
+def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
+    """Reliability 24: it forges by every QoS, by wills, retained, takes client ids, subscribes to everything: nobody sees it, it hears nobody."""
+    folder, port = shipped
+    outcome, cast, intruder, said = _attacked(folder / "mosquitto.conf", folder, port)
+    assert digests(outcome.rounds) == undisturbed(LONG)
+    assert outcome.seal is not None
+    forged = outcome.seal.forged + sum(bus.forged for bus in cast.heard)
+    heard = [where for where in intruder.heard if "/req/" not in where]
+    assert (forged, outcome.rejected, heard) == (0, 0, [])
+    assert intruder.joined > 2
+    print(f"test 24: {said} messages forged by {intruder.joined} connections of a member: 0 reached anybody, 0 of others read, 0 accepted")
+
+
+def test_without_the_rules_signatures_are_left(shipped: tuple[Path, int], tmp_path: Path) -> None:
+    """The twin: the same attack where the access rules are left out reaches server and members, is read by nobody, and the intruder hears everything."""
+    folder, port = shipped
+    outcome, cast, intruder, _ = _attacked(_without_rules(folder, tmp_path), folder, port)
+    assert digests(outcome.rounds) == undisturbed(LONG)
+    assert outcome.seal is not None
+    assert outcome.seal.forged > 0
+    assert sum(bus.forged for bus in cast.heard) > 0
+    assert any("/rep/" in where for where in intruder.heard)
+
+
+def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reliability 24: without a certificate, or with one of another authority in a member's name, nobody joins; nor a member such a broker."""
+    monkeypatch.setattr("local_dp.bus.mqtt.TIMEOUT", 1.0)
+    folder, port = shipped
+    done = local_dp("broker-config", str(tmp_path / "other"), "--member", "host-0")
+    assert done.returncode == 0, done.stderr
+    told = {
+        "a certificate of ours": _url(folder, port, "host-0"),
+        "no certificate": _url(folder, port, ""),
+        "another authority": _url(tmp_path / "other", port, "host-0", authority=folder),
+        "no trust in the broker": _url(folder, port, "host-0", authority=tmp_path / "other"),
+        "no TLS": f"mqtt://localhost:{port}",
+    }
+    with configured(folder / "mosquitto.conf", port):
+        joined = {what for what, url in told.items() if asyncio.run(_joins(url))}
+    assert joined == {"a certificate of ours"}
+    print(f"test 24: of {len(told)} ways to join {len(joined)} lets in: {', '.join(joined)}")
+
+
+async def _joins(url: str) -> bool:
+    try:
+        async for _ in MqttBus(Address.parse(url), "somebody", ["ldp/1/x/req/all"]).messages(0.0):
+            return True
+    except BusError:
+        pass
+    return False
+
+
+def test_private_files_are_private(shipped: tuple[Path, int]) -> None:
+    """Keys can be read by their owner alone, and a folder is not written into twice."""
+    folder, _ = shipped
+    modes = {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()}
+    assert {name for name, mode in modes.items() if mode == 0o600} == {name for name in modes if name.endswith((".pem", ".key"))}
+    assert local_dp("broker-config", str(folder), "--member", "host-0").returncode == 2
