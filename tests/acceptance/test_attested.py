@@ -1,0 +1,152 @@
+"""Class 7: a run is called private only if every member has signed that it answers in private. Each test prints its figure."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from experiments.door.show import summary
+from experiments.tiers import outcome as outcomes
+from experiments.tiers.outcome import as_data, stamp_of
+from experiments.watch.events import Scene
+from local_dp.bus.memory import MemoryBroker
+from local_dp.wire import Hello
+from server.members import Members
+from tests.support.brokers import embedded, mosquitto, needs_mosquitto
+from tests.support.command import command, local_dp
+from tests.support.parties import MEMBERS, Cast, play_in_memory, play_on, settings
+
+SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
+SCHEMA = json.loads((Path(outcomes.__file__).parent / "outcome.schema.json").read_text())
+
+
+def test_one_seeded_member_is_enough() -> None:
+    """Of four members, each subset seeded: the run is attested exactly if none is."""
+    told = {seeded: play_in_memory(Cast.of(seeded=seeded), MemoryBroker())[0].members.attested for seeded in SOME}
+    assert [seeded for seeded, attested in told.items() if attested] == [()]
+    print(f"class 7: of {len(SOME)} casts, {sum(told.values())} attested")
+
+
+def test_what_a_member_said_once_stays_said() -> None:
+    """A member that says private after it has said otherwise, or otherwise after private, is not private."""
+    for said in ([True, False], [False, True], [True, False, True]):
+        members = Members(1)
+        for private in said:
+            members.hello("g0", Hello(run="r", member="m", start=0, stop=1, private=private))
+        assert not members.attested
+
+
+def _shown(seeded: Sequence[int], signed: bool) -> tuple[dict[str, Any], str]:
+    """What a private server tells of a run with these members seeded: as data, and wherever it shows it."""
+    with embedded() as url:
+        outcome = play_on(Cast.of(signed, seeded), url, url, private=True)
+    asked = settings(private=True)
+    data = as_data(asked, outcome, truth_known=False)
+    Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(data)))
+    scene = Scene(asked)
+    before = scene.state["stamp"]
+    scene.finish(data)
+    assert before == "asked to be private"
+    assert scene.state["stamp"] == stamp_of(data)
+    return data, summary(data, 400)
+
+
+@pytest.mark.parametrize(("seeded", "signed"), [((), True), ((2,), True), ((), False)])
+def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool) -> None:
+    """All private and signed: private. One seeded, or nothing signed: unknown, in the data, the summary and on the page, and no truth either way."""
+    data, text = _shown(seeded, signed)
+    assert data["private"] is (True if signed and not seeded else None)
+    assert ("unattested" in text) == (not data["private"])
+    assert ("private: operating-system entropy" in text) == bool(data["private"])
+    assert ("unsigned" in text) == (not signed)
+    assert (data["seed"], data["result"]["truth"], data["signed"]) == (None, None, signed)
+
+
+def _keys(folder: Path, *hosts: int) -> None:
+    """Keys of a server and of hosts of twenty clients, and the roster."""
+    for name in ("server", *(f"host-{start}" for start in hosts)):
+        assert local_dp("keys", "create", str(folder / f"{name}.key")).returncode == 0
+    for start in hosts:
+        done = local_dp("keys", "enrol", str(folder / "roster"), str(folder / f"host-{start}.key.pub"), "--start", str(start), "--clients", "20")
+        assert done.returncode == 0, done.stderr
+
+
+@needs_mosquitto
+def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
+    """The attack, as commands: a host that has a seed says so on its own line, and the server does not say private."""
+    _keys(tmp_path, 0, 20)
+    with mosquitto(tmp_path) as broker:
+        meeting = ("--broker", broker.url, "--run", "first")
+        known = {name: ("--key", str(tmp_path / f"{name}.key")) for name in ("server", "host-0", "host-20")}
+        server = ("--server-key", str(tmp_path / "server.key.pub"))
+        started = [
+            subprocess.Popen(command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for words in (
+                ("server", "survey", *meeting, *known["server"], "--roster", str(tmp_path / "roster"), "--clients", "40", "--private", "--json"),
+                ("host", "survey", *meeting, *known["host-0"], *server, "--clients", "20", "--private"),
+                ("host", "survey", *meeting, *known["host-20"], *server, "--start", "20", "--clients", "20", "--seed", "1"),
+            )
+        ]
+        told = [process.communicate(timeout=60) for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], told
+    data = json.loads(told[0][0])
+    assert (data["private"], data["stamp"], data["clients"]["answered"]) == (None, outcomes.UNATTESTED, 40)
+    assert "answering in private" in told[1][1]
+    assert "simulation: not private" in told[2][1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("server", "survey", "--clients", "9", "--private"),
+        ("host", "survey", "--clients", "9", "--private"),
+        ("client", "survey", "--index", "0", "--private"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_private_without_keys_is_refused(words: tuple[str, ...]) -> None:
+    """In one line, before anything is joined; half of the keys is refused as well."""
+    away = ("--broker", "mqtt://127.0.0.1:1", "--run", "first")
+    done = local_dp(*words, *away)
+    assert (done.returncode, "is signed: give --key" in done.stderr) == (2, True)
+    half = local_dp(*words, *away, "--key", "nowhere")
+    assert (half.returncode, "go together" in half.stderr) == (2, True)
+
+
+def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
+    """Created for the owner alone and never over another; one that others may read is not used."""
+    file = tmp_path / "host.key"
+    assert local_dp("keys", "create", str(file)).returncode == 0
+    assert file.stat().st_mode & 0o777 == 0o600
+    held = file.read_bytes()
+    assert local_dp("keys", "create", str(file)).returncode == 2
+    assert file.read_bytes() == held
+    file.chmod(0o640)
+    done = local_dp("host", "survey", "--clients", "9", "--broker", "mqtt://127.0.0.1:1", "--run", "r", "--key", str(file), "--server-key", f"{file}.pub")
+    assert (done.returncode, "others may read" in done.stderr) == (2, True)
+
+
+def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
+    """A client, a name or a key that has a place has no second one, and a refused enrolment changes nothing."""
+    _keys(tmp_path, 0, 20)
+    roster = tmp_path / "roster"
+    held = roster.read_bytes()
+    taken = [("host-0.key.pub", "--index", "50"), ("server.key.pub", "--index", "19"), ("server.key.pub", "--start", "0", "--clients", "1")]
+    for key, *place in taken:
+        assert local_dp("keys", "enrol", str(roster), str(tmp_path / key), *place).returncode == 2
+    assert roster.read_bytes() == held
+    assert local_dp("keys", "enrol", str(roster), str(tmp_path / "server.key.pub"), "--index", "40").returncode == 0
+
+
+def test_what_needs_no_key_pays_for_none() -> None:
+    """Help and a run in memory import no cryptography."""
+    for words in (["--help"], ["run", "survey", "--tier", "population", "--clients", "100", "--seed", "1"]):
+        code = f"import sys; sys.argv = ['local-dp', *{words!r}]\ntry:\n    from experiments.cli.main import main; main()\nexcept SystemExit:\n    pass\n"
+        done = subprocess.run([sys.executable, "-c", code + "print('cryptography' in sys.modules)"], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "False"
