@@ -21,7 +21,7 @@ from experiments.lab.runner import run_experiments
 from local_dp.masked.midpoint import hidden_set_certificate
 from local_dp.masked.signs import MaskedCoset
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.brokers import configured, free_port, needs_mosquitto
 from tests.support.command import local_dp
 from tests.support.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
 from tests.support.plugins import plugged_in, plugin_site
@@ -77,6 +77,8 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "server": "with the deployment page",
     "host": "with the deployment page",
     "client": "with the deployment page",
+    "keys": "with the deployment page",
+    "broker-config DIR": "with the deployment page",
     "shuffler": "tests/cli/test_cli.py joins one between server and hosts",
     "experiment NAME": "tests/cli/test_own_folder.py runs one",
     "report DIR": "with the README's blocks",
@@ -190,42 +192,32 @@ def test_the_watching_page_works_as_written(tmp_path: Path) -> None:
 
 @needs_mosquitto
 def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
-    """Mosquitto with the page's configuration and access rules, and its server, host and client as three commands over TLS: all answer, nobody is refused."""
-    page = ROOT / "docs" / "deployment.md"
-    config, acl = re.findall(r"^```\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-    commands = [each.command for each in typed(page)]
-    users = re.findall(r"mqtts://([\w-]+):PASSWORD@broker\.example:8883", " ".join(commands))
-    assert [command.split()[1] for command in commands] == ["server", "host", "client"]
-    key, certificate = tmp_path / "broker.key", tmp_path / "ca.crt"
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", str(key), "-out", str(certificate), *subject]
-    subprocess.run(made, check=True, capture_output=True)
-    for place, user in enumerate(users):
-        subprocess.run(["mosquitto_passwd", "-b", *(["-c"] if place == 0 else []), str(tmp_path / "passwords"), user, "PASSWORD"], check=True)
-    (tmp_path / "acl").write_text(acl)
-    for file in (tmp_path / "passwords", tmp_path / "acl", key):
-        file.chmod(0o600)
-    here = {"certs/ca.crt": "ca.crt", "certs/broker.crt": "ca.crt", "certs/broker.key": "broker.key", "passwords": "passwords", "acl": "acl"}
-    for there, name in here.items():
-        config = config.replace(f"/etc/mosquitto/{there}", str(tmp_path / name))
-    lines = [line for line in config.splitlines() if not line.startswith(("#", "listener", "persistence"))]
-    with mosquitto(tmp_path, *lines, "user root") as broker:
+    """Its keys, roster and broker's configuration, and its server, host and client as three commands over TLS: all answer in private, nobody is refused."""
+    page, port = ROOT / "docs" / "deployment.md", free_port()
+    *first, broker, server, host, client = (each.command.replace("broker.example:8883", f"localhost:{port}") for each in typed(page))
+    assert {command.split()[1] for command in first} == {"keys"}
+    assert [command.split()[1] for command in (broker, server, host, client)] == ["broker-config", "server", "host", "client"]
+    for command in (*first, broker.replace("broker.example", f"localhost --port {port} --bind 127.0.0.1")):
+        done = perform(command, tmp_path)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+    with configured(tmp_path / "broker" / "mosquitto.conf", port):
         started = [
             subprocess.Popen(
-                [sys.executable, "-m", "experiments.cli", *shlex.split(command.replace("broker.example:8883", f"127.0.0.1:{broker.port}"))[1:]],
+                [sys.executable, "-m", "experiments.cli", *shlex.split(command)[1:]],
                 cwd=tmp_path,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
             )
-            for command in commands
+            for command in (server, host, client)
         ]
         told = [process.communicate(timeout=60) for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], told
-    clients = re.search(r"--clients (\d+)", commands[0])
+    clients = re.search(r"--clients (\d+)", server)
     assert clients is not None
     assert f"{clients[1]} answered" in told[0][0]
+    assert "private: operating-system entropy" in told[0][0]
     for line in next(each.shown for each in typed(page) if each.shown):
         assert line in told[1][1], f"the host does not say {line!r}"
 

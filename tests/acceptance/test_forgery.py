@@ -200,6 +200,14 @@ def test_a_roster_gives_each_client_to_one_key() -> None:
             Place.parse(line)
 
 
+def test_a_speaker_has_one_group() -> None:
+    """A member's key speaks under its own group and name, on topics of six parts, and nowhere else."""
+    place = PLACES[1]
+    assert ROSTER.speaker(topic(RUN, "rep", HOSTS, place.member)) == place.key
+    for where in (topic(RUN, "rep", "g0", place.member), topic(RUN, "rep", HOSTS), f"other/1/{RUN}/rep/{HOSTS}/{place.member}", place.member, ""):
+        assert ROSTER.speaker(where) is None
+
+
 def test_the_embedded_broker_lets_in_whoever_has_its_password() -> None:
     """Its credentials are drawn for each run: without them, or with others, nobody joins."""
     import asyncio
