@@ -110,7 +110,7 @@ def test_the_twins_are_caught() -> None:
 
 
 @pytest.mark.slow
-def test_the_twins_are_found() -> None:
+def test_the_twins_are_caught_for_long() -> None:
     """Each within 1,000 seeds; the operations that catch it are shrunk."""
     told = []
     for name, twin in TWINS.items():
