@@ -11,12 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from clients.helper import raise_descriptor_limit
 from clients.member import PATIENCE, client_group, filters
 from local_dp.bus.address import Address
 from local_dp.bus.base import Connected
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.children import environment, python
+from local_dp.bus.children import allow_open_files, environment, python
 from local_dp.wire import topic
 
 _RUN = "bare"
@@ -60,7 +59,7 @@ def _client(index: int, broker: str, line: socket.socket) -> None:
 def main() -> None:
     """Forks `count` clients (first argument) of a broker (second), and says when all were there, on the clock of whoever started it, and how large one is."""
     count, broker = int(sys.argv[1]), sys.argv[2]
-    raise_descriptor_limit()
+    allow_open_files(0)
     ours, theirs = socket.socketpair()
     pids = []
     for index in range(count):
