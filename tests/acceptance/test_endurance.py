@@ -1,0 +1,146 @@
+"""Acceptance tests 27 and 29 in full, on Mosquitto: a flood beside an honest round, and a soak through a bad network. Slow; each prints its figure."""
+
+import asyncio
+import os
+import random
+import resource
+import statistics
+import subprocess
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from experiments.tiers.outcome import Outcome
+from experiments.tiers.over_bus import over_bus
+from experiments.tiers.settings import OnProgress, Randomness, Settings
+from local_dp.bus.mqtt import MqttBus
+from local_dp.interaction import Adaptive
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.protocols.survey import Survey
+from local_dp.queries.tables import Question
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.tallies import Estimate, Tally
+from server.progress import Progress, RoundProgress
+from server.terms import Terms
+from tests.support.brokers import mosquitto, needs_mosquitto
+
+FLOOD = """
+import socket, struct, sys, time
+port, topic, rate = int(sys.argv[1]), sys.argv[2].encode(), float(sys.argv[3])
+line = socket.create_connection(("127.0.0.1", port))
+line.sendall(bytes.fromhex("100f00044d515454040200ff0003") + b"bad")
+line.recv(4)
+body = struct.pack(">H", len(topic)) + topic + bytes(60)
+packet = bytes((0x30, len(body))) + body
+began, sent = time.monotonic(), 0
+while True:
+    due = int((time.monotonic() - began) * rate)
+    line.sendall(packet * min(due - sent, 500))
+    sent = due
+    time.sleep(0.002)
+"""
+
+
+def _run(clients: int, rounds: int, url: str, look: OnProgress = lambda progress: None) -> Outcome:
+    """A run in which each of these client processes is asked in each of so many rounds."""
+    protocol = Survey(question="yes == 1")
+    query = LocalQuery(Question("yes == 1"), BinaryRR(20.0 / rounds), Cohort(0, clients))
+
+    def play() -> Generator[tuple[LocalQuery, ...], tuple[Tally, ...], Estimate]:
+        for _ in range(rounds - 1):
+            yield (query,)
+        (tally,) = yield (query,)
+        return query.randomizer.estimate(tally)
+
+    run = Settings(protocol, protocol.synthetic(clients, 1), 20.0, Randomness(1, False), "processes", 2, url, Terms(deadline=60.0, quorum=1.0))
+    return asyncio.run(over_bus(Adaptive(play), run, look))
+
+
+@needs_mosquitto
+@pytest.mark.slow
+def test_a_flood_does_not_slow_an_honest_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test 27: one client sends 20,000 messages a second under its own topic: rounds of 50 honest clients take at most twice as long."""
+    monkeypatch.setattr("secrets.token_hex", lambda size: "f" * 2 * size)  # the run's name is known to the one that floods
+    seconds: list[float] = []
+    for rate in (0, 20_000):
+        with mosquitto(tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as broker:
+            words = [sys.executable, "-c", FLOOD, str(broker.port), "ldp/1/run-ffffffff/rep/g0/client-50", str(rate)]
+            with subprocess.Popen(words) as flood:
+                try:
+                    outcome = _run(50, 15, broker.url)
+                finally:
+                    flood.kill()
+        assert outcome.counts.answered == outcome.counts.asked
+        seconds.append(statistics.median(outcome.seconds))
+        print(f"test 27: {rate:,} messages a second beside it: a round takes {1e3 * seconds[-1]:.1f} ms; {outcome.rejected:,} were rejected")
+    assert seconds[1] <= 2 * seconds[0] + 0.01
+
+
+class Proxy:
+    """A network that delays each piece by 50 ms, more or less by as much, and cuts a share of the connections now and then."""
+
+    def __init__(self, port: int, seed: int) -> None:
+        self.port, self.chance, self.cut = port, random.Random(seed), 0
+
+    async def serve(self) -> int:
+        server = await asyncio.start_server(self._join, "127.0.0.1", 0, backlog=512)
+        port: int = server.sockets[0].getsockname()[1]
+        return port
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self.port)
+        ways = [asyncio.create_task(self._carry(reader, back)), asyncio.create_task(self._carry(there, writer))]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for each in ways:
+            each.cancel()
+        for end in (writer, back):
+            with suppress(OSError):
+                end.transport.abort()
+
+    async def _carry(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await source.read(1 << 16):
+                await asyncio.sleep(self.chance.uniform(0.0, 0.1))
+                if self.chance.random() < 0.01:
+                    self.cut += 1
+                    return
+                target.write(data)
+                await target.drain()
+
+
+@needs_mosquitto
+@pytest.mark.slow
+def test_a_soak_leaks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Test 29: 100 client processes and 200 rounds through a bad network, one reply in twenty said twice: all counted once, descriptors and memory flat."""
+    chance, files, memory = random.Random(3), list[int](), list[int]()
+    publish = MqttBus.publish
+
+    async def twice(bus: MqttBus, topic: str, payload: bytes) -> None:
+        for _ in range(1 + (chance.random() < 0.05)):
+            await publish(bus, topic, payload)
+
+    def look(progress: Progress) -> None:
+        if isinstance(progress, RoundProgress) and progress.answered == progress.asked:
+            files.append(len(os.listdir("/proc/self/fd")))
+            memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+    monkeypatch.setattr(MqttBus, "publish", twice)
+    with mosquitto(tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as broker:
+        loop, proxy = asyncio.new_event_loop(), Proxy(broker.port, 1)
+        threading.Thread(target=loop.run_forever, daemon=True).start()
+        port = asyncio.run_coroutine_threadsafe(proxy.serve(), loop).result()
+        outcome = _run(100, 200, f"mqtt://127.0.0.1:{port}", look)
+        loop.call_soon_threadsafe(loop.stop)
+    grown = (memory[-1] - memory[len(memory) // 2]) / 1024 / (outcome.counts.answered / 2000)
+    print(
+        f"test 29: {outcome.wall:.0f} s, {outcome.counts.answered} reports, {proxy.cut} connections cut, {outcome.counts.duplicate} repeated; "
+        f"open files {files[0]} to {files[-1]}, {grown:.2f} MB more per 1,000 reports"
+    )
+    assert outcome.counts.answered == outcome.counts.asked
+    assert outcome.wall < 600
+    assert files[-1] <= files[0] + 5
+    assert grown < 1.0
