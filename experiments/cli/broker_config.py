@@ -88,8 +88,9 @@ topic read {VERSION}/+/gone/+/+
 class BrokerConfig:
     """Writes a Mosquitto configuration for a run over a network into DIR: TLS, access rules, limits, certificates.
 
-    Each of `server.pem` and MEMBER.pem holds a certificate and its private key, for `--broker 'mqtts://HOST?ca=ca.crt&cert=MEMBER.pem'`. With a roster, its
-    members are those who get one; add others with --member. Behind a shuffler, the clients' broker and the server's have a folder each.
+    Each PEM file, of the server and of the members, holds a certificate and its private key, for
+    `--broker 'mqtts://HOST?ca=ca.crt&cert=MEMBER.pem'`. With a roster, its members are those who get one; add others with --member. Behind a shuffler, the
+    clients' broker and the server's have a folder each.
     """
 
     folder: Path = argument("A folder that does not exist yet", metavar="DIR")
