@@ -86,6 +86,11 @@ def _who_answered(data: dict[str, Any]) -> str:
     return f"clients: {', '.join(told)}" + (f" ({', '.join(wrong)})" if wrong else "")
 
 
+def _named(randomizer: dict[str, Any]) -> str:
+    """Its name, and that of the one whose coin it sends along."""
+    return f"{randomizer['name']} ({randomizer['inner']})" if "inner" in randomizer else str(randomizer["name"])
+
+
 def _influence(data: dict[str, Any]) -> str:
     """What the clients that are missing may have changed."""
     influence = data.get("influence", {"missing": 0})
@@ -126,7 +131,7 @@ def _reconciled(data: dict[str, Any]) -> str:
 def _cost(data: dict[str, Any]) -> str:
     bits = sorted({round["bits_per_client"] for round in data["rounds"]})
     each = " or ".join(map(str, bits)) + (" bit" if bits == [1] else " bits")
-    names = dict.fromkeys(each["name"] for round in data["rounds"] for each in round["randomizers"])
+    names = dict.fromkeys(_named(each) for round in data["rounds"] for each in round["randomizers"])
     rounds = f"{len(data['rounds'])} round{'s' if len(data['rounds']) > 1 else ''}"
     parts = (
         *(f"{rounds} by {' and '.join(names)}", f"{each} from each client asked"),
