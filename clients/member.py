@@ -34,8 +34,13 @@ def will(run: str, group: str, member: str, envelopes: Envelopes) -> tuple[str, 
     return where, envelopes.seal(where, encode(Gone(run=run, member=member)))
 
 
-async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Says hello after every connection, answers requests, and returns when the run ends. Raises BusError if the broker cannot be reached at first."""
+async def serve(
+    role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None, parting: float = PARTING
+) -> None:
+    """Says hello after every connection, answers requests, and when the run ends gives its account and returns, `parting` seconds later.
+
+    Raises BusError if the broker cannot be reached at first.
+    """
     hello = encode(Hello(run=run, member=role.member, start=role.start, stop=role.stop, private=role.private))
     async with aclosing(bus.messages(PATIENCE)) as events:
         async for event in events:
@@ -45,6 +50,7 @@ async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_conne
                     await on_connected()
                     on_connected = None
             elif not await _handle(role, bus, run, group, event, hello):
+                await bus.rest(parting)
                 return
 
 
@@ -58,7 +64,6 @@ async def _handle(role: ClientRole, bus: ClientBus, run: str, group: str, delive
         return True
     if isinstance(message, End):
         await bus.publish(topic(run, "rep", group, role.member), encode(role.account(run)))
-        await bus.rest(PARTING)
         return False
     if isinstance(message, Roll):
         await bus.publish(topic(run, "hello", group, role.member), hello)

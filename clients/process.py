@@ -5,7 +5,7 @@ import socket
 import struct
 
 from clients.config import MemberConfig
-from clients.member import filters, serve, will
+from clients.member import PARTING, filters, serve, will
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.sealed import SealedClientBus
@@ -32,7 +32,7 @@ def _read(line: socket.socket, size: int) -> bytes:
     return data
 
 
-def live(line: socket.socket, config: MemberConfig) -> int:
+def live(line: socket.socket, config: MemberConfig, parting: float = PARTING) -> int:
     """Joins the broker, tells the launcher so, answers until the run ends or the launcher is gone; the exit code."""
     envelopes = config.envelopes()
     bus = BlockingBus(
@@ -48,7 +48,7 @@ def live(line: socket.socket, config: MemberConfig) -> int:
         line.sendall(READY)
 
     try:
-        finish(serve(config.role(), SealedClientBus(bus, envelopes), config.run, config.group, connected))
+        finish(serve(config.role(), SealedClientBus(bus, envelopes), config.run, config.group, connected, parting))
     except (BusError, InputError) as error:
         line.sendall(FAILED + str(error).encode())
         return _BROKER_LOST

@@ -59,7 +59,7 @@ def _life() -> None:
             launcher.sendall(struct.pack("<I", len(config)) + config)
             told = introduce(member, 0)
             assert told is not None
-            live(member, told)
+            live(member, told, 0.0)
         playing.join()
 
 
