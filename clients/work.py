@@ -46,7 +46,7 @@ class Work:
         """Raises RefusedError unless each is what it says, as `local_dp.testing.gate` finds out, or "too-much" before it begins to."""
         for each in {id(each): each for each in randomizers}.values():
             key = repr((each.name, sorted(each.params().items())))
-            if key not in self._sure:
+            if key not in self._sure and each.evidence in self.evidence:  # else the verdict costs nothing
                 self._spend(entries(each) if is_built_in(each) else _AUDIT)
             verify(each, self.evidence)
             self._sure.add(key)

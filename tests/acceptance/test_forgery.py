@@ -19,6 +19,7 @@ from local_dp.wire import End, Hello, Roll, encode, topic
 from server.roster import Place, Roster
 from tests.support.brokers import embedded, mosquitto, needs_mosquitto
 from tests.support.builders import RUN, request, survey_query
+from tests.support.figures import figure
 from tests.support.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
 from tests.support.parties import CLIENTS, ROUNDS, Cast, digests, play_in_memory, play_on, undisturbed
 from tests.support.puppets import reply_of
@@ -35,7 +36,7 @@ def test_the_forger_gets_nothing(attack: str) -> None:
     assert (counts.answered, counts.refused, counts.missing, counts.conflicting) == (ROUNDS * CLIENTS, 0, 0, 0)
     assert coordinator.rejected == 0
     assert forger.said
-    print(f"class 6, {attack}: {len(forger.said)} messages forged, {forged} of them counted by the server, 0 accepted")
+    figure("class 6", f"{attack}: {len(forger.said)} messages forged, {forged} of them counted by the server, 0 accepted")
 
 
 def _spoiled(attack: str) -> bool:
@@ -63,7 +64,7 @@ def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
     coordinator, forged = play_in_memory(cast, Malicious(forger))
     assert digests(coordinator.rounds) == undisturbed()
     assert coordinator.counts.conflicting == 0
-    print(f"class 3, {attack}: {len(forger.said)} messages of a member about others, {coordinator.rejected} rejected, {forged} forged, 0 accepted")
+    figure("class 3", f"{attack}: {len(forger.said)} messages of a member about others, {coordinator.rejected} rejected, {forged} forged, 0 accepted")
 
 
 @contextmanager
@@ -94,7 +95,7 @@ def test_the_forger_gets_nothing_on_a_broker(kind: str, tmp_path: Path) -> None:
     assert (outcome.counts.answered, outcome.counts.conflicting) == (ROUNDS * CLIENTS, 0)
     assert outcome.seal is not None
     assert outcome.seal.forged > 0
-    print(f"class 6 on {kind}: {len(forger.said)} messages forged, {outcome.seal.forged} counted by the server, 0 accepted")
+    figure("class 6", f"on {kind}: {len(forger.said)} messages forged, {outcome.seal.forged} counted by the server, 0 accepted")
 
 
 OWN = [new_key() for _ in range(3)]
@@ -176,7 +177,7 @@ def _searched(examples: int) -> dict[str, int]:
 def test_only_what_was_said_is_heard() -> None:
     """Any change of topic or bytes, any replay under another topic, by another member or in another run is not heard; what was said is."""
     seen = _searched(500)
-    print(f"classes 3 and 6, by search: {seen}: 0 of the forged heard")
+    figure("class 6", f"by search, of class 3 as well: {seen}: 0 of the forged heard")
     assert min(seen.values()) > 20
 
 
@@ -184,7 +185,7 @@ def test_only_what_was_said_is_heard() -> None:
 def test_only_what_was_said_is_heard_for_long() -> None:
     """The same, 20,000 times."""
     seen = _searched(20_000)
-    print(f"classes 3 and 6, by search: {seen}: 0 of the forged heard")
+    figure("class 6", f"by search, of class 3 as well: {seen}: 0 of the forged heard")
     assert min(seen.values()) > 1_000
 
 

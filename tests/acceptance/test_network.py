@@ -24,6 +24,7 @@ from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.brokers import configured, embedded, free_port, mosquitto, needs_mosquitto
 from tests.support.builders import RUN
 from tests.support.command import local_dp
+from tests.support.figures import figure
 from tests.support.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
 from tests.support.puppets import reply_of
 from tests.support.rewriting import rewriting
@@ -57,7 +58,7 @@ def _rewritten(kind: str, folder: Path, of_all: float, rounds: int) -> None:
     altered, ignored = between.altered, sum(bus.forged for bus in cast.heard)
     assert outcome.seal.forged == altered["rep"]
     assert 0 < ignored <= altered["req"], "what is altered at the very end finds its member gone"
-    print(f"test 25 on {kind}: of {between.passed} replies and requests {sum(altered.values())} altered, {outcome.seal.forged + ignored} rejected by signature")
+    figure(25, f"on {kind}: of {between.passed} replies and requests {sum(altered.values())} altered, {outcome.seal.forged + ignored} rejected by signature")
 
 
 @contextmanager
@@ -179,7 +180,7 @@ def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
     assert (forged, outcome.rejected, heard) == (0, 0, [])
     assert intruder.joined > 2
     assert intruder.heard, "requests are for everybody"
-    print(f"test 24: {said} messages forged by {intruder.joined} connections of a member: 0 reached anybody, 0 of others read, 0 accepted")
+    figure(24, f"{said} messages forged by {intruder.joined} connections of a member: 0 reached anybody, 0 of others read, 0 accepted")
 
 
 def test_without_the_rules_signatures_are_left(shipped: tuple[Path, int], tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_strangers_do_not_get_in(shipped: tuple[Path, int], tmp_path: Path, monk
     with configured(folder / "mosquitto.conf", port):
         joined = {what for what, url in told.items() if asyncio.run(_joins(url))}
     assert joined == {"a certificate of ours"}
-    print(f"test 24: of {len(told)} ways to join {len(joined)} lets in: {', '.join(joined)}")
+    figure(24, f"of {len(told)} ways to join {len(joined)} lets in: {', '.join(joined)}")
 
 
 async def _joins(url: str) -> bool:

@@ -9,6 +9,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.base import CONNECTED, Delivery
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.errors import BusError
+from tests.support.figures import figure
 from tests.support.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
 
 
@@ -40,6 +41,7 @@ def test_a_broker_that_is_busy_is_asked_again() -> None:
     """Busy is no wrong password, nor is a connection that is closed at once: each is tried again, and the third time it works."""
     with scripted((said(BUSY),), (), (said(WELCOME), granted())) as (address, _):
         assert finish(_first(BlockingBus(address, "c", ["t"]), 1)) == [CONNECTED]
+    figure("class 8", "a client: busy, and closed without a word, are tried again")
 
 
 def test_a_broker_that_refuses_the_topics_is_an_error() -> None:

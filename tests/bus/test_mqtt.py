@@ -10,6 +10,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.base import CONNECTED, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
+from tests.support.figures import figure
 from tests.support.spoken import AB, BUSY, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
 
 
@@ -52,3 +53,4 @@ def test_no_error_of_the_connection_is_taken_for_a_wrong_password(number: int) -
     bus = MqttBus(Address("127.0.0.1", 1), "s", ["t"])
     bus._raise_if_final(MqttCodeError(MQTTErrorCode(number)), None)
     bus._raise_if_final(MqttCodeError(number), None)
+    figure("class 8", f"a server: of {len(MQTTErrorCode)} errors of the connection none is a refusal")

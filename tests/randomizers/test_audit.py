@@ -18,6 +18,7 @@ from local_dp.testing.decoding import decoding_found
 from local_dp.testing.findings import Finding
 from local_dp.testing.sampler import PAIRS, drawn_found, pairs_of
 from tests.support.cases import BROKEN, CORRECT, Case
+from tests.support.figures import figure
 from tests.support.zoo import Opaque, OpaqueNoise
 
 WITHOUT = {  # two inputs are no witness of these: it is about what the object says of itself, or how reports are added up
@@ -34,6 +35,7 @@ def test_what_is_broken_is_found(case: Case) -> None:
     wrong = {each.check: each for each in found.findings if not each.holds}
     assert case.check in wrong, found
     assert found.grade in ("exact", "declared", "black box")
+    figure(14, f"{len(BROKEN)} broken ones, each flagged by the check that it is about")
     assert wrong[case.check].witness is not None or (type(case.randomizer).__name__, case.check) in WITHOUT, wrong[case.check]
 
 
@@ -120,3 +122,4 @@ def test_what_is_right_is_rarely_blamed_wrongly() -> None:
     with get_context("fork").Pool(2) as pool:
         flags = pool.starmap(holds, [(place, 100_000 * seed) for place in chosen for seed in range(1, 201)], chunksize=20)
     assert flags.count(False) <= 3
+    figure(14, f"{len(chosen)} right randomizers, 200 audits each: {flags.count(False)} blamed")
