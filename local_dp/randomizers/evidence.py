@@ -49,7 +49,9 @@ def exact_ratio(randomizer: Randomizer) -> Fraction:
 
 
 def entries(randomizer: Randomizer) -> int:
-    """How many entries `exact_ratio` enumerates, or more: what verifying it costs, known before any of them is computed."""
+    """How many entries `exact_ratio` enumerates, or more: what verifying it costs, known before any of them is computed. 0 where nothing is."""
+    if randomizer.evidence not in PROVEN:
+        return 0
     if isinstance(randomizer, WithCoin):
         return entries(randomizer.coined)
     if isinstance(randomizer, PerCoin):

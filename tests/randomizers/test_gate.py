@@ -12,6 +12,7 @@ from experiments.tiers import verified
 from experiments.tiers.verified import Verified
 from local_dp.arrays import Ints, Words
 from local_dp.errors import RefusedError
+from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -53,6 +54,20 @@ def test_a_refusal_says_what_failed_where_and_how_to_see_more() -> None:
     assert "input 0 sends report 0, input 2 never does" in said
     assert said.endswith("local-dp audit tests.randomizers.test_gate:Teller --epsilon 1 --set k=3 shows more")
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("name", ["privunit", "projunit"])
+def test_a_density_is_taken_by_whom_it_is_enough_for(name: str) -> None:
+    """A client answers by a built-in randomizer of that evidence if its policy accepts it, at the cost of no enumeration, and else not."""
+    randomizer = RANDOMIZERS[name](1.0)
+    verify(randomizer, PROVEN | {"density"})
+    with pytest.raises(RefusedError, match="is density"):
+        verify(randomizer)
+    assert entries(randomizer) == 0
+    taken = work.Work(PROVEN | {"density"})
+    taken.begin()
+    taken.verify([taken.build(name, randomizer.params())])
+    assert taken.done < work.FOR_ONE
 
 
 def test_only_the_classes_of_this_library_are_built_in() -> None:
