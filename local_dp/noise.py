@@ -19,6 +19,7 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 
 SEED_BITS = 64
+_SECRET = 32  # bytes
 _SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
 _WORDS_PER_BLOCK = 4  # Philox 4x64: one counter value yields four 64-bit words
@@ -157,7 +158,9 @@ class SystemNoise:
     """
 
     def __init__(self, secret: bytes | None = None) -> None:
-        self._secret = os.urandom(32) if secret is None else secret
+        if secret is not None and len(secret) != _SECRET:
+            raise InputError(f"a secret of labels has {_SECRET} bytes, not {len(secret)}")
+        self._secret = os.urandom(_SECRET) if secret is None else secret
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         if not which.once:

@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "dimension": ("check:Dimension", "Statistical-query and spectral dimensions of a class, and the number of clients that every local learner of it needs."),
     "certify": ("check:Certify", "Checks a certificate independently: every number in it is computed again from its queries."),
     "coverage": ("coverage:Coverage", "Measures how often stated 95 % intervals hold the truth, by repetition and, where reports are binomial, exactly."),
-    "bench": ("bench:Bench", "Measures the speeds of this machine: randomizers, curator, attacks, population tier, hosts and client processes."),
+    "bench": ("bench:Bench", "Measures the speeds of this machine: randomizers, curator, attacks, population tier, hosts, client processes and messages."),
     "export": ("export:Export", "Writes a real table that an installed package ships, as CSV; needs the extra `[examples]`."),
     "docs": ("docs:Docs", "Builds the documentation as a site and opens it: tutorials, protocols, gallery, reference."),
     "keys": ("keys:KEYS", "Makes keys that sign what is said in a run, and the roster that binds them to clients."),

@@ -20,6 +20,7 @@ from local_dp.wire import Hello
 from server.members import Members
 from tests.support.brokers import embedded, mosquitto, needs_mosquitto
 from tests.support.command import command, local_dp
+from tests.support.keys import enrolled
 from tests.support.parties import MEMBERS, Cast, play_in_memory, play_on, settings
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
@@ -68,19 +69,10 @@ def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool
     assert (data["seed"], data["result"]["truth"], data["signed"]) == (None, None, signed)
 
 
-def _keys(folder: Path, *hosts: int) -> None:
-    """Keys of a server and of hosts of twenty clients, and the roster."""
-    for name in ("server", *(f"host-{start}" for start in hosts)):
-        assert local_dp("keys", "create", str(folder / f"{name}.key")).returncode == 0
-    for start in hosts:
-        done = local_dp("keys", "enrol", str(folder / "roster"), str(folder / f"host-{start}.key.pub"), "--start", str(start), "--clients", "20")
-        assert done.returncode == 0, done.stderr
-
-
 @needs_mosquitto
 def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
     """The attack, as commands: a host that has a seed says so on its own line, and the server does not say private."""
-    _keys(tmp_path, 0, 20)
+    enrolled(tmp_path, 0, 20)
     with mosquitto(tmp_path) as broker:
         meeting = ("--broker", broker.url, "--run", "first")
         known = {name: ("--key", str(tmp_path / f"{name}.key")) for name in ("server", "host-0", "host-20")}
@@ -134,7 +126,7 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
 
 def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
     """A client, a name or a key that has a place has no second one, and a refused enrolment changes nothing."""
-    _keys(tmp_path, 0, 20)
+    enrolled(tmp_path, 0, 20)
     roster = tmp_path / "roster"
     held = roster.read_bytes()
     taken = [("host-0.key.pub", "--index", "50"), ("server.key.pub", "--index", "19"), ("server.key.pub", "--start", "0", "--clients", "1")]

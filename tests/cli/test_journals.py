@@ -13,6 +13,7 @@ from server.journal import Journal
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import request, survey_query
 from tests.support.command import command, local_dp
+from tests.support.keys import enrolled
 from tests.support.stores import CLIENTS, asked, member
 
 
@@ -20,14 +21,17 @@ from tests.support.stores import CLIENTS, asked, member
 def test_a_private_run_is_kept_and_its_members_remember(tmp_path: Path) -> None:
     """A private run: its members' stores and its journal lie in the user's folder; `runs` and `show` tell it, its name is used up, and so is the budget."""
     with mosquitto(tmp_path) as broker:
-        common = ["survey", "--broker", broker.url, "--private", "--quorum", "0.1"]
+        enrolled(tmp_path, 0, clients=40)
+        common = ["survey", "--broker", broker.url, "--private"]
+        served = [*common, "--quorum", "0.1", "--key", str(tmp_path / "server.key"), "--roster", str(tmp_path / "roster"), "--clients", "40"]
+        held = [*common, "--key", str(tmp_path / "host-0.key"), "--server-key", str(tmp_path / "server.key.pub"), "--clients", "40"]
         for run, replies in (("first", True), ("second", False)):
-            host = subprocess.Popen(command("host", *common[:-2], "--run", run, "--clients", "40"), stderr=subprocess.PIPE, text=True)
-            served = local_dp("server", *common, "--run", run, "--clients", "40")
-            assert (served.returncode, host.wait(timeout=20)) == (0 if replies else 4, 0), served.stderr
+            host = subprocess.Popen(command("host", *held, "--run", run), stderr=subprocess.PIPE, text=True)
+            done = local_dp("server", *served, "--run", run)
+            assert (done.returncode, host.wait(timeout=20)) == (0 if replies else 4, 0), done.stderr
             assert host.stderr is not None
             assert ("1 of 1 rounds confirmed" if replies else "epsilon spent 0") in host.stderr.read()
-        again = local_dp("server", *common, "--run", "first", "--clients", "40")
+        again = local_dp("server", *served, "--run", "first")
         assert (again.returncode, "resume first" in again.stderr) == (2, True)
     assert "reconciled with 1 of 1 members" in " ".join(local_dp("show", "first").stdout.split())
     assert json.loads(local_dp("show", "first", "--json").stdout)["clients"]["answered"] == 40
