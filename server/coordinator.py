@@ -165,11 +165,18 @@ class Coordinator(LocalOracle):
         """The bus was joined, or joined again: whatever was sent before may be lost."""
         self._rejoined = True
 
+    def opens(self, topic: str, now: float) -> bool:
+        """Whether the envelope of what came under `topic` is worth opening. Counts it if not."""
+        if self.members.opens(topic, now):
+            return True
+        self.rejections["unread"] += 1
+        return False
+
     def reads(self, topic: str, now: float) -> bool:
         """Whether what came under `topic` is worth decoding: no reply of a stranger is, and of a member only so many messages are. Counts it if not."""
         parts = topic.split("/")
         member = self.members.get(parts[5]) if len(parts) == 6 else None
-        if parts[3:4] == ["hello"] if member is None else member.is_read(now):
+        if parts[3:4] == ["hello"] if member is None else member.read.take(now):
             return True
         self.rejections["unread"] += 1
         return False

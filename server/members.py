@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from local_dp.errors import WireError
 from local_dp.steps import Steps
@@ -11,14 +11,41 @@ from server.progress import Attendance
 from server.roster import Roster
 
 RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: in a second, at once, and for each report that it owes
+OPENED, OPENED_BURST = (
+    500.0,
+    2000,
+)  # those under its name whose signature is verified: more, for they may be others', and an honest one must be found among them
+
+
+@dataclass
+class Allowance:
+    """How many more messages are worth the work: as many as `most`, or more where it was raised, and `rate` more a second. Who floods costs others no more."""
+
+    rate: float
+    most: float
+    left: float = 0.0
+    at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.left = self.most
+
+    def take(self, now: float) -> bool:
+        """Whether one more is."""
+        self.left = min(self.left + self.rate * (now - self.at), max(self.left, self.most))
+        self.at = now
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+    def allow(self, more: float) -> None:
+        """So many more than `most`."""
+        self.left = self.most + more
 
 
 @dataclass
 class Member:
-    """A client process or a host, the clients start..stop it holds, since when it has been gone, and what it owes in the open round.
-
-    `unread` is how many more of its messages are read; it grows with time, and with what the member is asked.
-    """
+    """A client process or a host, the clients start..stop it holds, since when it has been gone, what it owes in the open round, and what is read of it."""
 
     name: str
     group: str
@@ -27,17 +54,7 @@ class Member:
     private: bool  # as it says
     gone_since: float | None = None
     owes: int = 0
-    unread: float = BURST
-    read_at: float = 0.0
-
-    def is_read(self, now: float) -> bool:
-        """Whether its next message is worth reading: one that floods costs others no more than that."""
-        self.unread = min(self.unread + RATE * (now - self.read_at), max(self.unread, BURST))
-        self.read_at = now
-        if self.unread < 1:
-            return False
-        self.unread -= 1
-        return True
+    read: Allowance = field(default_factory=lambda: Allowance(RATE, BURST))
 
 
 class Members:
@@ -52,6 +69,7 @@ class Members:
         self.present = 0  # clients whose member has said hello
         self._named: dict[str, Member] = {}
         self._ordered: list[Member] = []
+        self._opened: dict[str, Allowance] = {}  # of names in the roster
 
     def __iter__(self) -> Iterator[Member]:
         return iter(self._ordered)
@@ -104,8 +122,16 @@ class Members:
             raise WireError(f"member {name} speaks for the clients {start}..{stop}, which are not its own")
         return member
 
+    def opens(self, topic: str, now: float) -> bool:
+        """Whether a message under `topic` is worth verifying its signature, of which one of nobody who may speak there has none."""
+        return self.roster is None or self.roster.speaker(topic) is None or self._allowance(topic.rpartition("/")[2]).take(now)
+
+    def _allowance(self, name: str) -> Allowance:
+        return self._opened.setdefault(name, Allowance(OPENED, OPENED_BURST))
+
     def assign(self, members: Iterable[Member], asks: Steps) -> None:
         """Notes what each of these members owes in a round that asks each client as many things as `asks` says."""
         for member in members:
             member.owes = sum((stop - start) * count for start, stop, count in asks.within(member.start, member.stop))
-            member.unread = BURST + EACH * member.owes
+            member.read.allow(EACH * member.owes)
+            self._allowance(member.name).allow(EACH * member.owes)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from local_dp.bus.base import Bus, Connected, Delivery
+from local_dp.bus.sealed import SealedBus
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
+from local_dp.sealing import Envelopes
 from local_dp.tallies import Tally
 from local_dp.wire import SERVER, decode, encode, topic
 from server.collecting import Send
@@ -23,6 +25,11 @@ SHOWN = 0.25  # seconds between two looks at how far a round is
 def filters(run: str) -> list[str]:
     """What the server subscribes to."""
     return [topic(run, leaf, "+", "+") for leaf in ("rep", "hello", "gone")]
+
+
+def heard(bus: Bus, envelopes: Envelopes, coordinator: Coordinator) -> SealedBus[Bus]:
+    """The bus as the server of a run hears it: in envelopes, of which none is opened that is not worth it."""
+    return SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
 
 
 class RemoteOracle:

@@ -56,7 +56,7 @@ class ShufflerConfig(BaseModel):
         coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline), keys.roster if keys else None)
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", remote.filters(self.run))
         server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run, after))
-        front = RemoteOracle(SealedBus(clients, before), coordinator)
+        front = RemoteOracle(remote.heard(clients, before, coordinator), coordinator)
         await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(Joining(self.joining))
 
 

@@ -17,7 +17,6 @@ from local_dp.bus.address import Address
 from local_dp.bus.base import Bus
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import MqttBus
-from local_dp.bus.sealed import SealedBus
 from local_dp.interaction import Game, run_async
 from local_dp.oracles.local.asked import CHUNK, LocalQuery
 from local_dp.records import chunks
@@ -27,7 +26,7 @@ from local_dp.tallies import Tally
 from local_dp.wire import behind
 from server.coordinator import Coordinator
 from server.journal import Journal
-from server.remote import RemoteOracle, filters
+from server.remote import RemoteOracle, filters, heard
 from server.roster import Keys
 from server.shuffler import ShufflerConfig, ShufflerProcess
 
@@ -136,7 +135,7 @@ async def serve_run(
     name = name if crowds is None else behind(name)
     coordinator = Coordinator(name, settings.clients, settings.randomness.coin_seed, settings.epsilon, settings.terms, keys.roster if keys else None)
     broker: Bus = MqttBus(address, f"{name}-server", filters(name))
-    bus = SealedBus(broker if trouble is None else trouble.around(broker), UNSIGNED if keys is None else keys.envelopes(name))
+    bus = heard(broker if trouble is None else trouble.around(broker), UNSIGNED if keys is None else keys.envelopes(name), coordinator)
     oracle = RemoteOracle(bus, coordinator, on_progress, journal)
 
     async def play() -> Outcome:

@@ -1,6 +1,6 @@
 """A bus whose messages travel in envelopes: the one place at each end where they are closed and opened."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
@@ -12,11 +12,12 @@ B = TypeVar("B", bound=Bus)
 
 
 class SealedBus(Generic[B]):
-    """Another bus, of which nothing is heard but what its speaker said; `forged` counts the rest."""
+    """Another bus, of which nothing is heard but what its speaker said; `forged` counts the rest, but for what comes under a topic that is not `worth` it."""
 
-    def __init__(self, bus: B, envelopes: Envelopes) -> None:
+    def __init__(self, bus: B, envelopes: Envelopes, worth: Callable[[str], bool] = lambda topic: True) -> None:
         self.bus = bus
         self.envelopes = envelopes
+        self.worth = worth
         self.forged = 0
 
     async def publish(self, topic: str, payload: bytes) -> None:
@@ -29,6 +30,8 @@ class SealedBus(Generic[B]):
             async for event in events:
                 if isinstance(event, Connected):
                     yield event
+                    continue
+                if not self.worth(event.topic):
                     continue
                 try:
                     message = self.envelopes.open(event.topic, event.payload)

@@ -24,15 +24,19 @@ from local_dp.noise import SystemNoise
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
+from local_dp.sealing import Party, new_key, public
 from local_dp.wire import CLIENT, MAX_ASKS, MAX_BYTES, SERVER, Ask, Hello, Refusal, Reply, Request, Side, decode, encode, topic
 from server import remote
 from server.coordinator import Coordinator
-from server.members import BURST, EACH
+from server.members import BURST, EACH, OPENED_BURST
 from server.remote import RemoteOracle
+from server.roster import Place, Roster
 from server.terms import Terms
 from tests.support.builders import RUN, SEED, play_in_memory, request, role, survey_query, yes_records
+from tests.support.figures import figure
 from tests.support.golden import MESSAGES
 from tests.support.questions import ANY_PARAMETERS
+from tests.support.virtual_time import run_virtually
 
 MEGABYTE = 1 << 20
 
@@ -358,6 +362,43 @@ def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert flooded <= BURST + EACH + 2
     assert coordinator.rejected == 20_000 - flooded
     assert coordinator.counts.answered == 1
+
+
+def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under an honest member's name come 20,000 messages that it has not signed: few are verified, and what it says itself a second later is heard."""
+    verified = [0]
+    keys = {name: new_key() for name in ("server", "client-7")}
+    roster = Roster([Place("client-7", "g0", 7, 8, public(keys["client-7"]))])
+    opened = Party.open
+
+    def counting(party: Party, where: str, envelope: bytes) -> bytes:
+        verified[0] += roster.speaker(where) is not None
+        return opened(party, where, envelope)
+
+    monkeypatch.setattr(Party, "open", counting)
+    member = Party.member(RUN, public(keys["server"]), keys["client-7"])
+    where, stranger = topic(RUN, "hello", "g0", "client-7"), topic(RUN, "rep", "g0", "client-99")
+    hello = encode(Hello(run=RUN, member="client-7", start=7, stop=8, private=False))
+    coordinator = Coordinator(RUN, 50, SEED, 1.0, Terms(20.0), roster)
+    broker = MemoryBroker()
+
+    async def play() -> None:
+        bus = remote.heard(broker.join([where, stranger]), Party.server(RUN, keys["server"], roster.speaker), coordinator)
+        serving = asyncio.create_task(RemoteOracle(bus, coordinator).serve(1.0))
+        for _ in range(10_000):
+            broker.route(Delivery(where, bytes(64) + hello))
+            broker.route(Delivery(stranger, bytes(64) + hello))
+        await asyncio.sleep(1.0)
+        assert coordinator.members.present == 0
+        broker.route(Delivery(where, member.seal(where, hello)))
+        await asyncio.sleep(1.0)
+        serving.cancel()
+        figure(27, f"of 20,000 forged messages of one flood {verified[0] - 1:,} signatures are verified; {bus.forged + coordinator.rejected:,} are counted")
+        assert bus.forged + coordinator.rejected == 20_000
+
+    run_virtually(play())
+    assert coordinator.members.present == 1
+    assert verified[0] <= OPENED_BURST + 2
 
 
 def test_an_honest_round_is_read_whole() -> None:

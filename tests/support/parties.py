@@ -20,7 +20,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.base import ClientBus
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.memory import MemoryBroker
-from local_dp.bus.sealed import SealedBus, SealedClientBus
+from local_dp.bus.sealed import SealedClientBus
 from local_dp.interaction import Adaptive, Play, as_play, run_async
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
@@ -150,7 +150,7 @@ def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tu
 
     async def play() -> tuple[Coordinator, int]:
         coordinator = Coordinator(RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None)
-        bus = SealedBus(broker.join(remote.filters(RUN)), cast.at_the_server())
+        bus = remote.heard(broker.join(remote.filters(RUN)), cast.at_the_server(), coordinator)
         oracle = RemoteOracle(bus, coordinator)
         tasks = [asyncio.create_task(oracle.serve(1.0))]
         tasks += [asyncio.create_task(cast.serve(member, broker.join(filters(RUN, HOSTS)))) for member in cast.members]
