@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
+from local_dp.checks import check_whole
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
@@ -32,7 +33,7 @@ class _ByCentre(Query):
     def __post_init__(self) -> None:
         check_columns(self.columns)
         k, rest = divmod(len(self.numbers), len(self.columns))
-        if rest or not 0 <= self.centre < k:
+        if rest or type(self.centre) is not int or not 0 <= self.centre < k:
             raise InputError(f"{len(self.centres)} numbers are not centres in {len(self.columns)} columns, or there is no centre {self.centre}")
 
     @cached_property
@@ -70,8 +71,7 @@ class CentreSum(_ByCentre):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bound(self.bound)
-        if not 0 <= self.coordinate < len(self.columns):
-            raise InputError(f"there is no coordinate {self.coordinate} among {len(self.columns)} columns")
+        check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
 
     @property
     def domain(self) -> Domain:

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
+from local_dp.checks import check_whole
 from local_dp.domains import Domain, Vectors, levels, symbols, vectors
 from local_dp.errors import InputError
 from local_dp.queries.base import Query
@@ -100,8 +101,7 @@ class Descent(_Descending):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bound(self.bound)
-        if not 0 <= self.coordinate < len(self.columns):
-            raise InputError(f"there is no coordinate {self.coordinate} among {len(self.columns)} columns")
+        check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
 
     @property
     def domain(self) -> Domain:
