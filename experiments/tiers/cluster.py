@@ -9,14 +9,13 @@ from typing import Any
 from experiments.tiers.version import installed_version
 from local_dp.errors import BusError, InputError
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle
+from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.base import Population
 from local_dp.tallies import Tally
 
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
 _MOST = 64  # chunks in one task: of one-bit reports, some hundredths of a second
-_SHARES = 8  # tasks for each thread at least, where there are chunks enough: so that nobody waits long for the last
 
 
 class Cluster:
@@ -69,7 +68,7 @@ class ClusterOracle(PopulationOracle):
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
         from distributed import KilledWorker, as_completed
 
-        spans = self._spans(asked.pieces)
+        spans = shared(asked.pieces, max(1, sum(self.client.nthreads().values())), _MOST)
         held = self.client.submit(_same, asked, pure=False)  # a task, so that it is made again if who holds it dies, as scattered data is not
         futures = self.client.map(_answers, spans, asked=held, version=installed_version(), pure=False)
         tally, digests = asked.query.randomizer.empty(), {}
@@ -83,11 +82,6 @@ class ClusterOracle(PopulationOracle):
             self.client.cancel([held, *futures])  # an interrupted run leaves nothing to do
         return tally, [digest for future in futures for digest in digests[future.key]]
 
-    def _spans(self, work: range) -> list[range]:
-        threads = max(1, sum(self.client.nthreads().values()))
-        each = max(1, min(_MOST, len(work) // (_SHARES * threads)))
-        return [work[first : first + each] for first in range(0, len(work), each)]
-
 
 def _same(asked: AskedOf) -> AskedOf:
     return asked
@@ -98,8 +92,7 @@ def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, list[byt
     if installed_version() != version:
         raise InputError(f"a worker has version {installed_version()} of local-dp, and the run is of {version}; install the same")
     _keep_more()
-    each = asked.together(1)
-    tallies, digests = zip(*(asked.answers(span[first : first + each]) for first in range(0, len(span), each)), strict=True)
+    tallies, digests = zip(*map(asked.answers, shared(span, 1, asked.together)), strict=True)
     return reduce(add, tallies), [digest for part in digests for digest in part]
 
 

@@ -20,7 +20,7 @@ from local_dp.tallies import Tally
 
 _KEPT = 24 << 20  # bytes
 _TOGETHER = 4  # chunks answered by one thread without a look at the others
-_SHARES = 8  # parts for each thread at least, where there are chunks enough: so that nobody waits long for the last
+_SHARES = 8  # parts for each worker at least, where there are chunks enough
 
 OnChunk: TypeAlias = Callable[[int, Tally], object]
 
@@ -29,6 +29,12 @@ def keep_memory() -> None:
     """Has the allocator keep what a chunk's arrays free, for those of the next: glibc, which gives back more than twice the largest block that it ever
     gave back, would have each array pay for its pages again, a third of all time."""
     np.empty(_KEPT, dtype=np.uint8)  # never touched, so it takes no memory
+
+
+def shared(work: range, workers: int, most: int) -> list[range]:
+    """The chunks in parts of at most so many, of which there are several for each worker where there are chunks enough: nobody waits long for the last."""
+    each = max(1, min(most, len(work) // (_SHARES * workers)))
+    return [work[first : first + each] for first in range(0, len(work), each)]
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,10 @@ class AskedOf:
         """The numbers of the cohort's chunks: no list of them is kept, which would grow with the cohort."""
         return range(self.query.cohort.start // CHUNK, -(-self.query.cohort.stop // CHUNK))
 
-    def together(self, workers: int) -> int:
+    @property
+    def together(self) -> int:
         """How many chunks are best answered at a time: several of one bit, for after each step of a computation a thread may have to wait for another."""
-        return max(1, min(_TOGETHER, len(self.pieces) // (_SHARES * workers))) if self.query.randomizer.bits == 1 else 1
+        return _TOGETHER if self.query.randomizer.bits == 1 else 1
 
     def answers(self, span: range) -> tuple[Tally, list[bytes]]:
         """The tally of some chunks of clients that follow each other, and the digest of each: the same, whoever computes it."""
@@ -95,16 +102,16 @@ class PopulationOracle(LocalOracle):
         keep_memory()
         work = asked.pieces
         workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
-        each = asked.together(workers)
+        spans = shared(work, workers, asked.together)
         digests = [b""] * len(work)
         over = Event()
 
         def ask(worker: int) -> Tally:
             tally = asked.query.randomizer.empty()
-            for first in range(worker * each, len(work), workers * each):
+            for span in spans[worker::workers]:
                 if over.is_set():
                     break
-                part, digests[first : first + each] = asked.answers(work[first : first + each])
+                part, digests[span.start - work.start : span.stop - work.start] = asked.answers(span)
                 tally += part
                 self.on_chunk(asked.which.ask, part)
             return tally
