@@ -177,3 +177,20 @@ def test_no_record_makes_a_query_warn(name: str) -> None:
     assert query.domain.low <= values.min() <= values.max() <= query.domain.high
     with pytest.warns(RuntimeWarning):  # the wrong twin: the bare query warns for some of these records
         query(records)
+
+
+@pytest.mark.parametrize("place", [0.0, True, -1, 2])
+@pytest.mark.parametrize(
+    ("name", "params", "which"),
+    [
+        ("descent", {"loss": "hinge", "columns": ("x", "y"), "label": "z", "weights": (1.0, 1.0)}, "coordinate"),
+        ("centre-sum", {"columns": ("x", "y"), "centres": (0.0, 1.0), "centre": 0}, "coordinate"),
+        ("nearest-centre", {"columns": ("x", "y"), "centres": (0.0, 1.0, 1.0, 0.0)}, "centre"),
+    ],
+)
+def test_a_place_is_a_whole_number(name: str, params: dict[str, Any], which: str, place: object) -> None:
+    """Which coordinate or centre is meant is a whole number that there is: a client refuses another one by its parameters, and not as it computes."""
+    QUERIES.build(name, {**params, which: 0})
+    with pytest.raises(RefusedError) as refused:
+        QUERIES.build(name, {**params, which: place})  # type: ignore[dict-item]
+    assert refused.value.code == "bad-parameters"
