@@ -28,9 +28,11 @@ class Create:
     file: Path = argument("The private key's file, which must not exist yet", metavar="FILE")
 
     def __call__(self) -> None:
-        key = new_key()
-        write_new(_beside(self.file), public(key).hex() + "\n", 0o644)
+        key, beside = new_key(), _beside(self.file)
+        if beside.exists():
+            raise InputError(f"{str(beside)!r:.80} exists, and is not written over; give another name")
         write_new(self.file, key.hex() + "\n", _MODE)
+        write_new(beside, public(key).hex() + "\n", 0o644)
         SCREEN.tell(public(key).hex())
 
 

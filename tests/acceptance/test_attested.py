@@ -119,6 +119,10 @@ def test_a_key_is_its_owners_alone(tmp_path: Path) -> None:
     held = file.read_bytes()
     assert local_dp("keys", "create", str(file)).returncode == 2
     assert file.read_bytes() == held
+    Path(f"{file}.pub").rename(tmp_path / "kept.pub")
+    assert local_dp("keys", "create", str(file)).returncode == 2
+    assert not Path(f"{file}.pub").exists(), "of a key that is not written there is no public half"
+    (tmp_path / "kept.pub").rename(f"{file}.pub")
     file.chmod(0o640)
     done = local_dp("host", "survey", "--clients", "9", "--broker", "mqtt://127.0.0.1:1", "--run", "r", "--key", str(file), "--server-key", f"{file}.pub")
     assert (done.returncode, "others may read" in done.stderr) == (2, True)
