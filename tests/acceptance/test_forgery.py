@@ -1,7 +1,5 @@
 """Classes 3 and 6, promises P5 and P6: nobody speaks for another. Each test prints its figure."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from local_dp.errors import ForgedError, InputError, LocalDPError
 from local_dp.sealing import SIGNATURE, Party, new_key, public
 from local_dp.wire import End, Hello, Roll, encode, topic
 from server.roster import Place, Roster
-from tests.support.brokers import embedded, mosquitto, needs_mosquitto
+from tests.support.brokers import a_broker, needs_mosquitto
 from tests.support.builders import RUN, request, survey_query
 from tests.support.figures import figure
 from tests.support.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
@@ -67,22 +65,12 @@ def test_a_member_with_a_key_gets_nothing_beyond_its_place(attack: str) -> None:
     figure("class 3", f"{attack}: {len(forger.said)} messages of a member about others, {coordinator.rejected} rejected, {forged} forged, 0 accepted")
 
 
-@contextmanager
-def _broker(kind: str, folder: Path) -> Iterator[str]:
-    if kind == "embedded":
-        with embedded() as url:
-            yield url
-    else:
-        with mosquitto(folder) as broker:
-            yield broker.url
-
-
 @pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=needs_mosquitto)])
 def test_the_forger_gets_nothing_on_a_broker(kind: str, tmp_path: Path) -> None:
     """All attacks at once by somebody who reads everything, and retained: the end and a round of a run of this name under another server's key, and forged."""
     cast, former = Cast.of(), Cast.of()
     forger = Forger(cast, list(ATTACKS))
-    with _broker(kind, tmp_path) as url:
+    with a_broker(kind, tmp_path) as url:
         at = Address.parse(url)
         login = None if at.user is None else {"username": at.user, "password": at.password or ""}
         for where in (topic(RUN, "req", "all"), topic(RUN, "req", HOSTS)):

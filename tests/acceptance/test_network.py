@@ -4,8 +4,7 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -21,7 +20,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
 from local_dp.wire import End, Gone, Hello, encode, topic
-from tests.support.brokers import configured, embedded, free_port, mosquitto, needs_mosquitto
+from tests.support.brokers import a_broker, configured, free_port, needs_mosquitto
 from tests.support.builders import RUN
 from tests.support.command import local_dp
 from tests.support.figures import figure
@@ -48,7 +47,7 @@ def test_what_is_rewritten_on_the_way_is_not_heard_for_long(kind: str, tmp_path:
 
 def _rewritten(kind: str, folder: Path, of_all: float, rounds: int) -> None:
     cast = Cast.of(members=CLIENTS, rounds=rounds)
-    with _on(kind, folder) as url:
+    with a_broker(kind, folder) as url:
         address = Address.parse(url)
         with rewriting(address.port, of_all, seed=5) as between:
             outcome = play_on(cast, url, url.replace(f":{address.port}", f":{between.port}"))
@@ -59,16 +58,6 @@ def _rewritten(kind: str, folder: Path, of_all: float, rounds: int) -> None:
     assert outcome.seal.forged == altered["rep"]
     assert 0 < ignored <= altered["req"], "what is altered at the very end finds its member gone"
     figure(25, f"on {kind}: of {between.passed} replies and requests {sum(altered.values())} altered, {outcome.seal.forged + ignored} rejected by signature")
-
-
-@contextmanager
-def _on(kind: str, folder: Path) -> Iterator[str]:
-    if kind == "embedded":
-        with embedded() as url:
-            yield url
-    else:
-        with mosquitto(folder) as broker:
-            yield broker.url
 
 
 @pytest.fixture(scope="module")

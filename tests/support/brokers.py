@@ -88,3 +88,14 @@ def embedded() -> Iterator[str]:
             yield f"mqtt://run:secret@127.0.0.1:{int(process.stdout.readline())}"
         finally:
             process.kill()
+
+
+@contextmanager
+def a_broker(kind: str, folder: Path) -> Iterator[str]:
+    """One of the kind "embedded" or "mosquitto"; gives its URL."""
+    if kind == "embedded":
+        with embedded() as url:
+            yield url
+    else:
+        with mosquitto(folder) as broker:
+            yield broker.url
