@@ -1,4 +1,4 @@
-"""Clients that lie, for runs whose faults are asked for: they send the report that misleads most, whatever their record."""
+"""Clients that lie, for runs whose faults are asked for: they send what misleads most under the first one's coin, whatever their record."""
 
 import numpy as np
 

@@ -40,7 +40,7 @@ class Bench:
             raise InputError("--figure draws the speeds of --peers; give both")
         # runs first: a child's peak memory is no less than its parent's when it began
         speeds = [*run_speeds(), *cluster_speeds(), *randomizer_speeds(), *aggregate_speeds()]
-        from experiments.cli.bench_bus import bus_speeds
+        from experiments.cli.bench_bus import bus_speeds  # only now, for the same reason
 
         speeds += [*process_speeds(self.processes), *bus_speeds(), *curator_speeds(), *interval_speeds(), *marginal_speeds(), *many_speeds(), *attack_speeds()]
         SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _told(speeds, screen_width()))
