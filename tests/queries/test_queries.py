@@ -192,5 +192,5 @@ def test_a_place_is_a_whole_number(name: str, params: dict[str, Any], which: str
     """Which coordinate or centre is meant is a whole number that there is: a client refuses another one by its parameters, and not as it computes."""
     QUERIES.build(name, {**params, which: 0})
     with pytest.raises(RefusedError) as refused:
-        QUERIES.build(name, {**params, which: place})  # type: ignore[dict-item]
+        QUERIES.build(name, {**params, which: place})
     assert refused.value.code == "bad-parameters"
