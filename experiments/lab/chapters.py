@@ -42,4 +42,10 @@ HEURISTICS = Chapter(
     "Solvers for problems that are hard in the worst case, and what may be built on them when they fail, or lie.",
     "oracles",
 )
-CHAPTERS = (LOCAL_MODEL, PURE_AND_APPROXIMATE, CURATOR_AND_ATTACKS, HEURISTICS)
+FRONTIER = Chapter(
+    "frontier",
+    "The frontier of interaction",
+    "People may be asked once, in turn, or again and again. When does that save people, by how many times, and when can it not help at all?",
+    "kinds-of-interaction",
+)
+CHAPTERS = (LOCAL_MODEL, FRONTIER, PURE_AND_APPROXIMATE, CURATOR_AND_ATTACKS, HEURISTICS)
