@@ -6,21 +6,12 @@ from functools import lru_cache
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
+from local_dp.bounds.channels import report_squares
 from local_dp.bounds.parity import check_success, entropy
-from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.bounds.response import response_gain
 from local_dp.optimise import least_clients
 
-LN3 = math.log(3)
 _FINE = 100  # steps of a count's deviation that are told apart
-
-
-def report_squares(epsilon: float) -> float:
-    """Proven: G, the most that sum_w E_x B_w(x)^2 / A_w can be over the reports w of an epsilon-local channel: 1 / C^2 up to ln 3, (E - 1) / 8 above.
-
-    A_w is the mean over the examples of Pr[w | x, y], and B_w(x) half the difference of the two labels' probabilities (limits 12.2).
-    """
-    check_positive_epsilon(epsilon)
-    return response_gain(epsilon) ** -2 if epsilon <= LN3 else math.expm1(epsilon) / 8
 
 
 def report_curvature(epsilon: float) -> float:
