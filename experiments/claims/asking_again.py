@@ -202,7 +202,9 @@ def _laws_table(measured: Measured) -> Table:
 def _parity_figure(measured: Measured) -> Figure:
     ds = list(DRAWN)
     curves = [
-        Curve("halving, which asks nobody twice, as it was run", [p["d"] for p, _ in measured], [m["clients"] for _, m in measured], "measured", group="halving"),
+        Curve(
+            "halving, which asks nobody twice, as it was run", [p["d"] for p, _ in measured], [m["clients"] for _, m in measured], "measured", group="halving"
+        ),
         Curve("halving, formula", ds, [parity_halving_clients(d, EPSILON, 1 - SUCCESS) for d in ds], "theory", group="halving"),
         Curve("asked in turn, proven limit", ds, [parity_interactive_bound(d, EPSILON, SUCCESS) for d in ds], "bound"),
         Curve("asked again and again, proven limit", ds, [parity_asked_again_bound(d, EPSILON, SUCCESS) for d in ds], "bound"),
