@@ -71,8 +71,8 @@ class AskingAgain(Experiment):
             "better. Between it and the bound for all protocols the truth is open.",
             "Protocols written out: a tree of single bits, any of the clients speaking at each node; half of the tree's chances lie near 0 or 1. The worst one "
             "is searched for on a grid of likelihood ratios, so a worse one may exist.",
-            "Two laws: any two at this total variation. The best report is a linear program over the 8 reports that matter; its gain is for laws of which each has "
-            "a part that the other lacks, and which share the rest. Between two laws of two symbols yes or no is the best report.",
+            "Two laws: any two at this total variation. The best report is a linear program over the 8 that matter; it gains where each law has a part that the "
+            "other lacks, and they share the rest. Between two laws of two symbols yes or no is the best report.",
         ]
         return Finding(
             checks,
@@ -171,7 +171,7 @@ def _headline(measured: Measured) -> str:
         return "Nothing was measured."
     d, clients = measured[-1][0]["d"], measured[-1][1]["clients"]
     bound = parity_asked_again_bound(d, EPSILON, SUCCESS)
-    return f"At d = {d} no protocol finds the parity with fewer than {bound:,.0f} people, however often it asks; halving, which asks nobody twice, takes {clients:,}."
+    return f"At d = {d} no protocol finds the parity with fewer than {bound:,.0f} people, however it asks. Halving, which asks nobody twice, takes {clients:,}."
 
 
 def _parity_table(measured: Measured) -> Table:
