@@ -71,7 +71,7 @@ class AskingAgain(Experiment):
             "better. Between it and the bound for all protocols the truth is open.",
             "Protocols written out: a tree of single bits, any of the clients speaking at each node; half of the tree's chances lie near 0 or 1. The worst one "
             "is searched for on a grid of likelihood ratios, so a worse one may exist.",
-            "Two laws: any two at this total variation. The best report is a linear program over the 8 that matter; it gains where each law has a part that the "
+            "Two laws: any two at this total variation. The best report is found among the 8 columns that matter; it gains where each law has a part that the "
             "other lacks, and they share the rest. Between two laws of two symbols yes or no is the best report.",
         ]
         return Finding(

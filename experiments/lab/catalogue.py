@@ -30,6 +30,7 @@ NAMES = (
     "many-answers",
     "shuffled",
     "coins",
+    "margins",
     "asking-again",
 )
 ALL = "all"

@@ -1,5 +1,6 @@
 """Fully interactive protocols of a few clients, written out: the exact law of the transcript, and the one for which cutting and pasting loses least."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -86,6 +87,8 @@ class WorstProtocols:
         found, ratio, larger = None, 1.0, self._best(1.0)
         while larger is not None:
             whole, parts = cut_distances(transcript_laws(larger, cut_inputs(self.clients)))
+            if parts == 0 < whole:
+                return larger, math.inf
             if whole <= ratio * (1 + ENOUGH) * parts:
                 break
             found, ratio = larger, whole / parts
