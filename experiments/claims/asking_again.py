@@ -121,7 +121,7 @@ def _check_curator(measured: Measured) -> Check:
 
 def _person_bound(point: Point) -> float:
     epsilon = float(point["epsilon"])
-    return affinity_curvature(epsilon) * report_squares(epsilon) / 2.0 ** point["d"]
+    return affinity_curvature(epsilon) * report_squares(epsilon) / float(2 ** point["d"])
 
 
 def _check_person(measured: Measured) -> Check:

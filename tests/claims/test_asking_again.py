@@ -5,7 +5,8 @@ import pytest
 from experiments.claims import asking_again, asking_again_runs
 from experiments.claims.asking_again import EXPERIMENT
 from local_dp.arrays import Counts, Floats
-from local_dp.hardness.transcripts import Turn
+from local_dp.bounds.cut_and_paste import pasting_constant
+from local_dp.hardness.transcripts import Turn, transcript_laws
 from tests.support.quick import Quick, lost
 
 QUICK = Quick(EXPERIMENT)
@@ -21,10 +22,9 @@ def test_shown() -> None:
 def test_a_curator_in_the_protocol_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers that see all inputs at once do not factor, and break the inequality."""
     found()
-    honest = asking_again_runs.transcript_laws
 
     def told(protocol: Turn, inputs: Counts) -> Floats:
-        return honest(protocol, inputs * inputs.all(axis=1, keepdims=True))
+        return transcript_laws(protocol, inputs * inputs.all(axis=1, keepdims=True))
 
     monkeypatch.setattr(asking_again_runs, "transcript_laws", told)
     assert "drawn at random" in lost(found("protocols"))
@@ -32,8 +32,7 @@ def test_a_curator_in_the_protocol_is_not_shown(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_smaller_constant_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nine tenths of the constant are exceeded by the worst protocol for two clients."""
-    honest = asking_again.pasting_constant
-    monkeypatch.setattr(asking_again, "pasting_constant", lambda clients=None: 0.9 * honest(clients))
+    monkeypatch.setattr(asking_again, "pasting_constant", lambda clients=None: 0.9 * pasting_constant(clients))
     assert "search" in lost(found())
 
 
