@@ -1,5 +1,6 @@
 """Where asking again cannot help: parity stays exponential for fully interactive protocols, by cutting transcripts and pasting them."""
 
+import math
 from typing import ClassVar
 
 from experiments.claims import asking_again_runs as runs
@@ -87,7 +88,7 @@ def _largest(measured: Measured) -> dict[int, float]:
     """The largest ratio found for each number of clients."""
     found: dict[int, float] = {}
     for point, measurement in measured:
-        ratios = measurement.get("ratios", [measurement.get("ratio")])
+        ratios = measurement["ratios"] if "ratios" in measurement else [measurement["whole"] / measurement["parts"] if measurement["parts"] else math.inf]
         found[point["clients"]] = max([found.get(point["clients"], 0.0), *ratios])
     return found
 

@@ -29,9 +29,11 @@ def protocols(point: Point, generator: np.random.Generator) -> Measurement:
 
 
 def worst(point: Point) -> Measurement:
-    """The same for the worst protocol that a search finds, and how many transcripts it has."""
-    found, ratio = WorstProtocols(point["clients"], point["turns"], point["steps"], point["reach"]).find()
-    return {"ratio": ratio, "transcripts": transcript_laws(found, cut_inputs(point["clients"])).shape[1]}
+    """The two numbers for the worst protocol that a search finds, and how many transcripts it has."""
+    found, _ = WorstProtocols(point["clients"], point["turns"], point["steps"], point["reach"]).find()
+    laws = transcript_laws(found, cut_inputs(point["clients"]))
+    whole, parts = cut_distances(laws)
+    return {"whole": whole, "parts": parts, "transcripts": laws.shape[1]}
 
 
 def curator(point: Point) -> Measurement:
