@@ -157,7 +157,7 @@ def _figure(found: Found) -> Figure:
     grid = range(min(measured_at), max(measured_at) + 1)
     bounds = {
         "one round, anything asked: no fewer than": parity_one_round_bound,
-        "everybody asked once, in turn: no fewer than": parity_interactive_bound,
+        "in turn, each once: no fewer than": parity_interactive_bound,
     }
     limits = [Curve(label, [float(d) for d in grid], [bound(d, EPSILON, TARGET) / _units(d) for d in grid], "bound") for label, bound in bounds.items()]
     return Figure(
