@@ -9,12 +9,13 @@ import pytest
 from experiments.claims import one_round_parity_runs as runs
 from experiments.claims.one_round_parity import EXPERIMENT, KNOWN
 from experiments.claims.one_round_parity_runs import DENY, EPSILON, SEVERAL, TARGET, TWO, guess
-from experiments.lab.claim import Finding, Measurement, Point
+from experiments.lab.claim import Finding, Measurement, Point, Scale
 from local_dp.bounds import channels, one_round_parity
 from local_dp.bounds.one_round_parity import parity_one_round_bound
 from local_dp.bounds.response import response_gain
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.parity_deny import ParityDeny
+from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.signs import deny
 from local_dp.tallies import Tally
 from tests.support.quick import lost
@@ -35,7 +36,7 @@ def found(*, at: tuple[str, ...] = ("channels",), **changed: Any) -> Finding:
     """The finding of invented measurements; those of the kinds `at` are made now, at d up to 4, and those named in `changed` are given."""
     measured: list[tuple[Point, Measurement]] = []
     for place, point in enumerate(EXPERIMENT.points("quick")):
-        own = point.get("of", point["kind"])
+        own = str(point.get("of", point["kind"]))
         if point["kind"] == "channels" or (own in at and point["d"] <= 4):
             measured.append((point, EXPERIMENT.measure(point, 100 + place)))
         else:
@@ -99,15 +100,15 @@ def test_a_wrong_randomizer_is_not_shown(monkeypatch: pytest.MonkeyPatch, twin: 
         right = deny._ruled_out
         monkeypatch.setattr(deny, "_ruled_out", lambda held, named: right(held, named) ^ np.uint8(1))
     else:
-        weight = deny.flip_weight
-        monkeypatch.setattr(deny, "flip_weight", lambda nano, bits: weight(2 * nano, bits))
+        monkeypatch.setattr(deny, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits))
     assert lost_check in lost(found(at=(DENY,)))
 
 
 def test_every_kind_has_its_points() -> None:
     """Each of the five protocols is counted in both scales, and those of several rounds are run at the bound from the d where they beat it."""
-    for scale in ("quick", "full"):
-        points = EXPERIMENT.points(scale)  # type: ignore[arg-type]
+    scales: tuple[Scale, ...] = ("quick", "full")
+    for scale in scales:
+        points = EXPERIMENT.points(scale)
         assert {point["kind"] for point in points} == {"channels", "bound", "cross", *runs.ONE_ROUND, *SEVERAL}
         for kind in SEVERAL:
             assert runs.BEATEN_FROM[kind] in {point["d"] for point in points if point.get("of") == kind and point["kind"] == "bound"}
