@@ -222,8 +222,8 @@ def _notes(measurements: Measured) -> list[str]:
         "A class: all functions of one variable, or its negation, of each of t blocks of B, where nobody knows which. Odd-max-bit of them is a list of rules: "
         "the last block that says 1 decides, by whether its place is odd.",
         f"Epsilon {EPSILON:g}, success {SUCCESS:.0%}: n >= {margin_constant(EPSILON, SUCCESS):.4f} MC^2, and {enough:.1f} MC^2 are enough (Cantelli's "
-        "inequality). Barely means an error below 1/2. To learn well is another matter: a class with large margins may still need exponentially many people in one round "
-        "(Dagan, Feldman 2020), so MC^2 is no upper bound for that.",
+        "inequality). Barely means an error below 1/2. To learn well is another matter: a class with large margins may still need exponentially many people "
+        "in one round (Dagan, Feldman 2020), so MC^2 is no upper bound for that.",
         "B altered together with every figure that follows from it is no forgery: it proves what it then says, of the class with so many variables.",
     ]
     for _, found in _of(measurements, "squares"):
