@@ -5,10 +5,10 @@ import random
 import resource
 import shutil
 import signal
-import time
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
