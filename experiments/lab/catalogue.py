@@ -31,6 +31,7 @@ NAMES = (
     "shuffled",
     "coins",
     "margins",
+    "one-round-parity",
 )
 ALL = "all"
 
