@@ -88,7 +88,7 @@ def _random_kills(folder: Path, kills: int) -> None:
 
     member(path, 24.0).store.close()  # type: ignore[attr-defined]
     for _ in range(kills):
-        sent, ended = forked(live, generator.uniform(-0.01, 0.03))
+        sent, ended = forked(live, generator.uniform(-0.01, 0.1))
         killed += ended == signal.SIGKILL
         for message in sent:
             assert said.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"
