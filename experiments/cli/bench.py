@@ -13,7 +13,6 @@ from experiments.cli.bench_many import many_speeds
 from experiments.cli.bench_marginals import marginal_speeds
 from experiments.cli.bench_randomizers import randomizer_speeds
 from experiments.cli.bench_runs import process_speeds, run_speeds
-from experiments.cli.bench_stores import store_speeds
 from experiments.cli.fields import option
 from experiments.cli.screen import SCREEN
 from experiments.cli.speeds import Speed
@@ -39,6 +38,8 @@ class Bench:
             self._beside_peers()
             return
         if self.stores:
+            from experiments.cli.bench_stores import store_speeds  # an event loop and a broker are not needed for the others
+
             self._tell(store_speeds(self.processes))
             return
         if self.figure is not None:
