@@ -39,6 +39,15 @@ def vote_clients(squared: Fraction | float, epsilon: float, success: float = 0.9
     Each client is named a random character and says by randomized response whether it agrees with their label; whoever predicts draws a client and takes its
     word (Cantelli's inequality, limits 12.4): 42.1 MC^2 at p = .9 and epsilon 1.
     """
+    return _enough(1.0, squared, epsilon, success)
+
+
+def direction_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
+    """n >= (pi / 2) C^2 MC^2 p / (1 - p), the same for every class that has vectors of margin 1 / MC: clients are named random halfspaces (limits 12.4)."""
+    return _enough(math.pi / 2, squared, epsilon, success)
+
+
+def _enough(factor: float, squared: Fraction | float, epsilon: float, success: float) -> int:
     check_success(success)
     check_positive("the squared margin complexity", float(squared))
-    return math.ceil(response_gain(epsilon) ** 2 * float(squared) * success / (1 - success))
+    return math.ceil(factor * response_gain(epsilon) ** 2 * float(squared) * success / (1 - success))

@@ -83,13 +83,13 @@ def on_the_matrix(found: Margin) -> tuple[float, float]:
     concepts, told = found.concepts, found.concepts.told()
     spread = (found.law * concepts.signs())[told]
     norm = np.linalg.norm(spread, 2)
-    rules, points = _vectors(found)
+    rules, points = vectors(found)
     lengths = np.linalg.norm(rules, axis=1).max() * np.linalg.norm(points, axis=1).max()
     return float(np.abs(spread).sum() / (norm * math.sqrt(spread.size))), float(lengths / ((rules @ points.T) * concepts.signs()[told]).min())
 
 
-def _vectors(found: Margin) -> tuple[Floats, Floats]:
-    """A vector of every concept and of every point: a coordinate for each set S of blocks and each choice of a variable in them."""
+def vectors(found: Margin) -> tuple[Floats, Floats]:
+    """A vector of every concept and of every point, a row each: a coordinate for each set S of blocks and each choice of a variable in them."""
     concepts = found.concepts
     flips, x = np.arange(1 << concepts.t), np.arange(1 << concepts.variables)
     rules, points = [], []

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.margins import margin_clients, margin_constant, vote_clients
+from local_dp.bounds.margins import direction_clients, margin_clients, margin_constant, vote_clients
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 
@@ -83,13 +83,14 @@ def test_counts_are_whole_and_not_rounded_up() -> None:
         assert margin_clients(squared * (1 + Fraction(1, 10**9)), 1.0) == k + 1
     assert margin_clients(88.975**2, 1.0) == 18_110
     assert vote_clients(100.0, 1.0) == math.ceil(900 * response_gain(1.0) ** 2) == 4215
+    assert direction_clients(100.0, 1.0) == math.ceil(450 * math.pi * response_gain(1.0) ** 2)
     assert vote_clients(100.0, 1.0, 0.75) == math.ceil(300 * response_gain(1.0) ** 2)
 
 
 @pytest.mark.parametrize("success", [0.5, 1.0, 0.1, math.nan])
 def test_what_the_proof_does_not_cover_is_refused(success: float) -> None:
     """A success that a coin has, or certainty, is refused; so are an epsilon of 0 and a margin complexity that is no number."""
-    for call in (lambda: margin_constant(1.0, success), lambda: vote_clients(4.0, 1.0, success)):
+    for call in (lambda: margin_constant(1.0, success), lambda: vote_clients(4.0, 1.0, success), lambda: direction_clients(4.0, 1.0, success)):
         with pytest.raises(InputError, match="success"):
             call()
     with pytest.raises(InputError, match="epsilon"):

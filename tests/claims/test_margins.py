@@ -24,6 +24,7 @@ def test_shown() -> None:
     assert len(found().certificates) == 8
     assert any("invisible" in note for note in found().notes)
     assert any("33 rounds" in note for note in found().notes)
+    assert any("parity by 2.00, " in note or "parity by 2.00 a block" in note for note in found().notes)
 
 
 def test_a_checker_that_takes_anything_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

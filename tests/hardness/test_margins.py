@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from local_dp.errors import InputError
 from local_dp.hardness.certificates import load_certificate, verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
 from local_dp.populations.blocks import FUNCTIONS, BlockClass
+from tests.support.command import local_dp
 
 Data = dict[str, Any]
 LISTS = "odd-max-bit"
@@ -159,3 +161,15 @@ def test_any_law_and_any_polynomial_bound_it() -> None:
     moved = found.coefficients.copy()
     moved[0] += 0.2
     assert Margin(found.concepts, found.law, moved).at_most >= found.at_least
+
+
+def test_the_command_takes_it_and_refuses_it_altered(tmp_path: Path) -> None:
+    """`local-dp certify` says what a file proves; with one weight or b altered it ends with code 4."""
+    data, file = certified(LISTS, 8, 16), tmp_path / "certificate.json"
+    weights = [*data["weights"][:-1], data["weights"][-1] + 1]
+    told = []
+    for change in ({}, {"weights": weights}, {"b": 17}):
+        file.write_text(json.dumps(data | change))
+        told.append(local_dp("certify", str(file)))
+    assert [each.returncode for each in told] == [0, 4, 4]
+    assert "fewer than 18,110 clients" in " ".join(told[0].stdout.split())
