@@ -31,6 +31,8 @@ NAMES = (
     "shuffled",
     "coins",
     "margins",
+    "one-round-parity",
+    "asking-again",
 )
 ALL = "all"
 
