@@ -164,7 +164,7 @@ class SystemNoise:
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         if not which.once:
-            return np.frombuffer(os.urandom((stop - start) * bits // 8), dtype=_WIDTHS[bits])
+            return np.frombuffer(os.urandom((stop - start) * bits // 8), _WIDTHS[bits])
         secret = blake2b(which.once.encode(), key=self._secret, digest_size=32).digest()
         first, last = start // _SHAKE_WORDS, -(-stop // _SHAKE_WORDS)
         size = _SHAKE_WORDS * bits // 8

@@ -3,6 +3,7 @@
 import math
 from itertools import accumulate
 
+from local_dp.bounds.channels import report_capacity
 from local_dp.bounds.normal import normal_tail
 from local_dp.bounds.parity import entropy
 from local_dp.errors import InputError
@@ -46,16 +47,6 @@ def ladder_clients(k: int, epsilon: float, beta: float, rounds: int, *, again: b
     return least_clients(lambda n: ladder_success(k, epsilon, rounds, n if again else n / rounds, below, apart=apart) >= 1 - beta)
 
 
-def capacity(epsilon: float) -> float:
-    """The most nats that any epsilon-local report tells of its record, over all channels and all laws of the record: A - 1 - ln A, A = eps E / (E - 1).
-
-    Proof: Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln r is greatest where r takes two values c and E c, the larger with
-    probability p, c = 1 / (1 + p (E - 1)); the best p has 1 / c = A.
-    """
-    rate = epsilon * math.exp(epsilon) / math.expm1(epsilon)
-    return rate - 1 - math.log(rate)
-
-
 def ladder_one_round_least(k: int, epsilon: float, beta: float) -> float:
-    """Proven: in one round nobody finds the path with probability 1 - beta from fewer: k 2^(k-1) (ln 2 - h(beta)) / `capacity` (limits 12.1)."""
-    return k * 2.0 ** (k - 1) * (math.log(2) - entropy(beta)) / capacity(epsilon)
+    """Proven: in one round nobody finds the path with probability 1 - beta from fewer: k 2^(k-1) (ln 2 - h(beta)) / `report_capacity` (limits 12.1)."""
+    return k * 2.0 ** (k - 1) * (math.log(2) - entropy(beta)) / report_capacity(epsilon)

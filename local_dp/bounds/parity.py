@@ -28,7 +28,7 @@ def parity_one_round_clients(d: int, epsilon: float, beta: float) -> int:
     return least_clients(lambda n: parity_one_round_success(d, epsilon, n) >= 1 - beta, least=2)
 
 
-def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
+def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
     """Proven for NON-INTERACTIVE protocols in which each client gives one randomized response to a random parity, at every epsilon; not for other randomizers.
 
     ((1 - beta) d ln 2 - h(beta)) 2^d / (ln 2 - h(p)), p = E / (E + 1) (Fano, limits 4.2).
@@ -77,7 +77,7 @@ def parity_halving_success(d: int, epsilon: float, n: int) -> float:
         share = size / survivors / unit
         null, right = add_normal(null, grid, 0.0, share), add_normal(right, grid, signal * share, share)
         beaten_by = np.clip(1 - np.cumsum(null) / null.sum() + null / (2 * null.sum()), 0.0, 1.0)
-        kept = _at_most(survivors // 2 - 1, survivors - 1, beaten_by)
+        kept = at_most(survivors // 2 - 1, survivors - 1, beaten_by)
         null, right = null * kept, right * kept
     return float(right.sum())
 
@@ -88,11 +88,13 @@ def parity_halving_clients(d: int, epsilon: float, beta: float) -> int:
     return least_clients(lambda n: parity_halving_success(d, epsilon, n) >= 1 - beta, least=2 * d)
 
 
-def _at_most(k: int, n: int, p: Floats) -> Floats:
+def at_most(k: int, n: int, p: Floats) -> Floats:
     """Pr[Binomial(n, p) <= k]; a normal approximation above n = 64."""
     if n > 64:
+        from scipy.special import ndtr
+
         deviation = np.sqrt(np.maximum(n * p * (1 - p), 1e-12))
-        return np.array([normal_tail(float(z)) for z in np.clip((n * p - k - 0.5) / deviation, -8, 8)])
+        return np.asarray(ndtr(np.clip((k + 0.5 - n * p) / deviation, -8, 8)))
     terms: Floats = np.array([math.comb(n, j) * p**j * (1 - p) ** (n - j) for j in range(k + 1)])
     return np.asarray(terms.sum(axis=0), dtype=np.float64)
 

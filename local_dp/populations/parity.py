@@ -11,6 +11,7 @@ from local_dp.queries.base import Query
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.signs.characters import Characters
+from local_dp.randomizers.signs.deny import Deny
 from local_dp.records import Records
 
 
@@ -37,8 +38,12 @@ class ParityPopulation(Population):
         return law.ravel()
 
     def tally_law(self, query: Query, randomizer: FiniteChannel) -> Floats | None:
-        """Every mask but r leaves a uniform bit; the mask r leaves randomized response to +1."""
-        if query != ParityExample(self.d) or not isinstance(randomizer, Characters):
+        """Every mask but r leaves a uniform bit, and the mask r randomized response to +1; of named parities, r is named least."""
+        if query != ParityExample(self.d):
+            return None
+        if isinstance(randomizer, Deny):
+            return randomizer.law(self.r)[None, :]
+        if not isinstance(randomizer, Characters):
             return None
         lean = (randomizer.listed == self.r) / randomizer.gain
         return np.stack([1 + lean, 1 - lean], axis=1) / (2 * randomizer.cells)

@@ -24,8 +24,8 @@ from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True)
-class _Parity(Protocol[int]):
-    """What both parity learners share. Without `r` it is drawn at random."""
+class ParityProtocol(Protocol[int]):
+    """What the parity learners share. Without `r` it is drawn at random."""
 
     d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
     r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
@@ -56,7 +56,7 @@ class _Parity(Protocol[int]):
 
 
 @dataclass(frozen=True)
-class ParityHalving(_Parity):
+class ParityHalving(ParityProtocol):
     """Learns the parity r over {0,1}^d exactly by adaptive halving: d rounds, each asking its clients about the surviving masks and keeping the likelier half.
 
     Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for about 5.7 C^2 2^d clients, no factor d; every
@@ -86,7 +86,7 @@ class ParityHalving(_Parity):
 
 
 @dataclass(frozen=True)
-class ParityOneRound(_Parity):
+class ParityOneRound(ParityProtocol):
     """Learns the parity r over {0,1}^d in one round: a public random mask s for each client, randomized response to y (-1)^<s, x>, the likeliest mask.
 
     Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 1 - beta for about (sqrt(2 d ln 2) + z)^2 C^2 2^d clients,

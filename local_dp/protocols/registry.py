@@ -35,6 +35,8 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "masked-parity-one-round": "local_dp.masked.one_round:MaskedParityOneRound",
         "parity": "local_dp.protocols.parity:ParityHalving",
         "parity-one-round": "local_dp.protocols.parity:ParityOneRound",
+        "parity-deny": "local_dp.protocols.parity_deny:ParityDeny",
+        "parity-rounds": "local_dp.protocols.parity_rounds:ParityRounds",
         "ladder": "local_dp.protocols.ladder:LadderAgain",
         "ladder-in-turn": "local_dp.protocols.ladder:LadderInTurn",
         "ladder-one-round": "local_dp.protocols.ladder:LadderOneRound",

@@ -90,7 +90,7 @@ class Randomizer(ABC):
         """How many random words one report consumes."""
         return 1
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The width in which its words are drawn, 32 or 64; a word of fewer bits is the leading part of one drawn."""
         return 64 if self.word_bits > 32 else 32
@@ -125,15 +125,16 @@ class Randomizer(ABC):
         Raises InputError, which does not say the value, where it is no member of the domain.
         """
         values = np.array((value,))
-        low, high = self._ends
+        low, high, coined = self._single
         if not (low <= value <= high if type(value) is int else self._contains(values)):
             raise InputError(f"{self.name}: the value is not in {self.domain}")
-        cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if self.uses_coins else NO_COIN
+        cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if coined else NO_COIN
         return self.respond(values, self.draw(_PRIVATE, _ONE, 0, 1), cells)
 
     @cached_property
-    def _ends(self) -> tuple[int, int]:
-        return self.domain.low, self.domain.high
+    def _single(self) -> tuple[int, int, bool]:
+        """What is looked up for one report: the ends of the domain, and whether a coin is used."""
+        return self.domain.low, self.domain.high, self.uses_coins
 
     def _contains(self, values: Words) -> bool:
         shape = (1, self.domain.d) if isinstance(self.domain, Vectors) else (1,)

@@ -34,6 +34,7 @@ RANDOMIZERS = Registry(
         "prefix-signs": "local_dp.randomizers.signs.prefix_signs:PrefixSigns",
         "sign-rows": "local_dp.randomizers.signs.sign_rows:SignRows",
         "characters": "local_dp.randomizers.signs.characters:Characters",
+        "deny": "local_dp.randomizers.signs.deny:Deny",
         "sue": "local_dp.randomizers.frequencies.unary:SUE",
         "oue": "local_dp.randomizers.frequencies.unary:OUE",
         "subset-selection": "local_dp.randomizers.frequencies.subset_selection:SubsetSelection",

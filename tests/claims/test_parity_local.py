@@ -7,7 +7,7 @@ import pytest
 
 from experiments.claims.parity_local import HALVING, ONE_ROUND, REFERENCE, local_curves, local_points, measure_local
 from experiments.lab.claim import Check, Measurement, Point
-from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_one_round_bound
+from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.registry import PROTOCOLS
@@ -94,6 +94,6 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: st
 def test_bounds_refuse_what_their_proofs_do_not_cover() -> None:
     """Beyond ln 3 the bound for sequentially interactive protocols is refused; an epsilon that is no budget is refused by both."""
     assert np.isfinite(parity_interactive_bound(4, 1.0986, 0.9))
-    for bound, epsilon in ((parity_interactive_bound, 1.0987), (parity_interactive_bound, 0.0), (parity_one_round_bound, -1.0), (parity_one_round_bound, 25.0)):
+    for bound, epsilon in ((parity_interactive_bound, 1.0987), (parity_interactive_bound, 0.0), (parity_masks_bound, -1.0), (parity_masks_bound, 25.0)):
         with pytest.raises(InputError, match="epsilon"):
             bound(4, epsilon, 0.9)

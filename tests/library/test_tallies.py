@@ -39,6 +39,7 @@ from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.sets.pckv_ue import PCKVUE
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
+from local_dp.randomizers.signs.deny import Deny
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
@@ -75,6 +76,7 @@ KINDS: dict[str, Randomizer] = {
     "prefix-signs": PrefixSigns(1.0, k=8),
     "sign-rows": SignRows(1.0, k=8),
     "characters": Characters(1.0, d=3),
+    "deny": Deny(1.0, d=3),
     "rounded-grr": RoundedGRR(1.0),
     "rounded-hadamard": RoundedHadamard(1.0),
     "rounded-oracle": RoundedOracle(1.0, groups=8),

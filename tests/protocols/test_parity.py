@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from experiments.claims.parity_local import HALVING, REFERENCE
 from experiments.lab.minimal_clients import exact_recovery
 from local_dp.arrays import Floats
-from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_one_round_bound, parity_one_round_clients, parity_rounds
+from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound, parity_one_round_clients, parity_rounds
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 from local_dp.interaction import run
@@ -157,7 +157,7 @@ def test_bounds_have_the_published_values() -> None:
     """The proven limits and the formulas are those of the limits, in units of C^2 2^d: 2.25 and 1.335 d less the entropy term; counts within 10 %."""
     unit = response_gain(1.0) ** 2
     assert parity_interactive_bound(30, 1.0, 0.9) / unit / 2**30 == pytest.approx(2.25, rel=3e-3)
-    assert parity_one_round_bound(30, 1.0, 1 - 1e-12) / unit / 2**30 / 30 == pytest.approx(1.335, rel=1e-3)
+    assert parity_masks_bound(30, 1.0, 1 - 1e-12) / unit / 2**30 / 30 == pytest.approx(1.335, rel=1e-3)
     counts = [parity_one_round_clients(d, 1.0, 0.1) for d in (4, 6, 8, 10, 12)]
     assert counts == pytest.approx([740, 4_530, 2.05e4, 9.9e4, 4.4e5], rel=0.1)
     assert all(parity_halving_clients(d, 1.0, 0.1) < 1.02 * n for d, n in REFERENCE[HALVING].items())

@@ -82,16 +82,17 @@ def test_only_the_classes_of_this_library_are_built_in() -> None:
         verify(named(1.0, k=3))
 
 
-def test_what_was_changed_after_it_was_made_is_refused() -> None:
+@pytest.mark.parametrize(("held", "put"), [("_flip", 1), ("_cut", np.array([1], dtype=np.uint32))])
+def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -> None:
     """A built-in randomizer whose thresholds were replaced is not what its parameters make, though it is equal to it; before and after it was verified."""
     right, wrong = BinaryRR(1.0), BinaryRR(1.0)
     verify(right)
-    object.__setattr__(wrong, "_flip", 1)
+    object.__setattr__(wrong, held, put)
     assert wrong == right
-    with pytest.raises(RefusedError, match="changed after it was made: _flip"):
+    with pytest.raises(RefusedError, match=f"changed after it was made: {held}"):
         verify(wrong)
     object.__setattr__(right, "epsilon", 0.5)
-    with pytest.raises(RefusedError, match="changed after it was made: _flip"):
+    with pytest.raises(RefusedError, match="changed after it was made: _cut, _flip"):
         verify(right)
 
 

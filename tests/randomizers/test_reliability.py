@@ -46,7 +46,7 @@ OF_SIZE: dict[str, Callable[[int], dict[str, Any]]] = {
     **dict.fromkeys(("one-bit-mean", "discrete-laplace"), lambda k: {"steps": k - 1}),
     **dict.fromkeys(("rounded-grr", "rounded-hadamard"), lambda k: {"groups": k, "steps": 3}),
     "rounded-oracle": lambda k: {"groups": k, "steps": 4},
-    "characters": lambda k: {"d": (k - 1).bit_length()},
+    **dict.fromkeys(("characters", "deny"), lambda k: {"d": (k - 1).bit_length()}),
     "discrete-gaussian": lambda k: {"steps": k - 1, "delta": 0.01},
     "count-mean-sketch": lambda k: {"k": k, "m": 2 if k < 5 else 4},
     "d-bit-flip": lambda k: {"k": k, "d": min(2, k)},

@@ -36,6 +36,7 @@ from local_dp.randomizers.sets.padding_sampling import padded_variance
 from local_dp.randomizers.sets.pckv import pckv_variances
 from local_dp.randomizers.signs.prefix_signs import excess
 from local_dp.randomizers.vectors.nearest_direction import largest_normal, nearest_variance
+from tests.support.parity_forms import denied, deny, parities
 
 Form: TypeAlias = Callable[[Any, Ints, Floats], Floats]  # randomizer, the values and how likely each is -> n times the variance of each estimate
 ODDS = np.arange(1, 20) / 20
@@ -76,13 +77,6 @@ def sign_means(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """E[sign 1(symbol = j)]."""
     symbols = np.arange(1, randomizer.k + 1)
     means: Floats = law @ (np.sign(values)[:, None] * (np.abs(values)[:, None] == symbols))
-    return means
-
-
-def parities(randomizer: Any, values: Ints, law: Floats) -> Floats:
-    """E[y (-1)^<s, x>] for each mask s; the last bit of a value is that of y."""
-    odd = [[int(value & (2 * mask + 1)).bit_count() % 2 for mask in randomizer.listed.tolist()] for value in values.tolist()]
-    means: Floats = law @ (1 - 2 * np.array(odd))
     return means
 
 
@@ -277,6 +271,7 @@ FORMS: dict[str, Form] = {
     "rounded-oracle": of_share(lambda r, share: subset_variance(r.epsilon, r.inner.sets[0], r.inner.sets[1], share), ends),
     "wide-hashing": of_share(lambda r, share: parities_variance(r.epsilon, r.parities, share)),
     "characters": characters,
+    "deny": deny,
     "prefix-signs": prefixes,
     "sign-rows": one_bit(correlations),
     "sue": of_share(lambda r, share: sue_variance(r.epsilon, share)),
@@ -316,6 +311,7 @@ AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
     "binary-rr": ones,
     "padding-sampling": holders,
     "characters": parities,
+    "deny": denied,
     "prefix-signs": prefix_sums,
     "sign-rows": correlations,
 }
@@ -331,7 +327,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "wide-hashing": {"length": 3},
     "d-bit-flip": {"k": 5, "d": 2},
     "change-tracking": {"intervals": 4},
-    "characters": {"d": 2},
+    **{key: {"d": 2} for key in ("characters", "deny")},
     "one-bit-mean": {"steps": 7},
     **{key: {"groups": 2, "steps": 3} for key in ("rounded-grr", "rounded-hadamard")},
     "rounded-oracle": {"groups": 2, "steps": 4},

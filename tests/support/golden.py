@@ -31,6 +31,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {  # of those that need some besid
     "prefix-signs": {"k": 13},
     "sign-rows": {"k": 6, "signs": ("2a", "15", "33", "07")},
     "characters": {"d": 3, "masks": "a5"},
+    "deny": {"d": 3},
     "sue": {"k": 5},
     "oue": {"k": 5},
     "subset-selection": {"k": 8},

@@ -43,6 +43,7 @@ from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.sets.pckv_ue import PCKVUE
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.characters import Characters
+from local_dp.randomizers.signs.deny import Deny
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
@@ -107,7 +108,8 @@ def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     """Those whose estimates are neither averages nor shares: parities, prefix sums, sign rows and one of rounds, exact in tests of their own."""
     signs = [SignRows(epsilon, k=5), SignRows(epsilon, k=6, signs=("2a", "15", "33", "07"))]
     prefixes = [PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
-    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), OneOfRounds(epsilon), *prefixes, *signs, *of_items(epsilon)]
+    parities = [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), *(Deny(epsilon, d=d) for d in (1, 3))]
+    return [*parities, OneOfRounds(epsilon), *prefixes, *signs, *of_items(epsilon)]
 
 
 def of_items(epsilon: float) -> list[FiniteChannel]:

@@ -1,0 +1,102 @@
+"""One parity named out of all: more often one that the labelled example rules out. The best one-round randomizer for a hidden parity."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.cube import parity
+from local_dp.domains import Domain
+from local_dp.loss import nano_epsilon
+from local_dp.randomizers.finite import FiniteChannel, too_narrow
+from local_dp.randomizers.one_bit import flip_weight, loses_little
+from local_dp.randomizers.signs.characters import examples
+from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deny(FiniteChannel):
+    """Names one of the 2^d parities w: a uniform one with y (-1)^<w, x> = -1 with probability E / (E + 1), else a uniform one with +1; any where x = 0.
+
+    A uniform name that is of the wrong kind becomes one of the right kind by flipping one bit of w, the lowest that is set in x: no table, no rejection.
+    Estimates the mean of y (-1)^<w, x> 1(x != 0) for each w. Privacy: T / F <= E, F = ceil(2^(b - d) / (E + 1)), T = 2^(b - d) - F, words of b bits.
+    Utility: variance about C^2 2^d / n each; one round finds a parity from 1.2 d C^2 2^d clients, the fewest that any randomizer allows up to a part that
+    vanishes with d, for epsilon up to ln 3 (limits 12.2). Cost: d bits, one word, no public coin. 1 <= d <= 12.
+    """
+
+    name: ClassVar[str] = "deny"
+    source: ClassVar[str] = "limits 12.2"
+    estimates: ClassVar[str] = "parities"
+    d: int = 1
+
+    def _fits(self, bits: int) -> bool:
+        examples(self.d)
+        flip = flip_weight(nano_epsilon(self.epsilon), bits - self.d)
+        return loses_little((1 << bits - self.d) - flip, flip, nano_epsilon(self.epsilon))
+
+    def prepare(self) -> None:
+        examples(self.d)
+        if self.word_bits <= self.d:
+            raise too_narrow(self)
+        object.__setattr__(self, "_flip", flip_weight(self.nano, self.word_bits - self.d))
+        if 2 * self.flip >= self.whole:
+            raise too_narrow(self)
+
+    @property
+    def whole(self) -> int:
+        """2^(b - d): the weight of a name where x = 0, half the sum of those of one that is ruled out and one that is not."""
+        return 1 << self.word_bits - self.d
+
+    @property
+    def flip(self) -> int:
+        """F: naming a parity that agrees has probability F / 2^(b - d)."""
+        weight: int = self.__dict__["_flip"]
+        return weight
+
+    @property
+    def gain(self) -> float:
+        """C = (T + F) / (T - F), at least (E + 1) / (E - 1)."""
+        return float(self.whole / (self.whole - 2 * self.flip))
+
+    @property
+    def domain(self) -> Domain:
+        return examples(self.d)
+
+    @property
+    def alphabet(self) -> int:
+        return 1 << self.d
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        word, short = words.dtype.type, np.uint16
+        held = values.astype(short)
+        named = words.astype(short) & short(self.alphabet - 1)
+        agree = (words < word(self.flip << self.d)).view(np.uint8)
+        wrong = _ruled_out(held, named) == agree  # ruled out where it should agree, or the reverse
+        x = held >> short(1)
+        named ^= (x & (~x + short(1))) * wrong  # the lowest set bit of x: none where x = 0
+        return named.astype(self.report_dtype, copy=False)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        held, named = np.asarray(values).astype(np.uint16), np.asarray(reports).astype(np.uint16)
+        told = np.where(_ruled_out(held, named), np.uint64(2 * (self.whole - self.flip)), np.uint64(2 * self.flip))
+        weights: Words = np.where(held >> np.uint16(1), told, np.uint64(self.whole))
+        return weights
+
+    def law(self, r: int) -> Floats:
+        """Pr[report w] over uniform examples of the parity r, shape (2^d,): 2^-d (1 + 2^-d / C), and 2^-d / C less at w = r."""
+        law = np.full(self.alphabet, (1 + 1 / (self.alphabet * self.gain)) / self.alphabet)
+        law[r] -= 1 / (self.alphabet * self.gain)
+        return law
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The mean of y (-1)^<w, x> 1(x != 0) for each w, unbiased, shape (2^d,)."""
+        n = tally.answered
+        share = tally.counts[0] / n
+        factor = self.gain * self.alphabet
+        return Estimate(self.gain - factor * share, factor * np.sqrt(share * (1 - share) / n), n)
+
+
+def _ruled_out(held: Words, named: Words) -> Words:
+    """1 where y (-1)^<w, x> = -1: the last bit of an example is the label's."""
+    return parity(held & (named << np.uint16(1) | np.uint16(1)))
