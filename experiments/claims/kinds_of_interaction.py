@@ -64,7 +64,7 @@ class KindsOfInteraction(Experiment):
         found = [each for each in counts if "failed" not in each[1]]
         table, figures = _table(found), [_figure_over_rounds(found), _figure_over_levels(found)]
         checks = [
-            _check_loss(losses),
+            _check_loss([each for each in losses if "refused" not in each[1]]),
             *(cross_check_shown(f"{point['way']}, k = {point['k']}", each) for point, each in users),
             _check_names(users),
             reached_check([(f"{point['way']}, k = {point['k']}, {point['rounds']} rounds", each) for point, each in counts]),
@@ -82,7 +82,7 @@ class KindsOfInteraction(Experiment):
             "In a round that asks about several levels, the answers of the levels above all confirm the true path, so they vary less than coins: the last "
             "column is the count if they did not, as with a public coin that flips each level's answers.",
         ]
-        return Finding(checks, [table, _loss_table(losses)], figures, notes, headline=_headline(found))
+        return Finding(checks, [table, _loss_table([each for each in losses if "refused" not in each[1]])], figures, notes, headline=_headline(found))
 
 
 def _of(found: Measured, way: str, k: int, rounds: int | None = None) -> Measurement:

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from experiments.lab.minimal_clients import measured_clients
 from local_dp.arrays import Ints
 from local_dp.bounds.ladder import group_lengths, ladder_clients
 from local_dp.errors import LocalDPError, RefusedError
-from local_dp.interaction import run
+from local_dp.interaction import Algorithm, run
 from local_dp.ledger import Ledger
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
@@ -23,6 +22,7 @@ from local_dp.protocols.ladder import DEEPEST, LadderAgain, LadderInTurn, Ladder
 from local_dp.queries.ladder import PathStep
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.tallies import Tally
 from local_dp.testing.transcripts import worst_transcript
 
 EPSILON, BETA = 1.0, 0.1
@@ -131,8 +131,11 @@ def measure_count(point: Point, seed: int) -> Measurement:
 def measure_loss(point: Point) -> Measurement:
     """Over all transcripts of so many rounds the largest ratio, and what the rounds' losses add up to; whether a client with epsilon for life answers all of
     them in a session, and where each is charged by itself."""
-    rounds, alone = point["rounds"], exact_ratio(THREE)
-    together = worst_transcript(THREE, rounds)
+    rounds = point["rounds"]
+    try:
+        alone, together = exact_ratio(THREE), worst_transcript(THREE, rounds)
+    except RefusedError as error:
+        return {"refused": str(error)}
     return {
         "ratio": [together.numerator, together.denominator],
         "alone": [alone.numerator, alone.denominator],
@@ -157,25 +160,25 @@ def measure_users(point: Point, seed: int) -> Measurement:
     way = Way(point["way"], point["k"], point["rounds"])
     n, generator = way.predicted, np.random.default_rng([seed, WAYS.index(way.name), way.k])
     protocol = way.protocol()
+    found, made, owed, seen = 0, 0, 0, set[tuple[str, float, int]]()
     try:
-        algorithm = protocol.algorithm(EPSILON, n)
-        found, made, seen = 0, [0, 0], set[Any]()
-        for drawn in generator.integers(1 << 62, size=point["users"]).tolist():
-            population = protocol.synthetic(n, drawn)
+        algorithm: Algorithm[LocalQuery, Tally, str] = protocol.algorithm(EPSILON, n)
+        for drawn in generator.integers(1 << 62, size=int(point["users"])).tolist():
+            population, queries = protocol.synthetic(n, drawn), list[LocalQuery]()
             oracle = PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON)
-            queries: list[Any] = []
             found += run(algorithm, Watched(oracle, before=queries.extend)) == population.path
-            made = [made[0] + sum(summary.n for summary in oracle.rounds if summary.digest), made[1] + sum(len(query.cohort) for query in queries)]
+            made += sum(summary.n for summary in oracle.rounds if summary.digest)
+            owed += sum(len(query.cohort) for query in queries)
             seen.add((oracle.interaction, oracle.ledger.max_spent, len(oracle.rounds)))
         ratio = exact_ratio(OneOfRounds(way.each))
     except LocalDPError as error:
         return {"refused": str(error)}
-    (interaction, spent, rounds), *others = sorted(seen)
+    (interaction, spent, rounds), *others = seen
     return {
         "clients": n,
         "users": [found, point["users"]],
         "law": [successes(way, n, point["laws"], generator), point["laws"]],
-        "made": made,
+        "made": [made, owed],
         "loss": math.log(ratio),
         "charged": ratio <= exp_epsilon(OneOfRounds(way.each).nano) and not others,
         "epsilon": EPSILON,

@@ -26,7 +26,7 @@ def report_squares(epsilon: float) -> float:
 def report_capacity(epsilon: float) -> float:
     """Proven: the most nats that an epsilon-local report tells of its record, for every channel and every law of the record: A - 1 - ln A, A = eps E / (E - 1).
 
-    Limits 12.1: Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln r is greatest where r takes two values c and E c, the larger with
+    Limits 12.1: r = Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln r is greatest where r is c or E c, the larger with
     probability p, c = 1 / (1 + p (E - 1)); the best p has 1 / c = A.
     """
     check_positive_epsilon(epsilon)

@@ -42,13 +42,14 @@ def ways_on(node: str, levels: int, clients: range, randomizer: OneOfRounds, ses
 class Heard:
     """What was told so far of paths: which path, from which level on, and by how many more clients it was confirmed than denied."""
 
-    told: list[tuple[str, int, int]] = field(default_factory=list)
+    told: list[tuple[str, int, float]] = field(default_factory=list)
 
     def add(self, queries: Sequence[LocalQuery], tallies: Sequence[Tally]) -> None:
-        """Answers to `ways_on`."""
+        """Answers to `ways_on`. Raises InputError if nobody has answered one of them."""
         for query, tally in zip(queries, tallies, strict=True):
             assert isinstance(query.query, PathStep)
-            self.told.append((query.query.path, query.query.first, int(tally.counts[0, 1]) - int(tally.counts[0, 0])))
+            denied, confirmed = tally.weights[0].tolist()
+            self.told.append((query.query.path, query.query.first, confirmed - denied))
 
     def step(self, node: str) -> str:
         """The step from a node that more have confirmed.
