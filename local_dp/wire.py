@@ -105,7 +105,7 @@ class Receipt(_Message):
 
     kind: Literal["receipt"] = "receipt"
     round: Annotated[int, Field(ge=1, lt=1 << 32)]
-    accepted: Annotated[tuple[tuple[Index, Index, Checksum], ...], Field(min_length=1, max_length=MAX_RECEIPTS)]
+    accepted: Annotated[tuple[tuple[Index, Index, Checksum], ...], Field(min_length=1, max_length=MAX_RECEIPTS, fail_fast=True)]
 
 
 class Account(_Message):
@@ -113,7 +113,7 @@ class Account(_Message):
 
     kind: Literal["account"] = "account"
     member: Name
-    rounds: Annotated[tuple[Line, ...], Field(max_length=MAX_LINES)]
+    rounds: Annotated[tuple[Line, ...], Field(max_length=MAX_LINES, fail_fast=True)]
 
 
 class Hello(_Message):

@@ -10,6 +10,7 @@ from local_dp.oracles.local.base import LocalOracle
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, MAX_RECEIPTS, Account, AnyMessage, End, Gone, Hello, Receipt, Reply, Roll
 from server.collecting import ASK_AGAIN, Answer, Collecting, Send, count
+from server.listening import Listening
 from server.members import Member, Members
 from server.progress import Progress, Turnout
 from server.reconciliation import Reconciliation, reconcile
@@ -52,6 +53,7 @@ class Coordinator(LocalOracle):
         self.coin_seed = coin_seed
         self.terms = terms
         self.members = Members(clients, roster)
+        self.listening = Listening(run, self.members)
         self.rejections = Counter[str]()  # by the kind of what was wrong
         self.seconds: list[float] = []
         self.irregularities: list[float | None] = []  # of each round
@@ -167,10 +169,9 @@ class Coordinator(LocalOracle):
 
     def opens(self, topic: str, now: float) -> bool:
         """Whether the envelope of what came under `topic` is worth opening. Counts it if not."""
-        if self.members.opens(topic, now):
-            return True
-        self.rejections["unread"] += 1
-        return False
+        if self.members.roster is not None and self.members.owner(topic) is None:
+            self._shut_out(topic, now)  # it will be counted as forged
+        return self.members.opens(topic, now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
         """Whether what came under `topic` is worth decoding: no reply of a stranger is, and of a member only so many messages are. Counts it if not."""
@@ -178,8 +179,18 @@ class Coordinator(LocalOracle):
         member = self.members.get(parts[5]) if len(parts) == 6 else None
         if parts[3:4] == ["hello"] if member is None else member.read.take(now):
             return True
+        return self._unread(topic, now)
+
+    def _unread(self, topic: str, now: float) -> bool:
         self.rejections["unread"] += 1
+        self._shut_out(topic, now)
         return False
+
+    def _shut_out(self, topic: str, now: float) -> None:
+        """Who floods is not heard for a while, and as good as gone."""
+        member = self.members.get(self.listening.unread(topic, now) or "")
+        if member is not None:
+            self._lost(member, now)
 
     def receive(self, topic: str, message: AnyMessage, now: float) -> None:
         """A message that came under `topic`."""
@@ -196,7 +207,13 @@ class Coordinator(LocalOracle):
             elif isinstance(message, Account):
                 self._account(message)
         except WireError as error:
-            self.rejections[error.kind] += 1
+            self.reject(topic, error, now)
+
+    def reject(self, topic: str, error: WireError, now: float) -> None:
+        """Counts a message that came under `topic` and is not what it should be."""
+        self.rejections[error.kind] += 1
+        if self.members.owner(topic) is None:
+            self._shut_out(topic, now)
 
     def _hello(self, group: str, hello: Hello, now: float) -> None:
         member, is_new = self.members.hello(group, hello)
@@ -207,6 +224,8 @@ class Coordinator(LocalOracle):
             self._collecting.joined(member)
 
     def _back(self, member: Member) -> None:
+        if not self.listening.hears(member.name):
+            return  # it said so before it was shut out
         member.gone_since = None
         if self._collecting is not None:
             self._collecting.back(member)
@@ -214,11 +233,14 @@ class Coordinator(LocalOracle):
     def _gone(self, gone: Gone, now: float) -> None:
         member = self.members.get(gone.member)
         if member is not None and member.gone_since is None:
-            member.gone_since = now
-            if self._collecting is not None:
-                self._collecting.gone(member)
-            if self._parting is not None:
-                self._parting.owing.discard(gone.member)
+            self._lost(member, now)
+
+    def _lost(self, member: Member, now: float) -> None:
+        member.gone_since = now
+        if self._collecting is not None:
+            self._collecting.gone(member)
+        if self._parting is not None:
+            self._parting.owing.discard(member.name)
 
     def _account(self, account: Account) -> None:
         if self._parting is None or self.members.get(account.member) is None:
@@ -265,6 +287,9 @@ class Coordinator(LocalOracle):
 
     def wake(self, now: float) -> float:
         """When to look again, if nothing happens before; not after `now` if there is something to do at once."""
+        return min(self._wake(now), self.listening.wake(now))
+
+    def _wake(self, now: float) -> float:
         if self._rejoined or self.is_settled(now):
             return now
         if self._parting is not None:

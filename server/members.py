@@ -11,10 +11,7 @@ from server.progress import Attendance
 from server.roster import Roster
 
 RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: in a second, at once, and for each report that it owes
-OPENED, OPENED_BURST = (
-    500.0,
-    2000,
-)  # those under its name whose signature is verified: more, for they may be others', and an honest one must be found among them
+OPENED, OPENED_BURST = 500.0, 500  # those under its name whose signature is verified: more, as they may be others', and an honest one is to be found among them
 
 
 @dataclass
@@ -39,8 +36,12 @@ class Allowance:
         return True
 
     def allow(self, more: float) -> None:
-        """So many more than `most`."""
-        self.left = self.most + more
+        """So many more, beside `most` at the most."""
+        self.left = min(self.left, self.most) + more
+
+    def rest(self, until: float) -> None:
+        """None until then, and as many as `most` only as time goes on."""
+        self.left, self.at = 0.0, until
 
 
 @dataclass
@@ -78,6 +79,18 @@ class Members:
     def count(self) -> int:
         """How many members have said hello."""
         return len(self._ordered)
+
+    def names(self) -> list[tuple[str, str]]:
+        """The group and the name of everybody who may speak: who is in the roster, or without one who has said hello."""
+        return [(each.group, each.name) for each in self._ordered] if self.roster is None else [(each.group, each.member) for each in self.roster.places]
+
+    def owner(self, topic: str) -> str | None:
+        """Which of these is whose own topic this is."""
+        group, name = topic.split("/")[-2:]
+        if self.roster is not None:
+            return None if self.roster.speaker(topic) is None else name
+        member = self._named.get(name)
+        return name if member is not None and member.group == group else None
 
     def attendance(self) -> Attendance:
         """Who has said hello, and who has not."""
@@ -128,6 +141,12 @@ class Members:
 
     def _allowance(self, name: str) -> Allowance:
         return self._opened.setdefault(name, Allowance(OPENED, OPENED_BURST))
+
+    def silence(self, name: str, until: float) -> None:
+        """Nothing that this member says until then is heard, nor was worth it."""
+        self._allowance(name).rest(until)
+        if name in self._named:
+            self._named[name].read.rest(until)
 
     def assign(self, members: Iterable[Member], asks: Steps) -> None:
         """Notes what each of these members owes in a round that asks each client as many things as `asks` says."""

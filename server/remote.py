@@ -5,8 +5,8 @@ import math
 from collections.abc import Callable
 from contextlib import aclosing
 
-from local_dp.bus.base import Bus, Connected, Delivery
-from local_dp.bus.sealed import SealedBus
+from local_dp.bus.base import Connected, Delivery, ServerBus
+from local_dp.bus.sealed import SealedServerBus
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import Envelopes
@@ -22,14 +22,9 @@ LINGER = 0.02  # seconds for which accepted reports are gathered, to be kept tog
 SHOWN = 0.25  # seconds between two looks at how far a round is
 
 
-def filters(run: str) -> list[str]:
-    """What the server subscribes to."""
-    return [topic(run, leaf, "+", "+") for leaf in ("rep", "hello", "gone")]
-
-
-def heard(bus: Bus, envelopes: Envelopes, coordinator: Coordinator) -> SealedBus[Bus]:
+def heard(bus: ServerBus, envelopes: Envelopes, coordinator: Coordinator) -> SealedServerBus:
     """The bus as the server of a run hears it: in envelopes, of which none is opened that is not worth it."""
-    return SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
+    return SealedServerBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
 
 
 class RemoteOracle:
@@ -40,16 +35,18 @@ class RemoteOracle:
     """
 
     def __init__(
-        self, bus: Bus, coordinator: Coordinator, on_progress: Callable[[Progress], None] = lambda progress: None, journal: Journal | None = None
+        self, bus: ServerBus, coordinator: Coordinator, on_progress: Callable[[Progress], None] = lambda progress: None, journal: Journal | None = None
     ) -> None:
         self.bus = bus
         self.coordinator = coordinator
         self.on_progress = on_progress
         self._stirred = asyncio.Event()
         self._until = math.inf  # when the sleep ends that an event may shorten
+        self._listening: asyncio.Task[None] | None = None
         self._journal = journal
         self._patience: float | None = None  # for the clients, before they have been waited for
         self._kept = -math.inf  # when reports were last kept
+        coordinator.listening.on_flood = self._stirred.set
         if journal is not None:
             coordinator.fresh = []
 
@@ -73,7 +70,7 @@ class RemoteOracle:
         try:
             message = decode(delivery.payload, SERVER)
         except WireError as error:
-            self.coordinator.rejections[error.kind] += 1
+            self.coordinator.reject(delivery.topic, error, _now())
         else:
             self.coordinator.receive(delivery.topic, message, _now())
         return True
@@ -143,6 +140,8 @@ class RemoteOracle:
         """
         while not self.coordinator.is_settled(now := _now()):
             self._stirred.clear()
+            if (filters := self.coordinator.listening.change(_now())) is not None:
+                await self._listen(filters)
             for send in self.coordinator.due(_now()):
                 await self._publish(send)
             self._show()
@@ -150,6 +149,16 @@ class RemoteOracle:
             self._keep()
         self._show()
         return now
+
+    async def _listen(self, filters: list[str]) -> None:
+        """Has other topics heard from now on; for long the answer is not waited for, which comes behind all of a flood that is on its way."""
+        self._listening = asyncio.create_task(self.bus.listen(filters))
+        self._listening.add_done_callback(self._stands)
+        await asyncio.wait([self._listening], timeout=LINGER)
+
+    def _stands(self, listening: asyncio.Task[None]) -> None:
+        self.coordinator.listening.stands(_now())
+        self._stirred.set()
 
     async def _sleep(self) -> None:
         """Until there is something to do or to show: when the coordinator wakes, or before if an event makes it wake earlier."""

@@ -17,7 +17,7 @@ from local_dp.loss import MAX_EPSILON
 from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.shuffle.role import Shuffler
 from local_dp.wire import behind
-from server import remote
+from server import listening, remote
 from server.coordinator import Coordinator
 from server.mixing import NAME, Joining, Mixer, filters, will
 from server.remote import RemoteOracle
@@ -54,7 +54,7 @@ class ShufflerConfig(BaseModel):
         before: Envelopes = UNSIGNED if keys is None else keys.envelopes(self.run)
         after: Envelopes = UNSIGNED if keys is None else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
         coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline), keys.roster if keys else None)
-        clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", remote.filters(self.run))
+        clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", listening.filters(self.run))
         server = MqttBus(Address.parse(self.server_broker), f"{self.run}-{NAME}", filters(self.run), will(self.run, after))
         front = RemoteOracle(remote.heard(clients, before, coordinator), coordinator)
         await Mixer(front, SealedBus(server, after), Shuffler.of(self.seed, self.crowd)).serve(Joining(self.joining))

@@ -27,6 +27,7 @@ def summary(data: dict[str, Any], width: int) -> str:
         _who_answered(data),
         _influence(data),
         _irregular(data),
+        _silenced(data),
         _reconciled(data),
         _cost(data),
         _shuffled(data),
@@ -113,6 +114,17 @@ def _irregular(data: dict[str, Any]) -> str:
     found = [(place, each["irregularity"]) for place, each in enumerate(data["rounds"], 1) if each.get("irregularity", 1.0) < ALPHA]
     rounds = ", ".join(f"round {place}: p {number(p)}" for place, p in found)
     return f"NOT ALL HONEST: so many reports with one number of ones are no chance ({rounds}); some clients send bits of their own making" if found else ""
+
+
+def _silenced(data: dict[str, Any]) -> str:
+    """Who sent so much that it was not heard."""
+    told = data.get("silenced")
+    if told is None:
+        return ""
+    names = told["members"]
+    some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    members = [f"{number(len(names))} member{'s' if len(names) > 1 else ''} ({some}), not heard for a while"] if names else []
+    return f"FLOODED by {' and by '.join([*members, *(['strangers, shut out'] if told['strangers'] else [])])}: what came meanwhile is missing"
 
 
 def _reconciled(data: dict[str, Any]) -> str:

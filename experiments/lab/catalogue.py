@@ -31,6 +31,7 @@ NAMES = (
     "shuffled",
     "coins",
     "kinds-of-interaction",
+    "margins",
 )
 ALL = "all"
 

@@ -3,13 +3,13 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
-from local_dp.bus.base import Bus, Connected, Delivery
+from local_dp.bus.base import Connected, Delivery, ServerBus
 from local_dp.checks import check_whole, real_number, whole_number
 from local_dp.errors import InputError
 
@@ -89,7 +89,7 @@ class Trouble:
         victims = chance.sample(range(members), most)
         self._doomed = sorted(zip((chance.randint(members, 2 * members) for _ in victims), victims, strict=True), reverse=True)
 
-    def around(self, bus: Bus) -> Bus:
+    def around(self, bus: ServerBus) -> ServerBus:
         """The server's bus, with its faults."""
         return _FaultyBus(bus, self)
 
@@ -120,7 +120,7 @@ class Trouble:
 class _FaultyBus:
     """A bus that loses, repeats and delays what it carries, both ways."""
 
-    def __init__(self, bus: Bus, trouble: Trouble) -> None:
+    def __init__(self, bus: ServerBus, trouble: Trouble) -> None:
         self.bus = bus
         self.trouble = trouble
         self._sending: set[asyncio.Task[None]] = set()
@@ -133,6 +133,9 @@ class _FaultyBus:
                 sending.add_done_callback(self._sending.discard)
             else:
                 await self.bus.publish(topic, payload)
+
+    async def listen(self, filters: Sequence[str]) -> None:
+        await self.bus.listen(filters)
 
     async def _later(self, seconds: float, topic: str, payload: bytes) -> None:
         await asyncio.sleep(seconds)

@@ -57,6 +57,7 @@ class Outcome:
     unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
     seal: Seal | None = None  # over a broker
     rejections: dict[str, int] = field(default_factory=dict)  # the rejected messages by what was wrong with them
+    silenced: dict[str, int] = field(default_factory=dict)  # who flooded the run, and how often it was shut out; strangers under no name
     faults: Faulted | None = None  # where they were asked for
 
 
@@ -122,6 +123,8 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
         data["unverified"] = list(outcome.unverified)
     if outcome.rejections:
         data["rejections"] = dict(sorted(outcome.rejections.items()))
+    if outcome.silenced:
+        data["silenced"] = {"members": sorted(name for name in outcome.silenced if name), "strangers": "" in outcome.silenced}
     if outcome.faults is not None:
         data["faults"] = outcome.faults.data()
     return data

@@ -14,7 +14,7 @@ from experiments.tiers.identities import Identities
 from experiments.tiers.outcome import Outcome, Seal
 from experiments.tiers.settings import EMBEDDED, LocalAlgorithm, OnProgress, Settings
 from local_dp.bus.address import Address
-from local_dp.bus.base import Bus
+from local_dp.bus.base import ServerBus
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import MqttBus
 from local_dp.interaction import Game, run_async
@@ -26,7 +26,8 @@ from local_dp.tallies import Tally
 from local_dp.wire import behind
 from server.coordinator import Coordinator
 from server.journal import Journal
-from server.remote import RemoteOracle, filters, heard
+from server.listening import filters
+from server.remote import RemoteOracle, heard
 from server.roster import Keys
 from server.shuffler import ShufflerConfig, ShufflerProcess
 
@@ -134,7 +135,7 @@ async def serve_run(
     crowds = None if settings.behind is None else Crowds(settings.behind)
     name = name if crowds is None else behind(name)
     coordinator = Coordinator(name, settings.clients, settings.randomness.coin_seed, settings.epsilon, settings.terms, keys.roster if keys else None)
-    broker: Bus = MqttBus(address, f"{name}-server", filters(name))
+    broker: ServerBus = MqttBus(address, f"{name}-server", filters(name))
     bus = heard(broker if trouble is None else trouble.around(broker), UNSIGNED if keys is None else keys.envelopes(name), coordinator)
     oracle = RemoteOracle(bus, coordinator, on_progress, journal)
 
@@ -158,6 +159,7 @@ async def serve_run(
             wall,
             None if crowds is None else crowds.central(),
             rejections=dict(coordinator.rejections),
+            silenced=dict(coordinator.listening.silenced),
             irregularities=tuple(coordinator.irregularities),
             reconciliation=coordinator.reconciliation() if crowds is None else None,
             seal=Seal(bus.envelopes.signed, bus.forged, coordinator.members.attested),

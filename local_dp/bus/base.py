@@ -1,6 +1,6 @@
 """What a message bus is to the roles that use it."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +27,14 @@ class Bus(Protocol):
     async def publish(self, topic: str, payload: bytes) -> None: ...
 
     def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]: ...
+
+
+class ServerBus(Bus, Protocol):
+    """A bus whose topics may be others later, for a server that is flooded."""
+
+    async def listen(self, filters: Sequence[str]) -> None:
+        """Hears what comes under these filters, and nothing else from then on; what comes under the old and the new meanwhile is not lost."""
+        ...
 
 
 class ClientBus(Bus, Protocol):

@@ -24,7 +24,7 @@ class MemoryBroker:
     def route(self, delivery: Delivery) -> None:
         """Hands a message to everybody who subscribed to its topic."""
         for bus in self.buses:
-            if any(_matches(pattern, delivery.topic) for pattern in bus.filters):
+            if bus.hears(delivery.topic):
                 for _ in range(self.fate(delivery)):
                     bus.queue.put_nowait(delivery)
 
@@ -46,6 +46,14 @@ class MemoryBus:
         """Every delivery; put CONNECTED into `queue` to play a reconnection."""
         while True:
             yield await self.queue.get()
+
+    def hears(self, topic: str) -> bool:
+        """Whether what is published under a topic comes here."""
+        return any(_matches(pattern, topic) for pattern in self.filters)
+
+    async def listen(self, filters: Sequence[str]) -> None:
+        """Hears these from now on."""
+        self.filters = filters
 
     def now(self) -> float:
         """The loop's time."""

@@ -5,8 +5,8 @@ import logging
 import random
 import socket
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, suppress
 from typing import Any
 
 import aiomqtt
@@ -17,6 +17,7 @@ from local_dp.bus.base import CONNECTED, Connected, Delivery
 
 _UNAUTHORISED = ("Bad user name or password", "Not authorized")  # as a broker's answer to a connection is named; numbers mean something else elsewhere
 _NOT_GRANTED = 0x80
+_FILTERS = 100  # in one packet
 _QUIET = logging.getLogger("local_dp.bus.mqtt")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
@@ -30,6 +31,7 @@ class MqttBus:
         self.identifier = identifier
         self.filters = filters
         self.will = will
+        self._standing = set[str]()  # what the connection was told to hear
         self._client: aiomqtt.Client | None = None
         self._timeout = TIMEOUT
 
@@ -60,6 +62,29 @@ class MqttBus:
         except aiomqtt.MqttError:
             self._client = None
 
+    async def listen(self, filters: Sequence[str]) -> None:
+        """Subscribes to what is new in `filters` and leaves what is not in them, in this order and at once: an answer comes behind all that was sent before.
+
+        A later connection begins with them. Where the broker refuses one, what was heard before is heard again.
+        """
+        before, self.filters, client = self.filters, filters, self._client
+        if client is None:
+            return
+        with suppress(aiomqtt.MqttError):  # the connection is lost, or will be heard as before until there are others to hear
+            if not await self._changed(client, filters):
+                self.filters = before
+                await self._changed(client, before)
+
+    async def _changed(self, client: aiomqtt.Client, filters: Sequence[str]) -> bool:
+        """Whether the broker grants all of these."""
+        wanted, standing = set(filters), self._standing
+        new, old = [each for each in filters if each not in standing], [each for each in standing if each not in wanted]
+        self._standing = wanted
+        leaving = [client.unsubscribe(some) for some in _packets(old)]
+        answers = await asyncio.gather(*(client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
+        granted = (reason for answer in answers for reason in answer or ())
+        return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted)
+
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
         """Every delivery, and CONNECTED after every (re)connection once the subscriptions stand.
 
@@ -73,12 +98,12 @@ class MqttBus:
                 client = self._new_client()
                 inbox = _Inbox(client)
                 async with client:
-                    if self.filters:
-                        granted = await client.subscribe([(topic, 0) for topic in self.filters])
-                        if any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted):
-                            raise refused_topics(self.address, self.identifier, self.filters)
+                    self._standing = set()
+                    if not await self._changed(client, self.filters):
+                        raise refused_topics(self.address, self.identifier, self.filters)
                     self._client, give_up, pause, self._timeout = client, None, 0.1, AGAIN
                     client.timeout = TIMEOUT
+                    await self.listen(self.filters)  # which may be others than a moment ago
                     yield CONNECTED
                     async with aclosing(inbox.deliveries()) as deliveries:
                         async for delivery in deliveries:
@@ -95,6 +120,10 @@ class MqttBus:
             raise refused_who(self.address) from error
         if give_up is not None and asyncio.get_running_loop().time() >= give_up:
             raise unreachable(self.address, error) from error
+
+
+def _packets(filters: Sequence[str]) -> Iterator[list[str]]:
+    return (list(filters[at : at + _FILTERS]) for at in range(0, len(filters), _FILTERS))
 
 
 class _Inbox:

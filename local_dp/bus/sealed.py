@@ -1,10 +1,10 @@
 """A bus whose messages travel in envelopes: the one place at each end where they are closed and opened."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
-from local_dp.bus.base import Bus, ClientBus, Connected, Delivery
+from local_dp.bus.base import Bus, ClientBus, Connected, Delivery, ServerBus
 from local_dp.errors import ForgedError
 from local_dp.sealing import Envelopes
 
@@ -39,6 +39,14 @@ class SealedBus(Generic[B]):
                     self.forged += 1
                 else:
                     yield Delivery(event.topic, message)
+
+
+class SealedServerBus(SealedBus[ServerBus]):
+    """The same, with other topics when the server wants them."""
+
+    async def listen(self, filters: Sequence[str]) -> None:
+        """Hears these from now on."""
+        await self.bus.listen(filters)
 
 
 class SealedClientBus(SealedBus[ClientBus]):

@@ -1,7 +1,8 @@
-"""Certificates of what a statistical-query learner cannot have won, checked by sums over the domain and none of the oracles' shortcuts (limits 5.1).
+"""Certificates of what a learner cannot have won, checked by sums over the domain and none of the shortcuts of those who wrote them (limits 5.1, 12.4).
 
-Two kinds, both JSON. "survivors": queries, exact rational answers and concepts of a named class that all the answers are legal for. "hidden-set": for masked
-parity, the queries of a non-adaptive learner and the set of r for which none of them tells a = 0 from a = 1.
+Three kinds, all JSON. "survivors": queries, exact rational answers and concepts of a named class that all the answers are legal for. "hidden-set": for masked
+parity, the queries of a non-adaptive learner and the set of r for which none of them tells a = 0 from a = 1. "margin": for a class of blocks, a law in whole
+weights under which no embedding has a large margin.
 """
 
 import json
@@ -15,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
+from local_dp.bounds.margins import margin_clients
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.populations.blocks import BlockClass
 from local_dp.populations.concepts import ConceptClass, Signs, build_class
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
@@ -26,6 +29,7 @@ MAX_D = 16
 MAX_WORK = 1 << 33  # queries x domain: some minutes
 MAX_LABELS = 1 << 28  # survivors x points
 MAX_SURVIVORS = 1 << 12
+MAX_WEIGHT = 1 << 60
 _FRACTION = re.compile(r"-?[0-9]{1,80}(/[0-9]{1,80})?")
 
 
@@ -52,18 +56,21 @@ def load_certificate(text: str) -> dict[str, Any]:
 def verify_certificate(data: Mapping[str, Any]) -> Verdict:
     """Recomputes everything a certificate states. Raises InputError if it is malformed; a well-formed wrong one gets an invalid verdict.
 
-    Cost: queries x domain x survivors for "survivors"; queries x d 2^d plus 2^(3d/2 + 1) a query for "hidden-set". Arithmetic is exact throughout.
+    Cost: queries x domain x survivors for "survivors"; queries x d 2^d plus 2^(3d/2 + 1) a query for "hidden-set"; t 2^t for "margin". Arithmetic is exact
+    throughout.
     """
     try:
         if data["kind"] == "survivors":
             return _verify_survivors(data)
         if data["kind"] == "hidden-set":
             return _verify_hidden_set(data)
+        if data["kind"] == "margin":
+            return _verify_margin(data)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, IndexError, AttributeError, OverflowError) as error:
         raise InputError(f"the certificate is malformed: {type(error).__name__} {error}; give a file that local-dp wrote") from None
     except RefusedError as error:
         raise InputError(f"the certificate asks what is no query: {error}") from None
-    raise InputError(f"no certificate of kind {data['kind']!r}; there are survivors and hidden-set")
+    raise InputError(f"no certificate of kind {data['kind']!r}; there are survivors, hidden-set and margin")
 
 
 def _queries(data: Mapping[str, Any]) -> list[StatisticalQuery]:
@@ -182,3 +189,38 @@ def _characters(bits: int) -> Floats:
     """(-1)^<r, x> for all r and x of so many bits."""
     indices = range(1 << bits)
     return np.array([[-1.0 if (r & x).bit_count() % 2 else 1.0 for x in indices] for r in indices])
+
+
+def _verify_margin(data: Mapping[str, Any]) -> Verdict:
+    """1 / MC <= max_S b^(-|S|/2) |E_mu f chi_S| for every mu: the weights are transformed in whole numbers, and squares are compared."""
+    concepts = BlockClass(data["function"], data["t"], data["b"])
+    weights, epsilon, success = list(data["weights"]), float(data["epsilon"]), float(data["success"])
+    if len(weights) != 1 << concepts.t or not all(type(weight) is int and 0 <= weight <= MAX_WEIGHT for weight in weights) or not any(weights):
+        return Verdict(False, f"the law is not 2^{concepts.t} whole weights from 0 to 2^60, of which one is above 0")
+    total = sum(weights)
+    sums = _transformed([weight * sign for weight, sign in zip(weights, concepts.signs().tolist(), strict=True)])
+    most = max(value**2 * concepts.b ** (concepts.t - S.bit_count()) for S, value in enumerate(sums))
+    margin = Fraction(most, total**2 * concepts.b**concepts.t)
+    clients = margin_clients(1 / margin, epsilon, success)
+    found = {"variables": concepts.variables, "total": total, "squared_margin_at_most": margin, "clients_at_least": clients}
+    for name, value in found.items():
+        if _fraction(data[name]) != value:
+            return Verdict(False, f"{name.replace('_', ' ')} is {value}, and the certificate says {str(data[name])[:80]}")
+    return Verdict(True, _margin_statement(concepts, margin, clients, epsilon, success), found | {"squared_margin_at_most": str(margin)})
+
+
+def _margin_statement(concepts: BlockClass, margin: Fraction, clients: int, epsilon: float, success: float) -> str:
+    return (
+        f"{concepts.function} and its negation, of one variable of each of {concepts.t} blocks of {concepts.b}, xor a bit, have margin complexity "
+        f"{math.sqrt(1 / margin):.6g} or more, so no one-round protocol of epsilon {epsilon:g} with fewer than {clients:,} clients is right more often than "
+        f"wrong with probability {success:g} for each of these functions of {concepts.variables} variables and every law of them"
+    )
+
+
+def _transformed(values: list[int]) -> list[int]:
+    """The sums of (-1)^|S & u| values[u] over u, for every S: in Python's own whole numbers."""
+    if len(values) == 1:
+        return values
+    half = len(values) // 2
+    low, high = _transformed(values[:half]), _transformed(values[half:])
+    return [a + b for a, b in zip(low, high, strict=True)] + [a - b for a, b in zip(low, high, strict=True)]

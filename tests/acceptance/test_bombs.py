@@ -121,3 +121,21 @@ def test_the_result_shows_the_counters(rejections: dict[str, int]) -> None:
     jsonschema.validate(json.loads(json.dumps(data)), SCHEMA)
     assert data.get("rejections", {}) == rejections
     assert ("2 oversized, 1 too-deep" in " ".join(summary(data, 100).split())) == bool(rejections)
+
+
+@pytest.mark.parametrize(
+    ("silenced", "said"),
+    [
+        ({}, ""),
+        ({"": 1}, "FLOODED by strangers, shut out:"),
+        ({"client-3": 2, "": 1}, "FLOODED by 1 member (client-3), not heard for a while and by strangers, shut out"),
+    ],
+)
+def test_the_result_says_who_flooded(silenced: dict[str, int], said: str) -> None:
+    """The same of whom the server did not hear."""
+    settings = Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population")
+    data = as_data(settings, replace(execute(settings, lambda progress: None), silenced=silenced))
+    jsonschema.validate(json.loads(json.dumps(data)), SCHEMA)
+    shown = " ".join(summary(data, 100).split())
+    assert ("silenced" in data) == ("FLOODED" in shown) == bool(silenced)
+    assert said in shown

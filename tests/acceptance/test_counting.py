@@ -16,7 +16,7 @@ from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, decode, encode, topic
-from server import remote
+from server import listening
 from server.coordinator import Coordinator
 from server.remote import RemoteOracle
 from server.terms import Terms
@@ -104,7 +104,7 @@ def _partial(quorum: float) -> tuple[Any, Coordinator, float]:
         broker, records, loop = _Slow(), yes_records(CLIENTS), asyncio.get_running_loop()
         shuffled = records.take(np.random.default_rng(SEED).permutation(CLIENTS))
         coordinator = Coordinator(RUN, CLIENTS, SEED, 4.0, Terms(DEADLINE, quorum))
-        oracle = RemoteOracle(broker.join(remote.filters(RUN)), coordinator)
+        oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator)
         tasks = [asyncio.create_task(oracle.serve(1.0))]
         for client in range(CLIENTS):
             member, group = role(shuffled.take(slice(client, client + 1)), client, 4.0, f"client-{client}"), client_group(client)

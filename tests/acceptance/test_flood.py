@@ -1,6 +1,7 @@
 """Acceptance test 27 at the server: a flood, from a member, from a stranger or under somebody's name, costs bounded work, and hides no honest word."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -9,14 +10,17 @@ from local_dp.bus.base import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.populations.table import Rows
 from local_dp.protocols.survey import Survey
-from local_dp.sealing import Party, new_key, public
-from local_dp.wire import Hello, Side, decode, encode, topic
+from local_dp.sealing import UNSIGNED, Party, new_key, public
+from local_dp.wire import Hello, Refusal, Reply, Side, decode, encode, topic
 from server import remote
 from server.coordinator import Coordinator
+from server.listening import LEAVES, PAUSE, filters
 from server.members import BURST, EACH, OPENED_BURST
+from server.progress import Turnout
 from server.remote import RemoteOracle
 from server.roster import Place, Roster
 from server.terms import Terms
+from server.waves import GRACE
 from tests.support.builders import RUN, SEED, play_in_memory, request, role, survey_query, yes_records
 from tests.support.figures import figure
 from tests.support.virtual_time import run_virtually
@@ -79,7 +83,7 @@ def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -
         for _ in range(10_000):
             broker.route(Delivery(where, bytes(64) + hello))
             broker.route(Delivery(stranger, bytes(64) + hello))
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(PAUSE + 0.1)
         assert coordinator.members.present == 0
         broker.route(Delivery(where, member.seal(where, hello)))
         await asyncio.sleep(1.0)
@@ -90,6 +94,142 @@ def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -
     run_virtually(play())
     assert coordinator.members.present == 1
     assert verified[0] <= OPENED_BURST + 2
+
+
+class Flooded:
+    """A server over a bus in memory whose 50 clients are played here, with keys or without; `topics` are those it hears, of the first 50 and two more names."""
+
+    def __init__(self, signed: bool) -> None:
+        self.keys = {name: new_key() for name in ("server", *map(_named, range(50)))}
+        places = [Place(_named(index), "g0", index, index + 1, public(self.keys[_named(index)])) for index in range(50)]
+        self.roster = Roster(places) if signed else None
+        self.coordinator = Coordinator(RUN, 50, SEED, 1.0, Terms(60.0, 0.9), self.roster)
+        self.broker = MemoryBroker()
+        self.bus = self.broker.join(filters(RUN))
+        envelopes = Party.server(RUN, self.keys["server"], self.roster.speaker) if self.roster else UNSIGNED
+        self.sealed = remote.heard(self.bus, envelopes, self.coordinator)
+        self.oracle = RemoteOracle(self.sealed, self.coordinator)
+
+    def say(self, leaf: str, index: int, message: Hello | Reply | Refusal) -> None:
+        where, name = topic(RUN, leaf, "g0", _named(index)), _named(index)
+        envelopes = UNSIGNED if self.roster is None else Party.member(RUN, public(self.keys["server"]), self.keys[name])
+        self.broker.route(Delivery(where, envelopes.seal(where, encode(message))))
+
+    def hello(self, *indices: int) -> None:
+        for index in indices:
+            self.say("hello", index, Hello(run=RUN, member=_named(index), start=index, stop=index + 1, private=False))
+
+    def shout(self, index: int, times: int = 1200, leaf: str = "rep") -> None:
+        """So many messages under a name, of which none is what it should be."""
+        for _ in range(times):
+            self.broker.route(Delivery(topic(RUN, leaf, "g0", _named(index)), bytes(100)))
+
+    def heard(self) -> dict[str, set[int]]:
+        """Whose topics of each kind are forwarded to the server."""
+        return {leaf: {index for index in range(52) if self.bus.hears(topic(RUN, leaf, "g0", _named(index)))} for leaf in LEAVES}
+
+
+def _named(index: int) -> str:
+    return f"client-{index}"
+
+
+def _all_of(clients: Iterable[int]) -> dict[str, set[int]]:
+    return {leaf: set(clients) for leaf in LEAVES}
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_who_floods_is_not_forwarded_and_heard_again(signed: bool) -> None:
+    """Its topics are left, and those of strangers; those of others stand. After a second it is heard again, after the next flood in four seconds."""
+
+    async def play() -> None:
+        run, others = Flooded(signed), set(range(50)) - {7}
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(run.oracle.serve(1.0))]
+        run.hello(*range(50))
+        await asyncio.sleep(0.1)
+        tasks.append(asyncio.create_task(run.oracle.collect((survey_query(50),))))
+        await asyncio.sleep(0.1)
+        assert run.heard()["rep"] == set(range(52))
+        for pause in (1.0, 4.0, 16.0):
+            run.shout(7)
+            await asyncio.sleep(0.1)
+            assert run.heard() == _all_of(others)
+            run.shout(7)  # nobody hears it
+            await asyncio.sleep(pause - 0.2)
+            assert run.heard()["rep"] == others
+            await asyncio.sleep(0.2)
+            assert run.heard()["rep"] == others | {7}
+        assert run.coordinator.listening.silenced == {"client-7": 3}
+        assert run.coordinator.rejected + run.sealed.forged == 3600
+        for task in tasks:
+            task.cancel()
+
+    run_virtually(play())
+
+
+def test_who_floods_is_not_waited_for() -> None:
+    """A round of fifty, of whom one floods and does not answer, is over two seconds after it was shut out: 49 answers, one missing."""
+
+    async def play() -> Turnout:
+        run = Flooded(True)
+        serving = asyncio.create_task(run.oracle.serve(1.0))
+        run.hello(*range(50))
+        await asyncio.sleep(0.1)
+        asking = asyncio.create_task(run.oracle.collect((survey_query(50),)))
+        await asyncio.sleep(0.1)
+        began = asyncio.get_running_loop().time()
+        for index in sorted(set(range(50)) - {7}):
+            run.say("rep", index, role(yes_records(1), start=index, member=_named(index)).handle(request(survey_query(50)))[0])
+        run.shout(7)
+        counts = (await asking).counts
+        serving.cancel()
+        assert asyncio.get_running_loop().time() - began < GRACE + 0.1
+        return counts
+
+    counts = run_virtually(play())
+    assert (counts.answered, counts.missing) == (49, 1)
+
+
+def test_strangers_are_shut_out() -> None:
+    """A flood under a name that is in no roster costs the server nothing more, from then on; nobody of the roster is shut out, who has come or not."""
+
+    async def play() -> None:
+        run = Flooded(True)
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(run.oracle.serve(1.0)), asyncio.create_task(run.oracle.ready(30.0))]
+        await asyncio.sleep(0.1)
+        run.hello(*range(10))
+        run.shout(51)
+        await asyncio.sleep(0.1)
+        assert run.heard() == _all_of(range(50))
+        assert run.coordinator.listening.silenced == {"": 1}
+        for task in tasks:
+            task.cancel()
+
+    run_virtually(play())
+
+
+def test_a_newcomer_is_heard_beside_a_flood() -> None:
+    """Without a roster, while somebody is missing, all hellos are heard; who comes is heard whole, and when all are there, nobody else."""
+
+    async def play() -> None:
+        run = Flooded(False)
+        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(run.oracle.serve(1.0)), asyncio.create_task(run.oracle.ready(30.0))]
+        await asyncio.sleep(0.1)
+        run.hello(*range(40))
+        run.shout(51)
+        await asyncio.sleep(0.1)
+        assert run.heard() == {"rep": set(range(40)), "hello": set(range(52)), "gone": set(range(40))}
+        run.hello(45)
+        await asyncio.sleep(0.1)
+        assert run.heard()["rep"] == {*range(40), 45}
+        run.hello(*range(50))
+        await asyncio.sleep(0.3)
+        tasks.append(asyncio.create_task(run.oracle.collect((survey_query(50),))))
+        await asyncio.sleep(0.1)
+        assert run.heard() == _all_of(range(50))
+        for task in tasks:
+            task.cancel()
+
+    run_virtually(play())
 
 
 def test_an_honest_round_is_read_whole() -> None:

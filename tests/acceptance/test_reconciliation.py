@@ -21,7 +21,7 @@ from local_dp.errors import LocalDPError
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Account, Reply, checksum, decode, encode, topic
-from server import remote
+from server import listening
 from server.coordinator import Coordinator
 from server.progress import Progress, RoundProgress
 from server.reconciliation import Balance, Reconciliation
@@ -48,7 +48,7 @@ class Play:
         if self.fate is not None:
             self.broker.fate = self.fate
         coordinator = Coordinator(RUN, CLIENTS, SEED, 1.0, Terms(3.0, 0.1))
-        oracle = RemoteOracle(self.broker.join(remote.filters(RUN)), coordinator)
+        oracle = RemoteOracle(self.broker.join(listening.filters(RUN)), coordinator)
         serving, tasks = asyncio.create_task(oracle.serve(1.0)), []
         for index in range(MEMBERS):
             member = role(yes_records(EACH), index * EACH, member=f"host-{index}")

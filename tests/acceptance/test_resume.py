@@ -14,6 +14,7 @@ import pytest
 from clients.journal import MemoryStore
 from clients.member import HOSTS, client_group
 from clients.role import ClientRole
+from experiments.cli.keys import private_key, public_key
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -21,6 +22,7 @@ from local_dp.protocols.registry import find_protocol
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records
+from local_dp.sealing import Envelopes, Party
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, topic
 from server.coordinator import Coordinator
@@ -29,6 +31,7 @@ from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import RUN, SEED, yes_records
 from tests.support.command import command
+from tests.support.keys import enrolled
 from tests.support.mortal import CLIENTS, HOSTS_OF, ROUNDS, Town
 from tests.support.virtual_time import run_virtually
 from tests.support.watching import Watching
@@ -176,20 +179,22 @@ def _people(count: int, seed: int) -> Records:
 def _hosts(records: Records) -> list[tuple[str, ClientRole]]:
     each = CLIENTS // HOSTS_OF
     spans = [(index * each, (index + 1) * each) for index in range(HOSTS_OF)]
-    return [
-        (HOSTS, ClientRole(f"host-{index}", low, records.take(slice(low, high)), KeyedNoise(3), MemoryStore(1.0))) for index, (low, high) in enumerate(spans)
-    ]
+    return [(HOSTS, ClientRole(f"host-{low}", low, records.take(slice(low, high)), KeyedNoise(3), MemoryStore(1.0))) for low, high in spans]
 
 
-def _ran(url: str, folder: Path, run: str, kills: int, records: Records) -> tuple[dict[str, Any], int, list[float]]:
-    """The outcome of a run whose server is killed as often as it takes, or as long as it goes on; the kills, and seconds from each new start to a request."""
-    watching = Watching(url, run, _hosts(records))
+def _ran(url: str, folder: Path, run: str, kills: int, records: Records, keys: Path | None = None) -> tuple[dict[str, Any], int, list[float]]:
+    """The outcome of a run whose server is killed as often as it takes, or as long as it goes on; the kills, and seconds from each new start to a request.
+
+    With keys in a folder all is signed; where they are, is told to the first server alone, from there.
+    """
+    watching = Watching(url, run, _hosts(records), _envelopes(keys, run) if keys else None)
     watching.start()
     generator, died, waited = random.Random(kills), 0, []
-    words = command("server", *SGD, "--broker", url, "--run", run, "--journal", str(folder), "--json")
+    signed = ("--key", "server.key", "--roster", "roster") if keys else ()
+    words, where = command("server", *SGD, "--broker", url, "--run", run, "--journal", str(folder), "--json", *signed), keys
     while True:
         seen = len(watching.asked)
-        server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=where)
         if died < kills:
             waited.append(watching.wait_for_a_request(seen, 30.0))
             time.sleep(generator.uniform(0, 0.02))
@@ -201,7 +206,13 @@ def _ran(url: str, folder: Path, run: str, kills: int, records: Records) -> tupl
             assert all(len(forms) == 1 for forms in watching.requests.values()), "a round was asked in two ways"
             return json.loads(out), died, waited
         died += 1
-        words = command("resume", run, "--journal", str(folder), "--broker", url, "--json")
+        words, where = command("resume", run, "--journal", str(folder), "--broker", url, "--json"), None
+
+
+def _envelopes(keys: Path, run: str) -> dict[str, Envelopes]:
+    """Those of the hosts whose keys are in a folder."""
+    server = public_key(str(keys / "server.key.pub"))
+    return {path.stem: Party.member(run, server, private_key(path)) for path in keys.glob("host-*.key")}
 
 
 def _server_killed(folder: Path, kills: int) -> None:
@@ -225,6 +236,21 @@ def _server_killed(folder: Path, kills: int) -> None:
 def test_a_server_that_is_killed_is_resumed(tmp_path: Path) -> None:
     """Test 20, two SIGKILLs of `local-dp server` and `resume` in a run of 20 rounds and 50 clients."""
     _server_killed(tmp_path, 2)
+
+
+@needs_mosquitto
+def test_a_signed_run_is_resumed_signed(tmp_path: Path) -> None:
+    """A run with keys and a roster, whose server is killed twice: `resume`, started elsewhere and not told of keys, signs and goes on, bit for bit."""
+    enrolled(tmp_path, *range(0, CLIENTS, CLIENTS // HOSTS_OF), clients=CLIENTS // HOSTS_OF)
+    records = _people(CLIENTS, 3)
+    with mosquitto(tmp_path) as broker:
+        plain, _, _ = _ran(broker.url, tmp_path / "runs", "plain", 0, records)
+        data, died, _ = _ran(broker.url, tmp_path / "runs", "signed", 2, records, tmp_path)
+    assert (plain["signed"], data["signed"], data["clients"]["forged_messages"]) == (False, True, 0)
+    assert data["result"] == plain["result"]
+    assert [each["digest"] for each in data["rounds"]] == [each["digest"] for each in plain["rounds"]]
+    assert (data["clients"]["answered"], data["reconciliation"]["silent"], data["reconciliation"]["accepted_not_charged"]) == (CLIENTS, 0, 0)
+    print(f"test 20: {died} SIGKILLs of a server with keys: resumed signed, the same result bit for bit")
 
 
 @needs_mosquitto

@@ -282,8 +282,8 @@ def _searched_asks(examples: int) -> tuple[dict[str, int], float]:
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(QUERY_ASKS, RANDOMIZER_ASKS, st.booleans())
     def search(asked: tuple[str, dict[str, Any]], by: tuple[str, dict[str, Any]], fit: bool) -> None:
-        base = _ask("question", {"text": "yes == 1"}) if fit else _ask(*asked)
-        ask = {**base.model_dump(), "randomizer": by[0], "randomizer_params": {"epsilon": 0.5, **by[1]}, **(_fitting(*by) if fit else {})}
+        base, question = _ask("question", {"text": "yes == 1"}).model_dump(), _fitting(*by) if fit else {"query": asked[0], "query_params": asked[1]}
+        ask = {**base, **question, "randomizer": by[0], "randomizer_params": {"epsilon": 0.5, **by[1]}}
         payload = _packed({"run": RUN, "kind": "request", "round": 1, "asks": [ask], "missing": ()})
         try:
             asking = decode(payload, CLIENT)

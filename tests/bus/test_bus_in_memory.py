@@ -19,8 +19,9 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Gone, encode, topic
 from server.collecting import ASK_AGAIN
 from server.coordinator import Coordinator
+from server.listening import filters
 from server.progress import Progress, RoundProgress
-from server.remote import RemoteOracle, filters
+from server.remote import RemoteOracle
 from server.terms import Terms
 from server.waves import Wave, Waves
 from tests.support.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records

@@ -17,8 +17,8 @@ from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
 from local_dp.protocols.survey import Survey
 from local_dp.shuffle.central import Behind
+from server.listening import filters
 from server.progress import Progress, RoundProgress
-from server.remote import filters
 from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED

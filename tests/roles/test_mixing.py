@@ -23,7 +23,7 @@ from local_dp.sealing import UNSIGNED
 from local_dp.shuffle.role import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
-from server import mixing, remote
+from server import listening, mixing
 from server.coordinator import Coordinator
 from server.mixing import Joining, Mixer
 from server.remote import RemoteOracle
@@ -55,7 +55,7 @@ class World:
     def __init__(self, population: Population, crowd: int = 20, quorum: float = 1.0, fate: Fate = lambda delivery: 1) -> None:
         self.population = population
         self.broker = MemoryBroker(fate)
-        self.server = Tapped(self.broker, remote.filters(behind(RUN)))
+        self.server = Tapped(self.broker, listening.filters(behind(RUN)))
         self.coordinator = Coordinator(behind(RUN), population.size, SEED, 1.0, Terms(30.0, quorum))
         self.crowd = crowd
         self.mixing: asyncio.Task[None] | None = None
@@ -68,7 +68,7 @@ class World:
 
     async def _play(self, ask: Any) -> Any:
         oracle = RemoteOracle(self.server, self.coordinator)
-        front = RemoteOracle(self.broker.join(remote.filters(RUN)), Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)))
+        front = RemoteOracle(self.broker.join(listening.filters(RUN)), Coordinator(RUN, self.population.size, 0, 24.0, Terms(20.0)))
         mixer = Mixer(front, self.broker.join(mixing.filters(RUN)), Shuffler.of(SEED, self.crowd))
         ends = [asyncio.create_task(mixer.serve(Joining(10.0))), *(asyncio.create_task(self._client(index)) for index in range(self.population.size))]
         self.mixing, hearing = ends[0], asyncio.create_task(oracle.serve(1.0))

@@ -23,7 +23,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.wire import Request
-from server import remote
+from server import listening
 from server.coordinator import Coordinator
 from server.remote import RemoteOracle
 from server.round import Round
@@ -111,7 +111,7 @@ def play_in_memory(
 
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
-        oracle = RemoteOracle(broker.join(remote.filters(RUN)), coordinator)
+        oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator)
         tasks = [asyncio.create_task(oracle.serve(1.0))]
         ends = [population.size * index // members for index in range(members + 1)]
         for index, (start, stop) in enumerate(pairwise(ends)):

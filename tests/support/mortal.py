@@ -16,7 +16,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 from local_dp.wire import Request, decode, encode
-from server import remote
+from server import listening
 from server.coordinator import Coordinator
 from server.journal import Journal
 from server.remote import RemoteOracle
@@ -114,7 +114,7 @@ class Town:
         except InputError:
             journal = Journal.begin(self.folder, RUN, {})
         Mortal.left = point
-        bus, coordinator = self.broker.join(remote.filters(RUN)), Coordinator(RUN, max(member.stop for member in self.members), SEED, 1.0, PATIENT)
+        bus, coordinator = self.broker.join(listening.filters(RUN)), Coordinator(RUN, max(member.stop for member in self.members), SEED, 1.0, PATIENT)
         oracle = RemoteOracle(self._noted(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
         serving = asyncio.create_task(oracle.serve(1.0))
         playing = asyncio.create_task(self._play(oracle))

@@ -28,7 +28,7 @@ from local_dp.oracles.local.base import RoundSummary
 from local_dp.protocols.survey import Survey
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.tallies import Estimate, Tally
-from server import remote
+from server import listening, remote
 from server.coordinator import Coordinator
 from server.remote import RemoteOracle
 from server.roster import Keys, Place, Roster
@@ -150,7 +150,7 @@ def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tu
 
     async def play() -> tuple[Coordinator, int]:
         coordinator = Coordinator(RUN, CLIENTS, SEED, BUDGET, TERMS, cast.keys.roster if cast.keys else None)
-        bus = remote.heard(broker.join(remote.filters(RUN)), cast.at_the_server(), coordinator)
+        bus = remote.heard(broker.join(listening.filters(RUN)), cast.at_the_server(), coordinator)
         oracle = RemoteOracle(bus, coordinator)
         tasks = [asyncio.create_task(oracle.serve(1.0))]
         tasks += [asyncio.create_task(cast.serve(member, broker.join(filters(RUN, HOSTS)))) for member in cast.members]

@@ -2,20 +2,23 @@
 
 import threading
 import time
+from collections.abc import Mapping
 
 from clients.role import ClientRole
 from local_dp.bus.address import Address
 from local_dp.bus.base import Delivery
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.wire import End, Hello, Receipt, Request, Roll, decode, encode, topic
+from local_dp.sealing import UNSIGNED, Envelopes
+from local_dp.wire import Account, AnyMessage, End, Hello, Receipt, Refusal, Reply, Request, Roll, decode, encode, topic
 
 
 class Watching(threading.Thread):
-    """Says hello and answers for hosts or many clients on one connection, as their members do, and tells which round is asked."""
+    """Says hello and answers for hosts or many clients on one connection, as their members do, each in its `envelopes`, and tells which round is asked."""
 
-    def __init__(self, url: str, run: str, members: list[tuple[str, ClientRole]]) -> None:
+    def __init__(self, url: str, run: str, members: list[tuple[str, ClientRole]], envelopes: Mapping[str, Envelopes] | None = None) -> None:
         super().__init__(daemon=True)
         self.url, self.run_name, self.members = url, run, members
+        self.envelopes = {role.member: (envelopes or {}).get(role.member, UNSIGNED) for _, role in members}
         self.asked: list[int] = []
         self.requests: dict[int, set[bytes]] = {}
         self.receipts = 0
@@ -27,23 +30,31 @@ class Watching(threading.Thread):
     async def _live(self) -> None:
         bus = BlockingBus(Address.parse(self.url), f"{self.run_name}-many", [topic(self.run_name, "req", "+")])
         async for event in bus.messages(10.0):
-            message = decode(event.payload) if isinstance(event, Delivery) else Roll(run=self.run_name)
+            message = self._read(event) if isinstance(event, Delivery) else Roll(run=self.run_name)
             if isinstance(message, Roll):
                 for group, role in self.members:
                     hello = Hello(run=self.run_name, member=role.member, start=role.start, stop=role.stop, private=False)
-                    await bus.publish(topic(self.run_name, "hello", group, role.member), encode(hello))
+                    await self._say(bus, "hello", group, hello)
             elif isinstance(message, Request):
                 self._note(message)
                 for group, role in self.members:
                     if isinstance(event, Delivery) and event.topic.endswith(f"/{group}"):
                         for answer in role.handle(message):
-                            await bus.publish(topic(self.run_name, "rep", group, role.member), encode(answer))
+                            await self._say(bus, "rep", group, answer)
             elif isinstance(message, Receipt):
                 self.receipts += len(message.accepted)
             elif isinstance(message, End):
                 for group, role in self.members:
-                    await bus.publish(topic(self.run_name, "rep", group, role.member), encode(role.account(self.run_name)))
+                    await self._say(bus, "rep", group, role.account(self.run_name))
                 return
+
+    async def _say(self, bus: BlockingBus, leaf: str, group: str, message: Hello | Reply | Refusal | Account) -> None:
+        where = topic(self.run_name, leaf, group, message.member)
+        await bus.publish(where, self.envelopes[message.member].seal(where, encode(message)))
+
+    def _read(self, delivery: Delivery) -> AnyMessage:
+        """What the server says: to all of them in one envelope."""
+        return decode(next(iter(self.envelopes.values())).open(delivery.topic, delivery.payload))
 
     def _note(self, message: Request) -> None:
         with self.stir:

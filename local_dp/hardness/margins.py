@@ -1,0 +1,139 @@
+"""The margin complexity of a class of blocks, exactly: a linear program with 2^t variables, no semidefinite one, and certificates of it (limits 12.4)."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats
+from local_dp.bounds.margins import margin_clients
+from local_dp.cube import walsh_hadamard
+from local_dp.errors import InputError
+from local_dp.hardness.adversary import FORMAT
+from local_dp.populations.blocks import BlockClass
+
+UNIT = 1 << 40  # the weights of a certificate sum to about this
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Both sides of the program for one class: `law` on {0,1}^t bounds MC from below, the polynomial p with `coefficients` c_S and f p >= 1 from above."""
+
+    concepts: BlockClass
+    law: Floats
+    coefficients: Floats
+
+    @cached_property
+    def correlations(self) -> Floats:
+        """E_mu f chi_S of every set S of blocks."""
+        found: Floats = walsh_hadamard(self.law * self.concepts.signs()) / self.law.sum()
+        return found
+
+    @property
+    def at_least(self) -> float:
+        """1 / max_S b^(-|S|/2) |E_mu f chi_S|: no embedding of the class has a larger margin than its inverse, whatever mu."""
+        return float(1 / np.abs(self.correlations / _costs(self.concepts)).max())
+
+    @property
+    def at_most(self) -> float:
+        """sum_S |c_S| b^(|S|/2) over the least value of f p: the inverse margin of the embedding that p is."""
+        least = (walsh_hadamard(self.coefficients) * self.concepts.signs()).min()
+        return float(np.abs(self.coefficients * _costs(self.concepts)).sum() / least)
+
+    def certificate(self, epsilon: float, success: float = 0.9) -> dict[str, Any]:
+        """That no one-round eps-local protocol with fewer clients learns this class barely, as JSON data for `certificates.verify_certificate`."""
+        weights = np.rint(self.law / self.law.sum() * UNIT).astype(np.int64)
+        sums = np.rint(walsh_hadamard((weights * self.concepts.signs()).astype(np.float64))).astype(np.int64).tolist()  # below 2^53: exact
+        total = int(weights.sum())
+        margin = max(Fraction(value**2, total**2 * self.concepts.b ** S.bit_count()) for S, value in enumerate(sums))
+        return {
+            "format": FORMAT,
+            "kind": "margin",
+            "function": self.concepts.function,
+            "t": self.concepts.t,
+            "b": self.concepts.b,
+            "variables": self.concepts.variables,
+            "weights": weights.tolist(),
+            "total": total,
+            "squared_margin_at_most": str(margin),
+            "epsilon": epsilon,
+            "success": success,
+            "clients_at_least": margin_clients(1 / margin, epsilon, success),
+        }
+
+
+def margin(concepts: BlockClass) -> Margin:
+    """The optimal mu and p by HiGHS: min sum |c_S| b^(|S|/2) subject to f p >= 1, and its dual. What the solver says is checked by `at_least` and `at_most`.
+
+    Cost: a dense linear program of 2^t rows; a tenth of a second at t = 8.
+    """
+    law, scaled = _solved(concepts, 1 / _costs(concepts), np.ones(1 << concepts.t))
+    return Margin(concepts, law, scaled / _costs(concepts))
+
+
+def on_the_matrix(found: Margin) -> tuple[float, float]:
+    """The same two bounds on MC with no symmetry used: of the sign matrix itself, entry by entry. Small classes only.
+
+    Below: the matrix P of the law has margin at most sqrt(rows columns) times its spectral norm over its sum of sizes. Above: unit vectors are written out
+    for every concept and every point, and the least margin among all pairs is found.
+    """
+    concepts, told = found.concepts, found.concepts.told()
+    spread = (found.law * concepts.signs())[told]
+    norm = np.linalg.norm(spread, 2)
+    rules, points = vectors(found)
+    lengths = np.linalg.norm(rules, axis=1).max() * np.linalg.norm(points, axis=1).max()
+    return float(np.abs(spread).sum() / (norm * math.sqrt(spread.size))), float(lengths / ((rules @ points.T) * concepts.signs()[told]).min())
+
+
+def vectors(found: Margin) -> tuple[Floats, Floats]:
+    """A vector of every concept and of every point, a row each: a coordinate for each set S of blocks and each choice of a variable in them."""
+    concepts = found.concepts
+    flips, x = np.arange(1 << concepts.t), np.arange(1 << concepts.variables)
+    rules, points = [], []
+    for S, (c, cost) in enumerate(zip(found.coefficients.tolist(), _costs(concepts).tolist(), strict=True)):
+        kept, place = np.unique(concepts.masks(S), return_inverse=True)
+        chosen = (place[:, None] == np.arange(len(kept))).astype(np.float64)
+        rules.append(np.kron(chosen, _characters(np.array([S]), flips)) * math.copysign(math.sqrt(abs(c) * cost), c))
+        points.append(_characters(kept, x) * math.sqrt(abs(c) / cost))
+    return np.hstack(rules), np.hstack(points)
+
+
+def _characters(sets: Counts, x: Counts) -> Floats:
+    """(-1)^|s & x|, a row for each x."""
+    signs: Floats = 1.0 - 2.0 * (np.bitwise_count(x[:, None] & sets) & 1)
+    return signs
+
+
+def margin_limit(concepts: BlockClass) -> float:
+    """The limit of MC / sqrt(b) for large b: min sum |c_i| over the halfspaces c_0 + sum c_i chi_i that are at least 1 where f is. The class's b is not read.
+
+    A larger set costs b^(1/2) times more for its coefficient and must vanish; the empty one costs nothing in the limit. Raises InputError for no halfspace.
+    """
+    sizes = _sizes(concepts)
+    _, found = _solved(concepts, (sizes <= 1).astype(np.float64), (sizes == 1).astype(np.float64))
+    return float(np.abs(found[sizes == 1]).sum())
+
+
+def _solved(concepts: BlockClass, scales: Floats, prices: Floats) -> tuple[Floats, Floats]:
+    """The least sum of prices |z_S| with f sum z_S scales_S chi_S >= 1: the weights of the constraints, and z."""
+    from scipy.optimize import linprog
+
+    values = walsh_hadamard(np.diag(scales)) * concepts.signs()[:, None]
+    found = linprog(np.tile(prices, 2), A_ub=np.hstack([-values, values]), b_ub=-np.ones(len(values)), bounds=(0, None), method="highs")
+    if found.status != 0:
+        raise InputError(f"no polynomial of these characters has the sign of {concepts.function}: {found.message}")
+    plus, minus = np.split(found.x, 2)
+    return np.maximum(-found.ineqlin.marginals, 0), plus - minus
+
+
+def _sizes(concepts: BlockClass) -> Floats:
+    return np.bitwise_count(np.arange(1 << concepts.t)).astype(np.float64)
+
+
+def _costs(concepts: BlockClass) -> Floats:
+    """b^(|S|/2) of every S."""
+    costs: Floats = float(concepts.b) ** (_sizes(concepts) / 2)
+    return costs

@@ -1,0 +1,99 @@
+"""The bound of margin complexity (limits 12.4): each step of its proof on random channels, equality on randomized response, its constant."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from local_dp.arrays import Floats
+from local_dp.bounds.margins import direction_clients, margin_clients, margin_constant, vote_clients
+from local_dp.bounds.response import response_gain
+from local_dp.errors import InputError
+
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 5.0)
+
+
+def steps(channel: Floats, law: Floats, f: Floats) -> tuple[float, float, float]:
+    """-ln of the affinity of one report under f and -f, sum b^2/A, and the greatest |psi(x)|^2; the channel has shape (points, labels, reports)."""
+    half, mean = (channel[:, 0] - channel[:, 1]) / 2, channel.mean(axis=1)
+    told, likely = (law * f) @ half, law @ mean
+    affinity = np.sqrt((likely + told) * (likely - told)).sum()
+    return -math.log(affinity), float((told**2 / likely).sum()), float((half**2 / channel.min(axis=(0, 1))).sum(axis=1).max())
+
+
+def factors(epsilon: float) -> tuple[float, float]:
+    """What the proof allows: -ln affinity over sum b^2/A, and |psi|^2."""
+    return math.log(math.cosh(epsilon / 2)) * response_gain(epsilon) ** 2, math.expm1(epsilon) ** 2 / (2 * (math.exp(epsilon) + 1))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_randomized_response_has_equality(epsilon: float) -> None:
+    """To a known f both steps are equalities, so neither constant can be smaller; and the bound's constant is L over the product of the two."""
+    keep = math.exp(epsilon) / (1 + math.exp(epsilon))
+    lost, told, length = steps(np.array([[[keep, 1 - keep], [1 - keep, keep]]]), np.ones(1), np.ones(1))
+    most, longest = factors(epsilon)
+    assert lost == pytest.approx(most * told, rel=1e-12)
+    assert length == pytest.approx(longest, rel=1e-12)
+    for success in (0.6, 0.9, 0.99):
+        assert margin_constant(epsilon, success) == pytest.approx(-math.log(2 * math.sqrt(success * (1 - success))) / (most * longest), rel=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_no_channel_exceeds_the_steps(epsilon: float) -> None:
+    """400 channels with entries of ratio e^eps or less, half of them with extreme entries only, random f and D: no step of the proof is exceeded."""
+    generator, (most, longest) = np.random.default_rng(12), factors(epsilon)
+    tried = 0
+    while tried < 400:
+        points, reports = generator.integers(1, 5), 2 * generator.integers(1, 5)
+        part = generator.random((points, 2, reports)) if tried % 2 else generator.integers(2, size=(points, 2, reports))
+        weights = generator.dirichlet(np.ones(reports)) * np.exp(epsilon * 0.5 * part)
+        channel = weights / weights.sum(axis=2, keepdims=True)  # dividing may add as much again: a ratio of e^eps at most
+        assert (channel.max(axis=(0, 1)) / channel.min(axis=(0, 1))).max() <= math.exp(epsilon) * (1 + 1e-9)
+        lost, told, length = steps(channel, generator.dirichlet(np.ones(points)), generator.choice([-1.0, 1.0], points))
+        assert lost <= most * told * (1 + 1e-9) + 1e-12
+        assert length <= longest
+        tried += 1
+
+
+def test_the_constants() -> None:
+    """2.2875 at epsilon 1 and 12.471 at .5, 9 in 10; in two steps through squared Hellinger distances .4813 and .5300; small epsilons do not cancel."""
+    assert margin_constant(1.0) == pytest.approx(2.28752, abs=1e-5)
+    assert margin_constant(0.5) == pytest.approx(12.47065, abs=1e-5)
+    distance, shrink = 1 - 1 / math.cosh(0.5), math.tanh(0.5) ** 2
+    least = math.log(5 / 3) * distance / math.log(math.cosh(0.5))
+    assert (round(least, 4), round(distance / shrink, 4)) == (0.4813, 0.53)
+    assert margin_constant(1e-6) * 1e-12 == pytest.approx(8 * math.log(5 / 3), rel=1e-5)
+
+
+def test_two_laws_with_an_event_of_nine_tenths() -> None:
+    """Where an event has probability p under one law and 1 - p under another, the affinity is 2 sqrt(p (1 - p)) at most: equality for two outcomes."""
+    for p in (0.6, 0.9, 0.99):
+        grid = np.linspace(p, 1, 200)
+        affinities = np.sqrt(grid[:, None] * (1 - grid)) + np.sqrt((1 - grid)[:, None] * grid)
+        assert affinities.max() == pytest.approx(2 * math.sqrt(p * (1 - p)), rel=1e-12)
+        assert affinities.argmax() == 0
+
+
+def test_counts_are_whole_and_not_rounded_up() -> None:
+    """At MC^2 = k / K the bound is k and not k + 1, for fractions and floats; the vote's count is C^2 MC^2 p / (1 - p)."""
+    for k in (1, 7, 18_110):
+        squared = Fraction(k) / Fraction(margin_constant(1.0))
+        assert margin_clients(squared, 1.0) == k
+        assert margin_clients(squared * (1 + Fraction(1, 10**9)), 1.0) == k + 1
+    assert margin_clients(88.975**2, 1.0) == 18_110
+    assert vote_clients(100.0, 1.0) == math.ceil(900 * response_gain(1.0) ** 2) == 4215
+    assert direction_clients(100.0, 1.0) == math.ceil(450 * math.pi * response_gain(1.0) ** 2)
+    assert vote_clients(100.0, 1.0, 0.75) == math.ceil(300 * response_gain(1.0) ** 2)
+
+
+@pytest.mark.parametrize("success", [0.5, 1.0, 0.1, math.nan])
+def test_what_the_proof_does_not_cover_is_refused(success: float) -> None:
+    """A success that a coin has, or certainty, is refused; so are an epsilon of 0 and a margin complexity that is no number."""
+    for call in (lambda: margin_constant(1.0, success), lambda: vote_clients(4.0, 1.0, success), lambda: direction_clients(4.0, 1.0, success)):
+        with pytest.raises(InputError, match="success"):
+            call()
+    with pytest.raises(InputError, match="epsilon"):
+        margin_clients(4.0, 0.0)
+    with pytest.raises(InputError, match="margin complexity"):
+        margin_clients(math.nan, 1.0)
