@@ -33,8 +33,8 @@ class Margins(Experiment):
     title: ClassVar[str] = "A file that proves how many people one round takes, whatever the distribution"
     claim: ClassVar[str] = (
         "A file anybody can check proves that no one-round method learns these rules from fewer than n people, not even barely: to be right more often than "
-        "wrong. For lists of rules and other functions of variables that nobody knows, n is 2.29 times the square of a number that a small linear program "
-        "finds, and one round in which everybody is asked about one random parity comes within a factor of 5 of it."
+        "wrong. For lists of rules and other functions of variables that nobody knows, n is about 2.29 times the square of a number that a small linear "
+        "program finds, and one round in which everybody is asked about one random parity comes within a factor of 5 of it."
     )
     source: ClassVar[str] = "Daniely, Feldman 2019, with a constant; the linear program and the converse are proved in limits 12.4"
 
@@ -170,6 +170,11 @@ def needed(found: Measurement) -> float:
     return math.inf
 
 
+def _whole(count: float) -> float:
+    """The nearest whole number of clients; infinite stays infinite."""
+    return count if math.isinf(count) else round(count)
+
+
 def _certificate_table(rows: Measured) -> Table:
     told = [
         (point["function"], point["t"], point["b"], point["t"] * point["b"], found["at_least"], found["certificate"]["clients_at_least"])
@@ -201,7 +206,7 @@ def _steepness(sides: list[Measurement], place: int) -> float | str:
 
 def _vote_table(rows: Measured) -> Table:
     told = [
-        (_named(point), found["squared"] ** 0.5, margin_clients(found["squared"], EPSILON, SUCCESS), needed(found), found["clients"][-1])
+        (_named(point), found["squared"] ** 0.5, margin_clients(found["squared"], EPSILON, SUCCESS), _whole(needed(found)), found["clients"][-1])
         for point, found in rows
     ]
     return Table(
@@ -212,18 +217,21 @@ def _vote_table(rows: Measured) -> Table:
 
 
 def _notes(measurements: Measured) -> list[str]:
+    enough = vote_clients(1e6, EPSILON, SUCCESS) / 1e6
     told = [
-        f"Epsilon {EPSILON:g}, success {SUCCESS:.0%}: n >= {margin_constant(EPSILON, SUCCESS):.4f} MC^2, and {vote_clients(1, EPSILON, SUCCESS)} MC^2 are "
-        "enough (Cantelli's inequality). Barely means an error below 1/2. To learn well is another matter: a class with large margins may still need "
-        "exponentially many people in one round (Dagan, Feldman 2020), so MC^2 is no upper bound for that.",
+        "A class: all functions of one variable, or its negation, of each of t blocks of B, where nobody knows which. Odd-max-bit of them is a list of rules: "
+        "the last block that says 1 decides, by whether its place is odd.",
+        f"Epsilon {EPSILON:g}, success {SUCCESS:.0%}: n >= {margin_constant(EPSILON, SUCCESS):.4f} MC^2, and {enough:.1f} MC^2 are enough (Cantelli's "
+        "inequality). Barely means an error below 1/2. To learn well is another matter: a class with large margins may still need exponentially many people "
+        "in one round (Dagan, Feldman 2020), so MC^2 is no upper bound for that.",
         "B altered together with every figure that follows from it is no forgery: it proves what it then says, of the class with so many variables.",
     ]
     for _, found in _of(measurements, "squares"):
         sides = found["margins"]
         slopes = [slope for place in range(len(sides)) if isinstance(slope := _steepness(sides, place), float)]
         told.append(
-            "That lists of rules over d variables have margin complexity 2^Omega(d^(1/3)) (recalled: Buhrman, Vereshchagin, de Wolf 2007) is invisible at "
-            f"these sizes: with B = t^2 it grows as a power of d between {min(slopes):.2f} and {max(slopes):.2f} from one t to the next, up to "
+            "That the margin complexity of lists of rules over d variables is exponential in d^(1/3) (recalled: Buhrman, Vereshchagin, de Wolf 2007) is "
+            f"invisible at these sizes: with B = t^2 it grows as a power of d between {min(slopes):.2f} and {max(slopes):.2f} from one t to the next, up to "
             f"d = {sides[-1]['t'] * sides[-1]['b']}. Only parity grows by a constant factor with every block: with four variables in each, over the last "
             f"steps of t, {', '.join(f'{name} by {factor:.2f}' for name, factor in _factors(measurements))} a block."
         )

@@ -21,7 +21,7 @@ MAX_MATRIX = 1 << 26  # bytes of a file with labels
 class Dimension:
     """Statistical-query and spectral dimensions of a class, and the number of clients that every local learner of it needs.
 
-    The number holds for sequentially interactive learners: those that ask nobody in two rounds.
+    One number holds for sequentially interactive learners, those that ask nobody in two rounds; the other for those that ask anybody again and again too.
     """
 
     name: str = argument(f"{', '.join(CLASSES)}; or a CSV file of +1 and -1, a concept a line, a point a column.", metavar="CLASS")
@@ -33,7 +33,7 @@ class Dimension:
     as_json: bool = option(False, "Print the outcome as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from local_dp.hardness.dimensions import dimensions, local_clients
+        from local_dp.hardness.dimensions import dimensions, local_clients, local_clients_asked_again
 
         size = {"d": self.d, "k": self.k} if self.name == "juntas" else {"d": self.d}
         concepts = _read_matrix(Path(self.name)) if Path(self.name).suffix.lower() == ".csv" else build_class(self.name, size)
@@ -41,6 +41,7 @@ class Dimension:
         found = dimensions(concepts, np.random.default_rng(0))
         data: dict[str, Any] = {**found.describe(), "epsilon": self.epsilon, "success": self.success, "alpha": self.alpha}
         data["clients_at_least"] = local_clients(concepts, found, self.epsilon, self.success, self.alpha)
+        data["clients_at_least_asked_again"] = local_clients_asked_again(concepts, found, self.epsilon, self.success, self.alpha)
         SCREEN.tell(json.dumps(data) if self.as_json else _told(data, screen_width()))
 
 
@@ -53,6 +54,7 @@ def _told(data: dict[str, Any], width: int) -> str:
         ("spectral dimension, uniform prior", number(data["spectral_uniform"])),
         ("spectral dimension, best prior", f"{number(data['spectral_optimised'])} (proven at most {number(data['spectral_at_most'])})"),
         ("clients of any local learner that asks nobody in two rounds", f"at least {data['clients_at_least']:,.0f} {on_terms}"),
+        ("clients of any other, which asks everybody again and again", f"at least {data['clients_at_least_asked_again']:,.0f}"),
     ]
     return definitions(entries, width)
 

@@ -32,6 +32,8 @@ NAMES = (
     "coins",
     "kinds-of-interaction",
     "margins",
+    "one-round-parity",
+    "asking-again",
 )
 ALL = "all"
 

@@ -1,6 +1,7 @@
 """How hard a class is for statistical queries, and so for the local model: SQ dimension, spectral dimension, and the lower bound on clients (limits 5.2)."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
+from local_dp.bounds.cut_and_paste import asked_again_bound, asked_in_turn_bound
 from local_dp.errors import InputError
 from local_dp.hardness.cliques import CliqueSearch, greedy_clique
 from local_dp.populations.concepts import ConceptClass
@@ -213,9 +215,19 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 
 
 def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
-    """The better of the two lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
+    """The best of the lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
 
-    For non-interactive and sequentially interactive protocols, as `clients_needed`.
+    For non-interactive and sequentially interactive protocols: `clients_needed` and `bounds.cut_and_paste.asked_in_turn_bound`.
     """
-    bounds = (clients_needed(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (found.uniform, found.optimised))
-    return max(bounds)
+    return max(_over_priors(bound, concepts, found, epsilon, success, alpha) for bound in (clients_needed, asked_in_turn_bound))
+
+
+def local_clients_asked_again(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
+    """The same for EVERY protocol, those that ask anybody again and again among them: `bounds.cut_and_paste.asked_again_bound` (limits 12.3)."""
+    return _over_priors(asked_again_bound, concepts, found, epsilon, success, alpha)
+
+
+def _over_priors(
+    bound: Callable[[float, float, float, float], float], concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float
+) -> float:
+    return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (found.uniform, found.optimised))

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -78,17 +79,26 @@ def test_a_crash_at_any_point_uncharges_and_changes_nothing_50_times(tmp_path: P
     _crash_points(tmp_path, 50)
 
 
+def _pace(folder: Path) -> float:
+    """The seconds that a new round takes here and now, of which its store takes most."""
+    role, started = member(folder / "pace.store", 24.0), time.perf_counter()
+    for number in range(1, 41):
+        role.handle(asked(number))
+    return (time.perf_counter() - started) / 40
+
+
 def _random_kills(folder: Path, kills: int) -> None:
     generator, path, said, killed = random.Random(4), folder / "killed.store", dict[int, bytes](), 0
 
     def live(send: Callable[[bytes], None]) -> None:
         role = member(path, 24.0)
-        for number in range(1, 2000):
+        for number in range(max(1, len(said) - 4), 4000):  # some that were answered, and new ones
             send(number.to_bytes(2) + told(role.handle(asked(number))))
 
     member(path, 24.0).store.close()  # type: ignore[attr-defined]
+    pace = _pace(folder)
     for _ in range(kills):
-        sent, ended = forked(live, generator.uniform(-0.01, 0.03))
+        sent, ended = forked(live, pace * generator.uniform(-2, 6))
         killed += ended == signal.SIGKILL
         for message in sent:
             assert said.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"

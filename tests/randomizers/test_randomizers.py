@@ -38,6 +38,7 @@ from tests.support.randomizers import (
     of_densities,
     of_designs,
     of_more_private,
+    of_named_parities,
     of_other_estimates,
     of_places,
     of_repeated,
@@ -63,6 +64,8 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(randomizer, exhaustive=not needs_wide_words)
     for randomizer in of_other_estimates(epsilon):
         conform(randomizer, symbols=False)
+    for named in of_named_parities(epsilon):
+        conform(named, runs=False, symbols=False)
     for compressed in of_compressed(epsilon):
         conform(compressed)
     for repeated in of_repeated(epsilon):
@@ -81,7 +84,19 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
 
 def test_every_built_in_name_is_covered() -> None:
     """The suite leaves no built-in randomizer out."""
-    settled = (built_in, of_other_estimates, of_sets, of_designs, of_more_private, of_vectors, approximate, of_densities, of_compressed, of_repeated)
+    settled = (
+        built_in,
+        of_other_estimates,
+        of_named_parities,
+        of_sets,
+        of_designs,
+        of_more_private,
+        of_vectors,
+        approximate,
+        of_densities,
+        of_compressed,
+        of_repeated,
+    )
     kinds = (*settled, of_changes, of_places, of_coins_sent_along, of_rounded)
     assert {randomizer.name for kind in kinds for randomizer in kind(1.0)} == set(RANDOMIZERS.built_in)
 

@@ -108,8 +108,12 @@ def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
     """Those whose estimates are neither averages nor shares: parities, prefix sums, sign rows and one of rounds, exact in tests of their own."""
     signs = [SignRows(epsilon, k=5), SignRows(epsilon, k=6, signs=("2a", "15", "33", "07"))]
     prefixes = [PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
-    parities = [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), *(Deny(epsilon, d=d) for d in (1, 3))]
-    return [*parities, OneOfRounds(epsilon), *prefixes, *signs, *of_items(epsilon)]
+    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), OneOfRounds(epsilon), *prefixes, *signs, *of_items(epsilon)]
+
+
+def of_named_parities(epsilon: float) -> list[FiniteChannel]:
+    """Those whose estimates are of parities too, and whose words of one report are no run."""
+    return [Deny(epsilon, d=d) for d in (1, 3)]
 
 
 def of_items(epsilon: float) -> list[FiniteChannel]:

@@ -1,0 +1,146 @@
+"""Fully interactive protocols of a few clients, written out: the exact law of the transcript, and the one for which cutting and pasting loses least."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats
+from local_dp.checks import check_whole
+
+SIXTEENTHS = 16  # chances of random protocols: laws of up to 13 turns are then exact in doubles
+ENOUGH = 1e-6  # a search that gains less is over
+
+
+@dataclass(frozen=True)
+class Turn:
+    """`speaker` says 1 with the probability `chances[its input bit]`, else 0; `after` is the next turn after a 0 and after a 1, None at the end."""
+
+    speaker: int
+    chances: tuple[float, float]
+    after: tuple["Turn | None", "Turn | None"] = (None, None)
+
+
+def transcript_laws(protocol: Turn, inputs: Counts) -> Floats:
+    """The law of the transcript for each row of `inputs`, bits of shape (rows, clients): shape (rows, transcripts). Cost: rows times turns."""
+    laws: list[Floats] = []
+
+    def follow(turn: Turn | None, reached: Floats) -> None:
+        if turn is None:
+            laws.append(reached)
+            return
+        ones = np.array(turn.chances)[inputs[:, turn.speaker]]
+        follow(turn.after[0], reached * (1 - ones))
+        follow(turn.after[1], reached * ones)
+
+    follow(protocol, np.ones(len(inputs)))
+    return np.stack(laws, axis=1)
+
+
+def cut_inputs(clients: int) -> Counts:
+    """Rows of bits: nobody has a 1, each client alone, everybody. Shape (clients + 2, clients)."""
+    check_whole("clients", clients, 1, 16)
+    return np.vstack([np.zeros((1, clients)), np.eye(clients), np.ones((1, clients))]).astype(np.int64)
+
+
+def cut_distances(laws: Floats) -> tuple[float, float]:
+    """h^2(nobody, everybody), and the sum over clients of h^2(nobody, that client alone), of laws at the rows of `cut_inputs`."""
+    roots = np.sqrt(laws)
+    distances = ((roots - roots[0]) ** 2).sum(axis=1) / 2
+    return float(distances[-1]), float(distances[1:-1].sum())
+
+
+def random_protocol(clients: int, turns: int, generator: np.random.Generator) -> Turn:
+    """So many turns after every history; who speaks, and with which chances in sixteenths, is drawn, many of them 0 or 1."""
+    after = (random_protocol(clients, turns - 1, generator), random_protocol(clients, turns - 1, generator)) if turns > 1 else (None, None)
+    zero, one = np.rint(SIXTEENTHS * generator.beta(0.4, 0.4, size=2)) / SIXTEENTHS
+    return Turn(int(generator.integers(clients)), (float(zero), float(one)), after)
+
+
+@dataclass(frozen=True)
+class WorstProtocols:
+    """A search for the protocol with the largest h^2(nobody, everybody) / sum_i h^2(nobody, i): each client in its turn, `turns` in all.
+
+    What a transcript is worth depends on the likelihood ratios X_i = Pr[. | 1] / Pr[. | 0] alone: a turn of client i splits X_i in two that average to it, so
+    the best protocol for a given ratio is a concave hull along one axis after another, on a grid of `2 steps + 2` values up to `reach`, finer near 1.
+    """
+
+    clients: int
+    turns: int
+    steps: int
+    reach: float
+
+    def __post_init__(self) -> None:
+        check_whole("clients", self.clients, 2, 4)
+
+    @property
+    def grid(self) -> Floats:
+        """The likelihood ratios: 0 among them, and 1 at place `steps + 1`."""
+        even = np.linspace(-1, 1, 2 * self.steps + 1)
+        grid: Floats = np.concatenate([[0.0], np.exp(np.log(self.reach) * np.sign(even) * even**2)])
+        return grid
+
+    def find(self) -> tuple[Turn, float]:
+        """The worst protocol found, and its ratio: each search starts at the ratio of the last, until none is larger (Dinkelbach 1967)."""
+        found, ratio, larger = None, 1.0, self._best(1.0)
+        while larger is not None:
+            whole, parts = cut_distances(transcript_laws(larger, cut_inputs(self.clients)))
+            if parts == 0 < whole:
+                return larger, math.inf
+            if whole <= ratio * (1 + ENOUGH) * parts:
+                break
+            found, ratio = larger, whole / parts
+            larger = self._best(ratio)
+        assert found is not None  # the first search finds that one client tells its input
+        return found, ratio
+
+    def _best(self, ratio: float) -> Turn | None:
+        """The protocol with the largest h^2(nobody, everybody) - ratio * sum; None if saying nothing is best."""
+        values = [self._worth(ratio)]
+        for turn in range(self.turns):
+            axis = turn % self.clients
+            values.append(np.moveaxis(_hull(np.moveaxis(values[-1], axis, -1), self.grid), -1, axis))
+        return self._protocol(values, (self.steps + 1,) * self.clients)
+
+    def _worth(self, ratio: float) -> Floats:
+        """What a transcript adds, per its probability if nobody has a 1: ratio * sum_i sqrt X_i - sqrt(prod X_i), on the whole grid."""
+        roots = np.meshgrid(*[np.sqrt(self.grid)] * self.clients, indexing="ij")
+        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0)
+        return worth
+
+    def _protocol(self, values: Sequence[Floats], place: tuple[int, ...]) -> Turn | None:
+        """The protocol of the hulls `values`, the last of which is the first turn's, from a place of the grid on."""
+        if len(values) == 1:
+            return None
+        axis = (len(values) - 2) % self.clients
+        row, at = np.moveaxis(values[-2], axis, -1)[place[:axis] + place[axis + 1 :]], place[axis]
+        split = _split(row, self.grid, at)
+        if split is None:
+            return self._protocol(values[:-1], place)
+        ends = [self._protocol(values[:-1], (*place[:axis], end, *place[axis + 1 :])) for end in split]
+        low, high = self.grid[list(split)]
+        chance = float((self.grid[at] - low) / (high - low))
+        return Turn(axis, (chance, min(1.0, chance * float(high / self.grid[at]))), (ends[0], ends[1]))
+
+
+def _hull(values: Floats, grid: Floats) -> Floats:
+    """The least concave function above `values` along the last axis, at the grid's points."""
+    hull = values.copy()
+    for low, high in combinations(range(len(grid)), 2):
+        share = (grid[low + 1 : high] - grid[low]) / (grid[high] - grid[low])
+        inside = hull[..., low + 1 : high]
+        np.maximum(inside, values[..., low, None] * (1 - share) + values[..., high, None] * share, out=inside)
+    return hull
+
+
+def _split(row: Floats, grid: Floats, at: int) -> tuple[int, int] | None:
+    """The two places whose chord is highest above the place `at`; None if no chord lies above the value there."""
+    below, above = np.meshgrid(np.arange(at), np.arange(at + 1, len(grid)), indexing="ij")
+    share = (grid[at] - grid[below]) / (grid[above] - grid[below])
+    chords = row[below] * (1 - share) + row[above] * share
+    if not chords.size or chords.max() <= row[at] + 1e-13:
+        return None
+    best = int(chords.argmax())
+    return int(below.flat[best]), int(above.flat[best])
