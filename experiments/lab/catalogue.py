@@ -33,6 +33,7 @@ NAMES = (
     "margins",
     "one-round-parity",
     "asking-again",
+    "shared-coins",
 )
 ALL = "all"
 
