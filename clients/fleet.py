@@ -44,12 +44,13 @@ class Fleet:
     """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so that no other process ever holds it.
 
     The randomizers in `asked`, with which the run begins, are verified once, before the members are forked; a member verifies whatever else it is asked.
+    Whether they keep `stores` tells what else is done once before.
     """
 
-    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], asked: Iterable[Randomizer] = ()) -> None:
+    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], asked: Iterable[Randomizer] = (), stores: bool = False) -> None:
         self.count = count
         self.config_of = config_of
-        self._asked = _packed(asked)
+        self._told = [_packed(asked), *(["stores"] if stores else [])]
         self.pids: dict[int, int] = {}
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)
@@ -67,7 +68,7 @@ class Fleet:
         path = str(Path(self._folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
-            *python("clients.helper", str(self.count), path, self._asked), stdin=asyncio.subprocess.PIPE, env=environment(**LEAN), start_new_session=True
+            *python("clients.helper", str(self.count), path, *self._told), stdin=asyncio.subprocess.PIPE, env=environment(**LEAN), start_new_session=True
         )
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -50,7 +50,8 @@ def verify_first(asked: str) -> None:
 def main() -> None:
     """Forks `count` members (first argument), which call at the launcher's socket (second), and waits until standard input closes.
 
-    The third argument names the randomizers that are verified before. Whatever became of the launcher, its folder is gone with us.
+    The third argument names the randomizers that are verified before, and there is a fourth where members keep stores. Whatever became of the launcher, its
+    folder is gone with us.
     """
     try:
         _fork()
@@ -63,7 +64,7 @@ def _fork() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is left as a zombie
     allow_open_files(0)
-    rehearse(count)
+    rehearse(count, Path(launcher).parent if sys.argv[4:] else None)
     verify_first(sys.argv[3])
     gc.collect()
     gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others

@@ -6,6 +6,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,17 +27,18 @@ _PUBLIC = public(_KEY)
 _CONNACK = bytes.fromhex("20020000")
 
 
-def rehearse(children: int) -> None:
+def rehearse(children: int, stores: Path | None = None) -> None:
     """Plays a client's life on a made-up record against a made-up broker, with a connection as in a run; nothing leaves the process.
 
-    Once for each child that is to come, if they are few: with ten, little is left for them to do for the first time.
+    Once for each child that is to come, if they are few: with ten, little is left for them to do for the first time. Where they are to keep stores, each
+    life has one too, in that folder.
     """
     QUERIES.load_all()
     RANDOMIZERS.load_all()
     encodings.idna.ToASCII("localhost")  # looking up a host name imports this
-    for _ in range(min(children, _ENOUGH)):
+    for turn in range(min(children, _ENOUGH)):
         answer()
-        _life()
+        _life("" if stores is None else str(stores / f"rehearsal-{turn}.store"))
 
 
 def answer() -> None:
@@ -49,11 +51,11 @@ def answer() -> None:
         envelopes.seal(where, encode(reply))
 
 
-def _life() -> None:
+def _life(store: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as broker:
         playing = threading.Thread(target=_broker, args=(broker,))
         playing.start()
-        config = _config(f"mqtt://127.0.0.1:{broker.getsockname()[1]}").to_bytes()
+        config = _config(f"mqtt://127.0.0.1:{broker.getsockname()[1]}", store).to_bytes()
         member, launcher = socket.socketpair()
         with member, launcher:
             launcher.sendall(struct.pack("<I", len(config)) + config)
@@ -85,10 +87,10 @@ def _suback(subscribe: bytes) -> bytes:
     return b"\x90\x04" + subscribe[2:4] + bytes(2)
 
 
-def _config(broker: str) -> MemberConfig:
+def _config(broker: str, store: str = "") -> MemberConfig:
     columns = pack_columns([Records({"yes": np.zeros(1, dtype=np.uint8)})])
     named: dict[str, Any] = {"run": _RUN, "member": "nobody", "group": _GROUP, "broker": broker}
-    return MemberConfig(**named, start=0, columns=columns, seed=0, budget=1.0, allowed=None, keys=(_KEY, _PUBLIC))
+    return MemberConfig(**named, start=0, columns=columns, seed=0, budget=1.0, allowed=None, keys=(_KEY, _PUBLIC), store=store)
 
 
 @cache

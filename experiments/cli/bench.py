@@ -28,6 +28,7 @@ class Bench:
     """
 
     processes: int = option(1000, "The larger of the client-process runs; 0 leaves processes out", metavar="N")
+    stores: bool = option(False, "Instead, what it costs that clients keep what they answer and spend: rounds with stores and without")
     as_json: bool = option(False, "Print the figures as JSON, alone on standard output", name="--json")
     peers: bool = option(False, "Instead, other libraries at the same work: speeds, variances, exact losses (pip install 'local-dp[peers]')")
     figure: Path | None = option(None, "With --peers, draw the speeds into this file (.png, .svg or .pdf)", metavar="FILE")
@@ -36,6 +37,11 @@ class Bench:
         if self.peers:
             self._beside_peers()
             return
+        if self.stores:
+            from experiments.cli.bench_stores import store_speeds  # an event loop and a broker are not needed for the others
+
+            self._tell(store_speeds(self.processes))
+            return
         if self.figure is not None:
             raise InputError("--figure draws the speeds of --peers; give both")
         # runs first: a child's peak memory is no less than its parent's when it began
@@ -43,6 +49,9 @@ class Bench:
         from experiments.cli.bench_bus import bus_speeds  # only now, for the same reason
 
         speeds += [*process_speeds(self.processes), *bus_speeds(), *curator_speeds(), *interval_speeds(), *marginal_speeds(), *many_speeds(), *attack_speeds()]
+        self._tell(speeds)
+
+    def _tell(self, speeds: list[Speed]) -> None:
         SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _told(speeds, screen_width()))
 
     def _beside_peers(self) -> None:

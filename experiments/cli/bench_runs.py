@@ -91,13 +91,13 @@ def process_speeds(most: int) -> list[Speed]:
     for count in sorted({min(SMALL_FLEET, most), most} - {0}):
         speeds += _processes(count, EMBEDDED)
         if shutil.which("mosquitto"):
-            with _mosquitto() as url:
+            with local_mosquitto() as url:
                 speeds += _processes(count, url)
     return speeds
 
 
 @contextmanager
-def _mosquitto() -> Iterator[str]:
+def local_mosquitto() -> Iterator[str]:
     """A Mosquitto of this machine on a free port of the loopback interface."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -30,6 +30,7 @@ NAMES = (
     "many-answers",
     "shuffled",
     "coins",
+    "kinds-of-interaction",
     "margins",
     "one-round-parity",
     "asking-again",

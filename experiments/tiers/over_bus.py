@@ -65,7 +65,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
     first = Game(algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(first)  # before anybody is started
-    fleet, shuffler = Fleet(len(spans), config_of, [query.randomizer for query in first]), None
+    fleet, shuffler = Fleet(len(spans), config_of, [query.randomizer for query in first], bool(settings.stores)), None
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         if broker is None:

@@ -5,7 +5,7 @@ import pytest
 
 from experiments.claims import shared_coins_runs as runs
 from experiments.claims.shared_coins import EXPERIMENT
-from local_dp.bounds.identity import half_errors, half_stretch, likely_threshold, shared_half_clients
+from local_dp.bounds.identity import half_errors, half_stretch, half_threshold, likely_threshold, shared_half_clients
 from tests.support.quick import Quick, lost
 
 QUICK = Quick(EXPERIMENT)
@@ -51,6 +51,12 @@ def test_the_best_threshold_is_the_best() -> None:
     errors = sum(half_errors(stretch, 10, best))
     assert errors <= 0.2 < sum(half_errors(half_stretch(1.0, 64, 0.25, clients - 100, 10), 10, best))
     assert all(sum(half_errors(stretch, 10, factor * best)) > errors for factor in (0.8, 0.95, 1.05, 1.2))
+
+
+def test_the_threshold_half_way() -> None:
+    """With 40 groups and 7 C^2 k / alpha^2 people it errs .069 and .180."""
+    stretch = half_stretch(1.0, 256, 0.25, round(runs.PLENTY * runs.unit(256, 40)), 40)
+    assert half_errors(stretch, 40, half_threshold(stretch, 40)) == pytest.approx((0.069, 0.180), abs=0.001)
 
 
 def test_nothing_measured_shows_nothing() -> None:
