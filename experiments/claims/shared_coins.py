@@ -52,7 +52,7 @@ class SharedCoins(Experiment):
         notes = [
             f"Epsilon {EPSILON:g}, total variation {ALPHA:g}; people for a mean of both errors of {BETA:g} at the best threshold of the run. Half "
             "of the symbols are more frequent, half less. Groups' sums are drawn from their binomial laws.",
-            "That rows drawn alone cannot do with fewer than of the order of k^1.5 is proved in the source, not here. `local-dp run identity` has both designs, "
+            "That rows drawn alone need the order of k^1.5 is proved in the source, not here. `local-dp run identity` has both designs, "
             "with 16 rows for all and a threshold for 5 % of false alarms.",
         ]
         return Finding(checks, [_table(found), _threshold_table(measurements)], [_figure(found)], notes, headline=_headline(found))
