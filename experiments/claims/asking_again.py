@@ -36,7 +36,7 @@ class AskingAgain(Experiment):
 
     name: ClassVar[str] = "asking-again"
     chapter: ClassVar[Chapter] = FRONTIER
-    title: ClassVar[str] = "For parity, asking everybody again and again does not leave the exponential"
+    title: ClassVar[str] = "Parity stays exponential, however often one asks"
     claim: ClassVar[str] = (
         "To find a hidden parity of d bits takes of the order of 2^d people even if everybody may be questioned for ever. What all of them together tell is at "
         "most 3.47 times the sum of what each would tell among strangers, in squared Hellinger distance, whoever is asked and however often."
