@@ -80,11 +80,11 @@ def _opened(path: Path, life: int) -> Log:
 
 def _entry(commit: Commit) -> Entry:
     charges = [(each.start, each.stop, each.nano, each.once, each.what) for each in commit.charges]
-    data: bytes = msgpack.packb((commit.request, charges, [encode(reply) for reply in commit.replies]), use_bin_type=True)
+    data: bytes = msgpack.packb((commit.request, charges, [encode(reply) for reply in commit.replies], *commit.spoken), use_bin_type=True)
     return Entry(commit.run, commit.round, "", data)
 
 
 def _commit(entry: Entry) -> Commit:
-    request, charges, told = msgpack.unpackb(entry.data, use_list=False, raw=False, max_bin_len=1 << 31)
+    request, charges, told, *spoken = msgpack.unpackb(entry.data, use_list=False, raw=False, max_bin_len=1 << 31)
     replies = tuple(reply for reply in map(decode, told) if isinstance(reply, Reply))
-    return Commit(entry.run, entry.round, request, tuple(Charge(*each) for each in charges), replies)
+    return Commit(entry.run, entry.round, request, tuple(Charge(*each) for each in charges), replies, tuple(spoken))

@@ -7,18 +7,20 @@ from operator import xor
 from typing import Protocol
 
 from local_dp.ledger import Charge, Ledger
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.wire import Line, Reply, checksum
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One round answered: the digest of the request, what it cost, and the replies, byte for byte."""
+    """One round answered: the digest of the request, what it cost, and the replies, byte for byte; and of each session in it who has spoken (`Spoken.bits`)."""
 
     run: str
     round: int
     request: bytes
     charges: tuple[Charge, ...]
     replies: tuple[Reply, ...]
+    spoken: tuple[tuple[str, bytes], ...] = ()
 
     @property
     def line(self) -> Line:
@@ -27,10 +29,14 @@ class Commit:
 
 
 class Store(Protocol):
-    """A client's durable state: its commits, unique by (run, round), and what is a fold over them: its ledger, their number and their size."""
+    """A client's durable state: its commits, unique by (run, round), and what is a fold over them: its ledger, who has spoken in which session,
+    their number and their size."""
 
     @property
     def ledger(self) -> Ledger: ...
+
+    @property
+    def spoken(self) -> Spoken: ...
 
     @property
     def rounds(self) -> int: ...
@@ -52,6 +58,7 @@ class Book:
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:
         self.ledger = Ledger(limit, lifetime)
+        self.spoken = Spoken()
         self.rounds = 0
         self.size = 0  # bytes of reports
         self._lines: dict[str, dict[int, Line]] = {}
@@ -62,6 +69,8 @@ class Book:
     def _enter(self, commit: Commit) -> None:
         """Notes what is committed, without asking whether it might be."""
         self.ledger.enter(commit.run, commit.charges)
+        for session, bits in commit.spoken:
+            self.spoken.restore(session, bits)
         self.rounds += 1
         self.size += sum(len(reply.reports) for reply in commit.replies)
         self._lines.setdefault(commit.run, {})[commit.round] = commit.line

@@ -6,6 +6,7 @@ from clients.role import ClientRole
 from local_dp.arrays import Words
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery, cells_of
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.randomizers.base import Randomizer
 from local_dp.wire import Reply, Request
 
@@ -17,8 +18,8 @@ class LyingRole(ClientRole):
 
     liars: tuple[int, ...] = ()
 
-    def _replies(self, request: Request, place: int, query: LocalQuery) -> list[Reply]:
-        return [self._lying(reply, query, request.asks[place].coins) for reply in super()._replies(request, place, query)]
+    def _replies(self, request: Request, place: int, query: LocalQuery, spoken: Spoken) -> list[Reply]:
+        return [self._lying(reply, query, request.asks[place].coins) for reply in super()._replies(request, place, query, spoken)]
 
     def _lying(self, reply: Reply, query: LocalQuery, coins: bytes) -> Reply:
         reports = np.frombuffer(reply.reports, dtype=query.randomizer.report_dtype).copy()

@@ -13,8 +13,9 @@ from clients.refusals import FAILED, known, line
 from clients.work import Work
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
-from local_dp.noise import Draw, KeyedNoise, Noise
+from local_dp.noise import KeyedNoise, Noise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.evidence import PROVEN
@@ -90,8 +91,10 @@ class ClientRole:
 
     def _answer(self, request: Request, digest: bytes) -> Commit:
         asked, charges = self._planned(request)
-        replies = [reply for place, query in asked for reply in self._replies(request, place, query)]
-        return Commit(request.run, request.round, digest, charges, tuple(replies))
+        sessions = dict.fromkeys(query.session for _, query in asked if query.session)
+        spoken = self.store.spoken.copy(sessions)
+        replies = [reply for place, query in asked for reply in self._replies(request, place, query, spoken)]
+        return Commit(request.run, request.round, digest, charges, tuple(replies), tuple((session, spoken.bits(session)) for session in sessions))
 
     def _planned(self, request: Request) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
         """What is asked of whom, and what it costs; no record is in reach. Raises RefusedError, whatever goes wrong."""
@@ -157,12 +160,12 @@ class ClientRole:
         if allowed is not None and name not in allowed:
             raise RefusedError("not-allowed", f"randomizer {name!r} is not on this client's list: {', '.join(sorted(allowed))}")
 
-    def _replies(self, request: Request, place: int, query: LocalQuery) -> list[Reply]:
+    def _replies(self, request: Request, place: int, query: LocalQuery, spoken: Spoken) -> list[Reply]:
         dtype, coins = query.randomizer.report_dtype, request.asks[place].coins
         replies = []
         for start, stop in chunks(query.cohort.start, query.cohort.stop, per_message(dtype.itemsize)):
             records = self.records.take(slice(start - self.start, stop - self.start))
-            reports = respond(query, records, start, self.noise, Draw(request.round, place, query.once), coins)
+            reports = respond(query, records, start, self.noise, query.draw(request.round, place), coins, spoken, start - self.start)
             packed = np.ascontiguousarray(reports, dtype=dtype.base).tobytes()
             replies.append(Reply(run=request.run, round=request.round, member=self.member, ask=place, start=start, width=dtype.itemsize, reports=packed))
         return replies

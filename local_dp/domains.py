@@ -90,6 +90,11 @@ def symbols(k: int) -> Domain:
     return Domain("symbols", 0, k - 1)
 
 
+def bit_or_silence() -> Domain:
+    """A bit, 0 or 1, or 2: nothing to say."""
+    return Domain("bit or silence", 0, 2)
+
+
 def bit_strings(length: int) -> Domain:
     """One of 2^length symbols, each a string of so many bits read as a number. 1 <= length <= 22."""
     if type(length) is not int or not 1 <= length <= MAX_LENGTH:

@@ -1,7 +1,8 @@
 """The narrow waist: an algorithm asks an oracle, all at once or in rounds, and its type says which.
 
 Q is what may be asked, A what is answered, R the result. LocalQuery + Nonadaptive is a non-interactive local algorithm (LNI), LocalQuery + Adaptive an
-interactive one (LI); StatisticalQuery + Nonadaptive and + Adaptive are non-adaptive and adaptive SQ algorithms (NASQ, SQ).
+interactive one (LI), LocalQuery + Repeated one that asks the same clients again (FI); StatisticalQuery + Nonadaptive and + Adaptive are non-adaptive and
+adaptive SQ algorithms (NASQ, SQ).
 """
 
 from collections.abc import Callable, Generator
@@ -33,6 +34,11 @@ class Adaptive(Generic[Q, A, R]):
     """Queries may depend on earlier answers: `play()` is a generator that yields a tuple of queries a round and is sent as many answers."""
 
     play: Callable[[], Play[Q, A, R]]
+
+
+@dataclass(frozen=True)
+class Repeated(Adaptive[Q, A, R]):
+    """Adaptive, and a client may be asked again in a later round: a fully interactive algorithm, which over local queries is FI."""
 
 
 Algorithm: TypeAlias = Nonadaptive[Q, A, R] | Adaptive[Q, A, R]

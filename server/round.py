@@ -8,7 +8,6 @@ import numpy as np
 from local_dp.arrays import Bools, Words
 from local_dp.bounds.influence import irregularity, ones_seen
 from local_dp.errors import InputError, WireError
-from local_dp.noise import Draw
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.records import chunks
@@ -123,7 +122,7 @@ class Round:
     def __init__(self, run: str, number: int, queries: tuple[LocalQuery, ...], coin_seed: int) -> None:
         self.run = run
         self.number = number
-        self.parts = [Part(query, coin_key(coin_seed, Draw(number, ask, query.once))) for ask, query in enumerate(queries)]
+        self.parts = [Part(query, coin_key(coin_seed, query.draw(number, ask))) for ask, query in enumerate(queries)]
         self.counts = Turnout(asked=sum(len(query.cohort) for query in queries))
         self.closed = False
         self.outstanding = self.counts.asked  # reports that have neither come nor been refused

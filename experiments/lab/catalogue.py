@@ -30,9 +30,11 @@ NAMES = (
     "many-answers",
     "shuffled",
     "coins",
+    "kinds-of-interaction",
     "margins",
     "one-round-parity",
     "asking-again",
+    "shared-coins",
 )
 ALL = "all"
 

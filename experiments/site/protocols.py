@@ -12,7 +12,7 @@ from local_dp.protocols.base import Protocol
 from local_dp.protocols.registry import PROTOCOLS
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
-MODELS = {"LNI": "non-interactive local", "LI": "interactive local"}
+MODELS = {"LNI": "non-interactive local", "LI": "interactive local", "FI": "fully interactive local"}
 FOLDER = "protocols"
 
 
@@ -51,7 +51,7 @@ def page(name: str) -> str:
 def _index() -> str:
     """The list of all protocols."""
     rows = [(f"[{name}]({name}.md)", PROTOCOLS[name].model(), literal(_claim(PROTOCOLS[name]))) for name in PROTOCOLS]
-    told = "Complete local tasks. The model is read off the type of the algorithm: LNI asks in one round, LI in several."
+    told = "Complete local tasks. The model is read off the type of the algorithm: LNI asks in one round, LI in several, FI the same clients in several."
     return f"# Protocols\n\n{told}\n\n{_table(('name', 'model', 'claim'), rows)}\n"
 
 

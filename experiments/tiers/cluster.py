@@ -7,7 +7,7 @@ from operator import add
 from typing import Any
 
 from experiments.tiers.version import installed_version
-from local_dp.errors import BusError, InputError
+from local_dp.errors import BusError, InputError, RefusedError
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.base import Population
@@ -66,8 +66,11 @@ class ClusterOracle(PopulationOracle):
         self.client = cluster.client
 
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
+        """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of the clients has spoken."""
         from distributed import KilledWorker, as_completed
 
+        if asked.query.session:
+            raise RefusedError("no-memory", f"the session {asked.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
         spans = shared(asked.pieces, max(1, sum(self.client.nthreads().values())), _MOST)
         held = self.client.submit(_same, asked, pure=False)  # a task, so that it is made again if who holds it dies, as scattered data is not
         futures = self.client.map(_answers, spans, asked=held, version=installed_version(), pure=False)

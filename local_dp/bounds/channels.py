@@ -23,6 +23,17 @@ def report_squares(epsilon: float) -> float:
     return response_gain(epsilon) ** -2 if epsilon <= LN3 else math.expm1(epsilon) / 8
 
 
+def report_capacity(epsilon: float) -> float:
+    """Proven: the most nats that an epsilon-local report tells of its record, for every channel and every law of the record: A - 1 - ln A, A = eps E / (E - 1).
+
+    Limits 12.1: r = Pr[w | v] / Pr[w] has mean 1 and values within a factor E, so the mean of r ln r is greatest where r is c or E c, the larger with
+    probability p, c = 1 / (1 + p (E - 1)); the best p has 1 / c = A.
+    """
+    check_positive_epsilon(epsilon)
+    rate = epsilon * math.exp(epsilon) / math.expm1(epsilon)
+    return rate - 1 - math.log(rate)
+
+
 @dataclass(frozen=True)
 class BestChannel:
     """The largest `value` of a linear program over channels, and one that has it: `columns` of shape (reports, symbols), each column Pr[report | symbol]."""

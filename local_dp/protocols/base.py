@@ -11,7 +11,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.reports import Aim
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Repeated
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.protocols.policies import Launch
@@ -33,7 +33,7 @@ def parameter(default: T, help: str, *, unit: str = "", alias: str = "", of_tabl
 
 @dataclass(frozen=True)
 class Protocol(ABC, Generic[R]):
-    """A local protocol. Its dataclass fields are its parameters, each made by `parameter`; its model, LNI or LI, is the return type of `algorithm`."""
+    """A local protocol. Its dataclass fields are its parameters, each made by `parameter`; its model, LNI, LI or FI, is the return type of `algorithm`."""
 
     name: ClassVar[str]
     source: ClassVar[str]
@@ -91,9 +91,9 @@ class Protocol(ABC, Generic[R]):
 
     @classmethod
     def model(cls) -> str:
-        """LNI or LI, read off the type of `algorithm`."""
+        """LNI, LI or FI, read off the type of `algorithm`."""
         returned = get_type_hints(cls.algorithm)["return"]
-        return {Nonadaptive: "LNI", Adaptive: "LI"}[get_origin(returned)]
+        return {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}[get_origin(returned)]
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:

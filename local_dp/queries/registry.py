@@ -37,6 +37,7 @@ QUERIES = Registry(
         "kept-prefix": "local_dp.queries.strings:KeptPrefix",
         "parity-example": "local_dp.queries.parity:ParityExample",
         "parity-coset": "local_dp.queries.parity:ParityCoset",
+        "path-step": "local_dp.queries.ladder:PathStep",
         "masked-index": "local_dp.masked.queries:MaskedIndex",
         "masked-parity": "local_dp.masked.queries:MaskedParity",
         "masked-indicator": "local_dp.masked.queries:MaskedIndicator",

@@ -31,6 +31,7 @@ class Randomizer(ABC):
     whatever the public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts.
     `work` is what it is made for: where that is one question put once, plans compare it with others of the same values (`protocols.planning`).
     `estimates` is what `estimate` is of: "averages" of the values (the shares of symbols, the mean of numbers), or else in words.
+    `silence` is the value of who has nothing to say, where it may be asked in round after round and speaks in one (`LocalQuery.session`): a finite channel.
     `word_bits` is the width of the random words a report consumes: 0 picks 32 or 64; a small one lets a test enumerate every word.
     """
 
@@ -39,6 +40,7 @@ class Randomizer(ABC):
     evidence: ClassVar[Evidence]
     estimates: ClassVar[str] = "averages"
     work: ClassVar[Work] = "one question"
+    silence: ClassVar[int | None] = None
     epsilon: float
     word_bits: int = field(default=0, kw_only=True)
 

@@ -26,20 +26,21 @@ _ROWS = 1 << 18  # entries of a table made at a time: they stay in cache
 
 
 def exact_ratio(randomizer: Randomizer) -> Fraction:
-    """The largest Pr[w | u, c] / Pr[w | u', c] over all coins c, reports w and values u, u'.
+    """The largest Pr[w | u, c] / Pr[w | u', c] over all coins c, reports w and values u, u', or over all transcripts of a session.
 
     Raises RefusedError("unverifiable") if the randomizer is not of a kind that can be enumerated, if its channel is too large, is not a table of
     probabilities, or gives a report to one value only.
     """
     if type(randomizer) is WithCoin:
         return exact_ratio(randomizer.coined)  # the coin is drawn whatever the value
-    if isinstance(randomizer, OneBit) and randomizer.alphabet == 2 and type(randomizer).weight is OneBit.weight:
+    once = randomizer.silence is None  # what may be asked again and again is looked at as a table
+    if once and isinstance(randomizer, OneBit) and randomizer.alphabet == 2 and type(randomizer).weight is OneBit.weight:
         return _of_bit(randomizer)
     if isinstance(randomizer, PerCoin):
         if randomizer.inner.uses_coins or randomizer.inner.word_bits != randomizer.word_bits:
             raise RefusedError("unverifiable", f"{randomizer.name}: its inner channel must use no coin and words of the same width")
         return _of_table(randomizer.inner) if isinstance(randomizer.inner, FiniteChannel) else _of_product(randomizer.inner)
-    if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
+    if once and isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
         return _of_mixture(randomizer)
     if isinstance(randomizer, FiniteChannel):
         return _of_table(randomizer)
@@ -87,7 +88,23 @@ def _of_bit(randomizer: OneBit) -> Fraction:
 
 def _of_table(randomizer: FiniteChannel) -> Fraction:
     _check_size(randomizer, randomizer.cells * randomizer.alphabet * randomizer.domain.size)
-    return _of_ends(randomizer, lambda cell: _of_cell(randomizer, cell))
+    ratio, silence = _of_ends(randomizer, lambda cell: _of_cell(randomizer, cell)), randomizer.silence
+    return ratio if silence is None else max(ratio, _of_session(randomizer, silence))
+
+
+def _of_session(randomizer: FiniteChannel, silence: int) -> Fraction:
+    """Of all that a client reports in rounds of which it speaks in one at most: two records may speak in two rounds, each silent where the other speaks.
+
+    The chance of a record's reports is that of silence throughout times Pr[w | u] / Pr[w | silence] where it speaks; no weight of a report is 0 alone.
+    """
+    more, less = Fraction(1), Fraction(1)
+    place = silence - randomizer.domain.low
+    for cell in range(randomizer.cells):
+        most, least = _of_cell(randomizer, cell)
+        for high, low, silent in zip(most.tolist(), least.tolist(), randomizer.channel(cell)[place].tolist(), strict=True):
+            if silent:
+                more, less = max(more, Fraction(high, silent)), min(less, Fraction(low, silent))
+    return more / less
 
 
 def _of_ends(randomizer: FiniteChannel, ends_of: Callable[[int], tuple[Words, Words]]) -> Fraction:

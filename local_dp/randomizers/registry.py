@@ -54,6 +54,7 @@ RANDOMIZERS = Registry(
         "memoised-rappor": "local_dp.randomizers.repeated.memoised_rappor:MemoisedRAPPOR",
         "d-bit-flip": "local_dp.randomizers.repeated.bit_flip:BitFlip",
         "change-tracking": "local_dp.randomizers.repeated.change_tracking:ChangeTracking",
+        "one-of-rounds": "local_dp.randomizers.repeated.one_of_rounds:OneOfRounds",
         "loloha": "local_dp.randomizers.repeated.loloha:LOLOHA",
         "padding-sampling": "local_dp.randomizers.sets.padding_sampling:PaddingSampling",
         "pckv": "local_dp.randomizers.sets.pckv:PCKV",

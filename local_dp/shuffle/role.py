@@ -60,6 +60,8 @@ def check_crowd(crowd: int) -> None:
 def check_shufflable(query: LocalQuery) -> None:
     """Raises InputError where reports mean something only beside their client's public coin, or where a report is repeated and tells that it is."""
     name = query.randomizer.name
+    if query.session:
+        raise InputError(f"a session of {name} cannot be shuffled: what its rounds tell together is known for clients who are told apart")
     if query.once:
         raise InputError(f"memoised answers of {name} cannot be shuffled: whoever repeats a report is known by it from round to round")
     if query.randomizer.uses_coins:

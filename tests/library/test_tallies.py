@@ -34,6 +34,7 @@ from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
+from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.sets.pckv_ue import PCKVUE
@@ -77,6 +78,7 @@ KINDS: dict[str, Randomizer] = {
     "sign-rows": SignRows(1.0, k=8),
     "characters": Characters(1.0, d=3),
     "deny": Deny(1.0, d=3),
+    "one-of-rounds": OneOfRounds(1.0),
     "rounded-grr": RoundedGRR(1.0),
     "rounded-hadamard": RoundedHadamard(1.0),
     "rounded-oracle": RoundedOracle(1.0, groups=8),

@@ -11,7 +11,7 @@ from scipy import stats
 from local_dp.bounds.masked_parity import masked_parity_clients
 from local_dp.domains import Vectors
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
+from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Repeated, run
 from local_dp.masked.concept import Concept
 from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.masked.population import MaskedParityPopulation
@@ -99,14 +99,18 @@ def test_standard_errors_are_on_the_scale_of_the_estimate(protocol: Protocol[Any
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
 def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: Protocol[Any]) -> None:
-    """A run asks every client once (a learner that gives each query equal cohorts may leave some over), spends exactly epsilon, and describes its result."""
+    """A run asks every client once (a learner that gives each query equal cohorts may leave some over; a fully interactive one, in every round), spends
+    exactly epsilon, is of the kind that its type says, and describes its result."""
     clients = 3000
     result, population, oracle = by_client(protocol, 1.0, clients, 5)
     asked = sum(summary.n for summary in oracle.rounds)
-    assert asked == clients or (isinstance(protocol, Learned | Learn) and asked <= clients)
+    each = len(oracle.rounds) if protocol.model() == "FI" else 1
+    assert asked == each * clients or (isinstance(protocol, Learned | Learn) and asked <= clients)
     assert oracle.ledger.max_spent == 1.0
-    assert len(oracle.rounds) == 1 or protocol.model() == "LI"
-    assert isinstance(protocol.algorithm(1.0, clients), Adaptive if protocol.model() == "LI" else Nonadaptive)
+    kinds = {"LNI": ("non-interactive", Nonadaptive), "LI": ("sequentially interactive", Adaptive), "FI": ("fully interactive", Repeated)}
+    kind, made = kinds[protocol.model()]
+    assert oracle.interaction == kind or (protocol.model() == "LI" and len(oracle.rounds) == 1)
+    assert type(protocol.algorithm(1.0, clients)) is made
     assert protocol.true_error(result, population) >= 0
     assert protocol.describe(result)
     assert str(protocol.describe(result)) == str(protocol.describe(by_client(protocol, 1.0, clients, 5)[0]))

@@ -12,6 +12,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise, Noise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.tables import Question
 from local_dp.randomizers import evidence as exact
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
@@ -338,7 +339,7 @@ def test_narrow_words_still_randomize(bits: int) -> None:
     n = 200_000
     randomizer = BinaryRR(1.0, word_bits=bits)
     query = LocalQuery(Question("yes == 1"), randomizer, Cohort(0, n))
-    reports = respond(query, Records({"yes": np.ones(n, dtype=np.uint8)}), 0, KeyedNoise(3), Draw(1), b"\0" * 16)
+    reports = respond(query, Records({"yes": np.ones(n, dtype=np.uint8)}), 0, KeyedNoise(3), Draw(1), b"\0" * 16, Spoken(), 0)
     kept = 1 - randomizer.weight(np.array(0), np.array(1), np.array(0)) / randomizer.total
     assert abs(reports.mean() - kept) <= deviation(np.array([0.0, 1.0]), np.array([1 - kept, kept]), n)
 

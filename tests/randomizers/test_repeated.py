@@ -14,6 +14,7 @@ from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.table import Rows
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon
@@ -101,7 +102,7 @@ def test_a_client_pays_once_for_fresh_reports() -> None:
     assert one.counts.tolist() != two.counts.tolist()
     with pytest.raises(RefusedError, match="budget"):
         oracle.answer((replace(ask, once="other"),))
-    reports = [respond(ask, population.batch(0, n), 0, KeyedNoise(6), Draw(round, 0, "diary"), b"") for round in (1, 2)]
+    reports = [respond(ask, population.batch(0, n), 0, KeyedNoise(6), Draw(round, 0, "diary"), b"", Spoken(), 0) for round in (1, 2)]
     (p1, q1), (p2, q2) = randomizer.odds
     agree = p2**2 + q2**2  # given one first step; of two they would agree as often as l^2 + (1 - l)^2
     reach = math.sqrt(n * math.log(2 / ALPHA) / 2)  # Hoeffding

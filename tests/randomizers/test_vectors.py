@@ -18,6 +18,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.oracles.local.population import PopulationOracle
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.vectors import Coordinates
@@ -108,9 +109,9 @@ def test_a_population_estimates_its_mean_vector() -> None:
         estimate = randomizer.estimate(tally)
         assert (abs(estimate.value - truth) < 5 * estimate.standard_error + 0.002).all()  # 5: 6e-7 a coordinate; rounding to the lattice: below .002
         few = Records({name: records[name][:50] for name in ("a", "b", "c")})
-        together = respond(query, few, 0, KeyedNoise(1), Draw(1), COINS)
+        together = respond(query, few, 0, KeyedNoise(1), Draw(1), COINS, Spoken(), 0)
         parts = [
-            respond(query, Records({name: records[name][i : i + 1] for name in ("a", "b", "c")}), i, KeyedNoise(1), Draw(1), COINS).tolist()[0]
+            respond(query, Records({name: records[name][i : i + 1] for name in ("a", "b", "c")}), i, KeyedNoise(1), Draw(1), COINS, Spoken(), 0).tolist()[0]
             for i in range(50)
         ]
         assert together.tolist() == parts

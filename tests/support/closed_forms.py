@@ -57,6 +57,11 @@ def ones(randomizer: Any, values: Ints, law: Floats) -> Floats:
     return law[1:]
 
 
+def lead_of_ones(randomizer: Any, values: Ints, law: Floats) -> Floats:
+    """The share of ones less that of zeros, where 2 is nothing."""
+    return np.array([law @ ((values == 1).astype(np.float64) - (values == 0))])
+
+
 def mean_vector(randomizer: Any, values: Ints, law: Floats) -> Floats:
     """Of rows on a lattice, in [-1, 1]."""
     mean: Floats = law @ values / randomizer.steps
@@ -266,6 +271,7 @@ FORMS: dict[str, Form] = {
     **dict.fromkeys(("hadamard", "with-coin"), one_bit(law_itself)),
     "signed-hadamard": one_bit(sign_means),
     "signed-blocks": signed_blocks,
+    "one-of-rounds": one_bit(lead_of_ones),
     "rounded-grr": of_share(lambda r, share: subset_variance(r.epsilon, r.shares, 1, share), ends),
     "rounded-hadamard": one_bit(ends),
     "rounded-oracle": of_share(lambda r, share: subset_variance(r.epsilon, r.inner.sets[0], r.inner.sets[1], share), ends),
@@ -309,6 +315,7 @@ AIMS: dict[str, Form] = {  # what estimates are of, where it is not the law
     **dict.fromkeys(VECTORS, mean_vector),
     **dict.fromkeys(("pckv", "pckv-ue"), keys),
     "binary-rr": ones,
+    "one-of-rounds": lead_of_ones,
     "padding-sampling": holders,
     "characters": parities,
     "deny": denied,
@@ -354,14 +361,14 @@ class Known:
 
     @cached_property
     def values(self) -> Counts:
-        """All of a small domain, with its sets no larger than the limit; of vectors some, and their opposites."""
+        """All of a small domain, with its sets no larger than the limit, silence first; of vectors some, and their opposites."""
         domain = self.randomizer.domain
         if isinstance(domain, Vectors):
             some = domain.some(5)
             return np.concatenate([some, -some])
         if isinstance(self.randomizer, Padded):
             return np.flatnonzero(self.randomizer.held.sum(axis=1) <= self.randomizer.limit)
-        return domain.values()
+        return np.roll(domain.values(), self.randomizer.silence is not None)
 
     @cached_property
     def laws(self) -> Floats:

@@ -14,6 +14,7 @@ from local_dp.arrays import Ints
 from local_dp.domains import Domain, Parameter, Vectors
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.base import Query
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
@@ -98,7 +99,7 @@ def reports(name: str) -> str:
     domain = randomizer.domain
     held = Records({"value": np.arange(CLIENTS) % domain.size + (0 if isinstance(domain, Vectors) else domain.low)})
     query = LocalQuery(Held(domain), randomizer, Cohort(0, CLIENTS))
-    given = respond(query, held, 0, KeyedNoise(1), Draw(1), stream_key("coins", 1, 1))
+    given = respond(query, held, 0, KeyedNoise(1), Draw(1), stream_key("coins", 1, 1), Spoken(), 0)
     return given.astype(randomizer.report_dtype.base).tobytes().hex()
 
 

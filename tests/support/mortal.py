@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from clients.member import HOSTS, filters, serve
 from clients.role import ClientRole
 from local_dp.bus.memory import MemoryBroker
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, run_async
+from local_dp.interaction import Adaptive, Algorithm, run_async
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -77,20 +78,23 @@ def adaptive() -> Adaptive[LocalQuery, Tally, list[list[int]]]:
     return Adaptive(play)
 
 
-class Town:
-    """Five hosts on a bus in memory, which outlive every server."""
+def hosts() -> list[ClientRole]:
+    """Five, with ten people each."""
+    spans = pairwise(range(0, CLIENTS + 1, CLIENTS // HOSTS_OF))
+    return [role(yes_records(CLIENTS).take(slice(*span)), span[0], member=f"host-{index}") for index, span in enumerate(spans)]
 
-    def __init__(self, folder: Path) -> None:
+
+class Town:
+    """Some hosts on a bus in memory, five by default, which outlive every server, and what they are asked."""
+
+    def __init__(self, folder: Path, members: list[ClientRole] | None = None, algorithm: Algorithm[LocalQuery, Tally, Any] | None = None) -> None:
         self.folder, self.broker = folder, MemoryBroker()
-        self.members: list[ClientRole] = []
+        self.members = members or hosts()
+        self.algorithm = algorithm or adaptive()
         self.requests: dict[int, set[bytes]] = {}
 
     async def live(self, points: Iterator[int]) -> tuple[Any, Coordinator, int]:
         """The run, played by as many servers as it takes: each but the last is killed at the next of `points`."""
-        each = CLIENTS // HOSTS_OF
-        for index in range(HOSTS_OF):
-            member = role(yes_records(CLIENTS).take(slice(index * each, (index + 1) * each)), index * each, member=f"host-{index}")
-            self.members.append(member)
         tasks = [asyncio.create_task(serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS)) for member in self.members]
         kills = 0
         try:
@@ -110,7 +114,7 @@ class Town:
         except InputError:
             journal = Journal.begin(self.folder, RUN, {})
         Mortal.left = point
-        bus, coordinator = self.broker.join(listening.filters(RUN)), Coordinator(RUN, CLIENTS, SEED, 1.0, PATIENT)
+        bus, coordinator = self.broker.join(listening.filters(RUN)), Coordinator(RUN, max(member.stop for member in self.members), SEED, 1.0, PATIENT)
         oracle = RemoteOracle(self._noted(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
         serving = asyncio.create_task(oracle.serve(1.0))
         playing = asyncio.create_task(self._play(oracle))
@@ -140,6 +144,6 @@ class Town:
 
     async def _play(self, oracle: RemoteOracle) -> Any:
         await oracle.ready(20.0)
-        result = await run_async(adaptive(), oracle)
+        result = await run_async(self.algorithm, oracle)
         await oracle.end(1.0)
         return result

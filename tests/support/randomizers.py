@@ -37,6 +37,7 @@ from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
+from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.randomizers.sets.pckv_ue import PCKVUE
@@ -104,10 +105,10 @@ def approximate(epsilon: float) -> list[FiniteChannel]:
 
 
 def of_other_estimates(epsilon: float) -> list[FiniteChannel]:
-    """Those whose estimates are neither averages nor shares: parities, prefix sums and sign rows, exact in tests of their own."""
+    """Those whose estimates are neither averages nor shares: parities, prefix sums, sign rows and one of rounds, exact in tests of their own."""
     signs = [SignRows(epsilon, k=5), SignRows(epsilon, k=6, signs=("2a", "15", "33", "07"))]
     prefixes = [PrefixSigns(epsilon, k=2), PrefixSigns(epsilon, k=13)]
-    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), *prefixes, *signs, *of_items(epsilon)]
+    return [Characters(epsilon, d=3), Characters(epsilon, d=3, masks="a5"), OneOfRounds(epsilon), *prefixes, *signs, *of_items(epsilon)]
 
 
 def of_named_parities(epsilon: float) -> list[FiniteChannel]:

@@ -12,8 +12,10 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, Noise, public_coins
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.base import Query
 from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
 
@@ -44,6 +46,8 @@ class LocalQuery:
     A round may ask one client several things that were fixed beforehand (KLNRS Definition 4.4): each has its own randomness, and their losses add up.
     With a label in `once`, the answer is memoised: whoever is asked the same under that label in a later round repeats the report and pays nothing more.
     A randomizer of two steps (`memoised-grr`) repeats the first and makes the second anew, which tells no more than the first.
+    With a label and a randomizer that knows a value for silence (`one-of-rounds`) the rounds are a session: they may ask different things, each is answered
+    anew, and a client speaks in one of them at most and is silent in all others (`sessions.Spoken`), so that it pays for all of them once.
     """
 
     query: Query
@@ -59,15 +63,25 @@ class LocalQuery:
         if not re.fullmatch(ONCE, self.once):
             raise InputError(f"the label of a memoised answer is {self.once!r}; give at most 64 letters, digits, '.', '_' or '-'")
 
+    @property
+    def session(self) -> str:
+        """The label, where it is a session's: whether it is, is the randomizer's kind and nobody's choice."""
+        return self.once if isinstance(self.randomizer, FiniteChannel) and self.randomizer.silence is not None else ""
+
+    def draw(self, round: int, ask: int) -> Draw:
+        """Which words answer it as the ask of this number in this round: those of the label where the answer is memoised, fresh ones otherwise."""
+        return Draw(round, ask, "" if self.session else self.once)
+
     def restricted(self, start: int, stop: int) -> "LocalQuery":
         """The same ask, of the clients start..stop only."""
         return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.once)
 
     def charge(self, coins: bytes = b"") -> Charge:
-        """What it costs whom. A memoised answer is paid for once, and stands for one query, one randomizer and one key of public coins."""
+        """What it costs whom. A label is paid for once: it stands for one randomizer, and but for a session's for one query and one key of public coins."""
         what = b""
         if self.once:
-            named = (self.query.name, self.query.params(), self.randomizer.name, self.randomizer.params(), coins)
+            asked = ("session",) if self.session else (self.query.name, self.query.params())
+            named = (*asked, self.randomizer.name, self.randomizer.params(), *([] if self.session else [coins]))
             what = blake2b(repr(named).encode(), digest_size=16).digest()
         return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.once, what)
 
@@ -85,9 +99,15 @@ def coin_key(seed: int, which: Draw) -> bytes:
     return which.key("coins", seed)
 
 
-def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes) -> Words:
-    """The reports of the clients start..start + len(records): record -> value -> report."""
-    return randomize(query, _told(query.query, records), start, noise, which, coins)
+def respond(query: LocalQuery, records: Records, start: int, noise: Noise, which: Draw, coins: bytes, spoken: Spoken, place: int) -> Words:
+    """The reports of the clients start..start + len(records): record -> value -> report. In `spoken` they have the places from `place` on."""
+    return randomize(query, said(query, _told(query.query, records), spoken, place), start, noise, which, coins)
+
+
+def said(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
+    """The values that are told: in a session, silence of whoever has spoken in it."""
+    silence = query.randomizer.silence
+    return values if silence is None or not query.session else spoken.once_only(query.session, silence, place, values)
 
 
 def _told(query: Query, records: Records) -> Ints:

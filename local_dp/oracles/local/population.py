@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from threading import Event
@@ -12,8 +12,9 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.noise import Draw, Noise
-from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, randomize, round_digest
+from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, randomize, round_digest, said
 from local_dp.oracles.local.base import LocalOracle
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.base import Population
 from local_dp.records import chunks
 from local_dp.tallies import Tally
@@ -39,13 +40,15 @@ def shared(work: range, workers: int, most: int) -> list[range]:
 
 @dataclass(frozen=True)
 class AskedOf:
-    """One ask of simulated clients: who they are, where their noise comes from, what they are asked, which words are theirs, the key of the public coins."""
+    """One ask of simulated clients: who they are, where their noise comes from, what they are asked, which words are theirs, the key of the public coins,
+    and who of them has spoken in a session before."""
 
     population: Population
     noise: Noise
     query: LocalQuery
     which: Draw
     coins: bytes
+    spoken: Spoken = field(default_factory=Spoken)
 
     @property
     def pieces(self) -> range:
@@ -61,7 +64,7 @@ class AskedOf:
         """The tally of some chunks of clients that follow each other, and the digest of each: the same, whoever computes it."""
         query, randomizer = self.query, self.query.randomizer
         start, stop = max(query.cohort.start, span[0] * CHUNK), min(query.cohort.stop, (span[-1] + 1) * CHUNK)
-        values = self.population.values(query.query, start, stop)
+        values = said(query, self.population.values(query.query, start, stop), self.spoken, start)
         reports = randomize(query, values, start, self.noise, self.which, self.coins, len(values) if len(span) > 1 else 0)
         digests = [chunk_digest(randomizer, reports[low - start : high - start]) for low, high in chunks(start, stop, CHUNK)]
         return randomizer.tally(reports, cells_of(randomizer, self.coins, start, stop)), digests
@@ -82,20 +85,23 @@ class PopulationOracle(LocalOracle):
         self.coin_seed = coin_seed
         self.on_chunk = on_chunk
         self.threads = threads
+        self.spoken = Spoken()
 
     def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
         """The tally of each query's cohort. Raises RefusedError("budget") before anything is sampled."""
         number = self.begin(queries)
         tallies, digests = [], []
         for ask, query in enumerate(queries):
-            tally, parts = self._ask(query, Draw(number, ask, query.once))
+            tally, parts = self._ask(query, query.draw(number, ask))
             tallies.append(tally)
             digests += parts
         self.finish(queries, sum(tally.n for tally in tallies), round_digest(digests))
         return tuple(tallies)
 
     def _ask(self, query: LocalQuery, which: Draw) -> tuple[Tally, list[bytes]]:
-        return self.gather(AskedOf(self.population, self.noise, query, which, coin_key(self.coin_seed, which)))
+        if query.session:
+            self.spoken.reserve(query.session, query.cohort.stop)
+        return self.gather(AskedOf(self.population, self.noise, query, which, coin_key(self.coin_seed, which), self.spoken))
 
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
         """The tally of all chunks, and the digest of each, in their order."""

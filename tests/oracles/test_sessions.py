@@ -1,0 +1,227 @@
+"""Sessions: a client is asked in many rounds, speaks in one, and loses epsilon once, whoever asks."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from clients.journal import MemoryStore
+from clients.role import ClientRole
+from local_dp.arrays import Ints, Words
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import Game
+from local_dp.ledger import Ledger
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.sessions import Spoken
+from local_dp.populations.ladder import LadderPopulation
+from local_dp.protocols.ladder import LadderAgain, LadderInTurn
+from local_dp.queries.ladder import PathStep
+from local_dp.queries.tables import Question
+from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.testing.transcripts import worst_transcript
+from tests.support.builders import population_oracle, request
+
+LN_3 = 1.09861229  # so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits
+THREE = OneOfRounds(LN_3, word_bits=2)
+SESSION = "path"
+
+
+def asked(path: str, session: str = SESSION, stop: int = 1, epsilon: float = 1.0) -> LocalQuery:
+    """A question about the last step of a path, put to the clients 0..stop."""
+    return LocalQuery(PathStep(path, len(path) - 1), OneOfRounds(epsilon), Cohort(0, stop), session)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4, 6])
+def test_all_rounds_of_a_session_lose_what_one_answer_does(rounds: int) -> None:
+    """At E = 3 the largest ratio of any reports of 1, 2, 3, 4 or 6 rounds is exactly 3 and not 3^rounds, whatever the server asks by what it has heard."""
+    assert worst_transcript(THREE, rounds) == 3 == exact_ratio(THREE)
+
+
+def test_who_speaks_twice_loses_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong twin: a client that forgets that it has spoken reaches ratio 9 in two rounds, and 3^4 in four."""
+
+    def forgets(self: Spoken, session: str, silence: int, start: int, values: Ints) -> Ints:
+        self.reserve(session, start + len(values))
+        return values
+
+    monkeypatch.setattr(Spoken, "once_only", forgets)
+    assert [worst_transcript(THREE, rounds) for rounds in (1, 2, 4)] == [3, 9, 81]
+
+
+class Quiet(FiniteChannel):
+    """The wrong twin: who has nothing to say says 2, and no coin is tossed."""
+
+    name = "quiet"
+    silence: ClassVar[int | None] = 2
+    domain = THREE.domain
+    alphabet = 3
+
+    def prepare(self) -> None: ...
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return np.where(values == 2, 4 * (reports == 2), np.where(reports == values, 3, 1 * (reports < 2))).astype(np.uint64)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        raise NotImplementedError
+
+    def estimate(self, tally: Tally) -> None:  # type: ignore[override]
+        raise NotImplementedError
+
+
+class Leaning(Quiet):
+    """The wrong twin: who has nothing to say tosses a coin that shows 1 three times in four: each report alone is fine, and two together are not."""
+
+    alphabet = 2
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return np.where(np.where(values == 2, 1, values) == reports, 3, 1).astype(np.uint64)
+
+
+class Once(Leaning):
+    """The same channel, where nobody asks it twice."""
+
+    silence = None
+
+
+def test_only_a_fair_coin_hides_who_is_silent() -> None:
+    """Silence instead of a coin shows a record for sure; a coin that leans passes for one report and is refused for a session, by its channel alone."""
+    with pytest.raises(RefusedError, match="reveals"):
+        worst_transcript(Quiet(LN_3, word_bits=2), 1)
+    with pytest.raises(RefusedError, match="reveals"):
+        exact_ratio(Quiet(LN_3, word_bits=2))
+    leaning = Leaning(LN_3, word_bits=2)
+    assert worst_transcript(leaning, 1) == 3
+    assert worst_transcript(leaning, 2) == exact_ratio(leaning) == 9
+    assert exact_ratio(Once(LN_3, word_bits=2)) == 3
+
+
+class Enumerated:
+    """Noise that gives each round the word that is written down for it."""
+
+    def __init__(self, words: tuple[int, ...]) -> None:
+        self.by_round = words
+
+    def words(self, which: object, start: int, stop: int, bits: int) -> Words:
+        return np.full(stop - start, self.by_round[which.round - 1] << (bits - 2), dtype=f"<u{bits // 8}")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_the_ladder_itself_loses_epsilon_exactly(k: int) -> None:
+    """One real client of every record, asked by the real protocol: over all its words, no transcript is more than 3 times as likely under one than another."""
+    laws = []
+    for level in range(k):
+        for table in range(1 << (1 << level)):
+            records = Records({"level": np.array([level]), "table0": np.array([table])})
+            laws.append(transcripts(k, records))
+    ratios = [Fraction(one[said], other[said]) for one, other in product(laws, laws) for said in one]
+    assert max(ratios) == 3
+    assert all(len(law) == 2**k and sum(law.values()) == 4**k for law in laws)
+
+
+def transcripts(k: int, records: Records) -> dict[tuple[int, ...], int]:
+    """How many of the words of k rounds, two bits each, make this client give each transcript."""
+    law: dict[tuple[int, ...], int] = {}
+    for words in product(range(4), repeat=k):
+        role = ClientRole("c", 0, records, Enumerated(words), MemoryStore(2.0))
+        reports, node = [], ""
+        for number in range(1, k + 1):
+            (reply,) = role.handle(request(replace(asked(node + "1"), randomizer=THREE), number=number))
+            report = reply.reports[0]  # type: ignore[union-attr]
+            reports.append(report)
+            node += str(report)  # the server follows what it hears
+        law[tuple(reports)] = law.get(tuple(reports), 0) + 1
+    return law
+
+
+def test_spoken_is_a_set_of_clients() -> None:
+    """Whatever spans of clients are asked, in whatever order, told is what a set of those who have spoken would let them tell."""
+    generator, spoken, held = np.random.default_rng(3), Spoken(), set[int]()
+    for _ in range(300):
+        start, n = int(generator.integers(50)), int(generator.integers(1, 40))
+        values = generator.integers(0, 3, n)
+        told = spoken.once_only(SESSION, 2, start, values)
+        assert told.tolist() == [2 if start + place in held else value for place, value in enumerate(values.tolist())]
+        held |= {start + place for place, value in enumerate(values.tolist()) if value != 2}
+        twin = spoken.copy([SESSION, "other"])
+        twin.once_only(SESSION, 2, 0, np.zeros(100, dtype=np.int64))
+        again = Spoken()
+        again.restore(SESSION, spoken.bits(SESSION))
+        spoken = again
+
+
+def test_a_session_is_paid_once_and_stands_for_one_randomizer() -> None:
+    """Other questions under its label cost nothing more; another randomizer, or another epsilon, is refused; without the label every round is paid."""
+    ledger = Ledger(1.0)
+    for path in ("1", "01", "001"):
+        ledger.charge("run", [asked(path).charge()])
+    assert ledger.max_spent == 1.0
+    for other in (asked("1", epsilon=0.5), LocalQuery(Question("yes == 1"), BinaryRR(0.5), Cohort(0, 1), SESSION)):
+        with pytest.raises(RefusedError, match="already stands for another"):
+            ledger.check("run", [other.charge()])
+    plain = Ledger(1.0)
+    plain.charge("run", [asked("1", session="").charge()])
+    with pytest.raises(RefusedError, match="budget"):
+        plain.charge("run", [asked("01", session="").charge()])
+
+
+def test_which_labels_are_sessions() -> None:
+    """A label is a session's where the randomizer knows silence, and memoises answers where it does not: their words are fresh, or those of the label."""
+    session, memoised = asked("1"), LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 1), SESSION)
+    assert (session.session, memoised.session, asked("1", session="").session) == (SESSION, "", "")
+    assert (session.draw(3, 1).once, memoised.draw(3, 1).once) == ("", SESSION)
+
+
+def test_a_second_truth_is_a_coin_that_nobody_can_tell() -> None:
+    """A server that asks one level at two nodes gets an answer each time: the second ones are as many ones as zeros, whatever the tables hold."""
+    n = 40_000
+    level, table = np.ones(n, dtype=np.uint8), np.full(n, 3, dtype=np.uint64)
+    role = ClientRole("host", 0, Records({"level": level, "table0": table}), KeyedNoise(5), MemoryStore(1.0))
+    ones = []
+    for number, path in enumerate(("01", "11", "01"), 1):
+        (reply,) = role.handle(request(asked(path, stop=n), number=number))
+        ones.append(int(np.frombuffer(reply.reports, dtype=np.uint8).sum()))  # type: ignore[union-attr]
+    assert abs(ones[0] / n - math.e / (math.e + 1)) < 5 * 0.5 / math.sqrt(n)  # five standard errors fail once in 1.7 million
+    assert all(abs(each / n - 0.5) < 5 * 0.5 / math.sqrt(n) for each in ones[1:])
+    assert role.store.ledger.max_spent == 1.0
+
+
+def test_two_asks_of_one_request_are_rounds_too() -> None:
+    """A server that puts both questions into one request gets no second truth either: the same reports as in two rounds, but for the words."""
+    level, table = np.ones(2000, dtype=np.uint8), np.full(2000, 3, dtype=np.uint64)
+    role = ClientRole("host", 0, Records({"level": level, "table0": table}), KeyedNoise(5), MemoryStore(1.0))
+    role.handle(request(asked("01", stop=2000), asked("11", stop=2000)))
+    assert role.store.spoken.bits(SESSION) == b"\xff" * 250
+    assert role.store.ledger.max_spent == 1.0
+    spoken = Spoken()
+    spoken.once_only(SESSION, 2, 0, np.zeros(2000, dtype=np.int64))
+    assert (spoken.once_only(SESSION, 2, 0, np.ones(2000, dtype=np.int64)) == 2).all()
+
+
+def test_the_same_person_asked_again_is_named_fully_interactive() -> None:
+    """The name of a protocol's model is what the oracle saw: FI asks the same clients in several rounds, LI others in each."""
+    for protocol, name in ((LadderAgain(k=3), ("FI", "fully interactive")), (LadderInTurn(k=3), ("LI", "sequentially interactive"))):
+        oracle = population_oracle(protocol.synthetic(400, 1))
+        game = Game(protocol.algorithm(1.0, 400))
+        while game.queries is not None:
+            game.send(oracle.answer(game.queries))
+        assert (protocol.model(), oracle.interaction) == name
+        assert oracle.ledger.max_spent == 1.0
+
+
+def test_no_law_of_a_session() -> None:
+    """Tallies drawn from their law would forget who has spoken: refused by one line, and so is a randomizer without silence by the enumeration."""
+    with pytest.raises(RefusedError, match="a session has no closed law"):
+        AggregateOracle(LadderPopulation(2, 10, 1), np.random.default_rng(1), 1.0).answer((asked("1", stop=10),))
+    with pytest.raises(InputError, match="takes no part in sessions"):
+        worst_transcript(BinaryRR(1.0), 2)
