@@ -10,6 +10,7 @@ from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Mea
 from experiments.lab.cross_check import cross_check_shown
 from experiments.lab.intervals import wilson
 from experiments.lab.minimal_clients import reached_check
+from local_dp.bounds.cut_and_paste import parity_asked_again_bound
 from local_dp.bounds.one_round_parity import deny_information, parity_one_round_bound, parity_report_bound
 from local_dp.bounds.parity import parity_interactive_bound, parity_masks_bound
 from local_dp.bounds.response import response_gain
@@ -149,17 +150,21 @@ def _figure(found: Found) -> Figure:
         HALVING: "d rounds, halving",
     }
     measured = [
-        Curve(f"{labels[kind]}: measured", [float(d) for d in by_d], _scaled(by_d, "n"), "measured", _scaled(by_d, "low"), _scaled(by_d, "high"))
+        Curve(f"{labels[kind]}: measured", [float(d) for d in by_d], _scaled(by_d, "n"), "measured", _scaled(by_d, "low"), _scaled(by_d, "high"), kind)
         for kind, by_d in found.items()
         if by_d
     ]
     measured_at = [d for by_d in found.values() for d in by_d]
     grid = range(min(measured_at), max(measured_at) + 1)
     bounds = {
-        "one round, anything asked: no fewer than": parity_one_round_bound,
-        "in turn, each once: no fewer than": parity_interactive_bound,
+        "one round, anything asked: no fewer than": (parity_one_round_bound, DENY),
+        "in turn, each once: no fewer than": (parity_interactive_bound, HALVING),
+        "asked again at will: no fewer than": (parity_asked_again_bound, "again"),
     }
-    limits = [Curve(label, [float(d) for d in grid], [bound(d, EPSILON, TARGET) / _units(d) for d in grid], "bound") for label, bound in bounds.items()]
+    limits = [
+        Curve(label, [float(d) for d in grid], [bound(d, EPSILON, TARGET) / _units(d) for d in grid], "bound", group=group)
+        for label, (bound, group) in bounds.items()
+    ]
     return Figure(
         "one-round-parity", "Clients for 90 % exact recovery of a parity, epsilon 1", "dimension d", "clients / (C^2 2^d)", measured + limits, log_y=True
     )

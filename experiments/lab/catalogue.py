@@ -34,6 +34,7 @@ NAMES = (
     "margins",
     "one-round-parity",
     "asking-again",
+    "shared-coins",
 )
 ALL = "all"
 
