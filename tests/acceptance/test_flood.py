@@ -1,8 +1,8 @@
 """Acceptance test 27 at the server: a flood, from a member, from a stranger or under somebody's name, costs bounded work, and hides no honest word."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
 
 import pytest
 
@@ -96,8 +96,11 @@ def test_a_flood_under_a_name_is_not_verified(monkeypatch: pytest.MonkeyPatch) -
     assert verified[0] <= OPENED_BURST + 2
 
 
+T = TypeVar("T")
+
+
 class Flooded:
-    """A server over a bus in memory whose 50 clients are played here, with keys or without; `topics` are those it hears, of the first 50 and two more names."""
+    """A server over a bus in memory whose 50 clients are played here, with keys or without."""
 
     def __init__(self, signed: bool) -> None:
         self.keys = {name: new_key() for name in ("server", *map(_named, range(50)))}
@@ -109,6 +112,14 @@ class Flooded:
         envelopes = Party.server(RUN, self.keys["server"], self.roster.speaker) if self.roster else UNSIGNED
         self.sealed = remote.heard(self.bus, envelopes, self.coordinator)
         self.oracle = RemoteOracle(self.sealed, self.coordinator)
+        self.serving = asyncio.create_task(self.oracle.serve(1.0))
+
+    async def begin(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Work of the server, once that has read what was sent before."""
+        await asyncio.sleep(0.1)
+        task = asyncio.create_task(work)
+        await asyncio.sleep(0.1)
+        return task
 
     def say(self, leaf: str, index: int, message: Hello | Reply | Refusal) -> None:
         where, name = topic(RUN, leaf, "g0", _named(index)), _named(index)
@@ -143,11 +154,8 @@ def test_who_floods_is_not_forwarded_and_heard_again(signed: bool) -> None:
 
     async def play() -> None:
         run, others = Flooded(signed), set(range(50)) - {7}
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(run.oracle.serve(1.0))]
         run.hello(*range(50))
-        await asyncio.sleep(0.1)
-        tasks.append(asyncio.create_task(run.oracle.collect((survey_query(50),))))
-        await asyncio.sleep(0.1)
+        asking = await run.begin(run.oracle.collect((survey_query(50),)))
         assert run.heard()["rep"] == set(range(52))
         for pause in (1.0, 4.0, 16.0):
             run.shout(7)
@@ -160,8 +168,7 @@ def test_who_floods_is_not_forwarded_and_heard_again(signed: bool) -> None:
             assert run.heard()["rep"] == others | {7}
         assert run.coordinator.listening.silenced == {"client-7": 3}
         assert run.coordinator.rejected + run.sealed.forged == 3600
-        for task in tasks:
-            task.cancel()
+        asking.cancel()
 
     run_virtually(play())
 
@@ -171,17 +178,13 @@ def test_who_floods_is_not_waited_for() -> None:
 
     async def play() -> Turnout:
         run = Flooded(True)
-        serving = asyncio.create_task(run.oracle.serve(1.0))
         run.hello(*range(50))
-        await asyncio.sleep(0.1)
-        asking = asyncio.create_task(run.oracle.collect((survey_query(50),)))
-        await asyncio.sleep(0.1)
+        asking = await run.begin(run.oracle.collect((survey_query(50),)))
         began = asyncio.get_running_loop().time()
         for index in sorted(set(range(50)) - {7}):
             run.say("rep", index, role(yes_records(1), start=index, member=_named(index)).handle(request(survey_query(50)))[0])
         run.shout(7)
         counts = (await asking).counts
-        serving.cancel()
         assert asyncio.get_running_loop().time() - began < GRACE + 0.1
         return counts
 
@@ -194,15 +197,13 @@ def test_strangers_are_shut_out() -> None:
 
     async def play() -> None:
         run = Flooded(True)
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(run.oracle.serve(1.0)), asyncio.create_task(run.oracle.ready(30.0))]
-        await asyncio.sleep(0.1)
+        gathering = await run.begin(run.oracle.ready(30.0))
         run.hello(*range(10))
         run.shout(51)
         await asyncio.sleep(0.1)
         assert run.heard() == _all_of(range(50))
         assert run.coordinator.listening.silenced == {"": 1}
-        for task in tasks:
-            task.cancel()
+        gathering.cancel()
 
     run_virtually(play())
 
@@ -212,8 +213,7 @@ def test_a_newcomer_is_heard_beside_a_flood() -> None:
 
     async def play() -> None:
         run = Flooded(False)
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(run.oracle.serve(1.0)), asyncio.create_task(run.oracle.ready(30.0))]
-        await asyncio.sleep(0.1)
+        gathering = await run.begin(run.oracle.ready(30.0))
         run.hello(*range(40))
         run.shout(51)
         await asyncio.sleep(0.1)
@@ -222,12 +222,10 @@ def test_a_newcomer_is_heard_beside_a_flood() -> None:
         await asyncio.sleep(0.1)
         assert run.heard()["rep"] == {*range(40), 45}
         run.hello(*range(50))
-        await asyncio.sleep(0.3)
-        tasks.append(asyncio.create_task(run.oracle.collect((survey_query(50),))))
-        await asyncio.sleep(0.1)
+        await gathering
+        asking = await run.begin(run.oracle.collect((survey_query(50),)))
         assert run.heard() == _all_of(range(50))
-        for task in tasks:
-            task.cancel()
+        asking.cancel()
 
     run_virtually(play())
 

@@ -10,7 +10,7 @@ from experiments.claims import kinds_of_interaction as claim
 from experiments.claims import kinds_of_interaction_runs as runs
 from experiments.claims.kinds_of_interaction import EXPERIMENT
 from experiments.claims.kinds_of_interaction_runs import AGAIN, BELOW, IN_TURN, ONE_ROUND, Way
-from local_dp.arrays import Ints
+from local_dp.arrays import Ints, Words
 from local_dp.bounds.ladder import ladder_one_round_least
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
@@ -44,9 +44,11 @@ def test_clients_that_speak_twice_are_not_shown(monkeypatch: pytest.MonkeyPatch)
 def test_silence_in_place_of_a_coin_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A channel in which silence is always 0 is refused before any ratio is taken: a 1 shows who speaks."""
     honest = OneOfRounds.weight
-    monkeypatch.setattr(
-        OneOfRounds, "weight", lambda own, reports, values, cells: np.where(values == 2, 4 * (reports == 0), honest(own, reports, values, cells))
-    )
+
+    def zero(self: OneOfRounds, reports: Ints, values: Ints, cells: Ints) -> Words:
+        return np.where(values == 2, np.uint64(self.total) * (reports == 0), honest(self, reports, values, cells))
+
+    monkeypatch.setattr(OneOfRounds, "weight", zero)
     assert "lose exactly" in lost(found("loss"))
 
 

@@ -118,7 +118,7 @@ class Enumerated:
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_ladder_itself_loses_epsilon_exactly(k: int) -> None:
-    """One real client of every record, asked by the real protocol: over all its words, no transcript is more than 3 times as likely under one than another."""
+    """One real client of every record, by a server that follows what it hears: over all words no transcript is more than 3 times as likely under one record."""
     laws = []
     for level in range(k):
         for table in range(1 << (1 << level)):
