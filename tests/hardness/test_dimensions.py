@@ -6,9 +6,20 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from local_dp.bounds.cut_and_paste import parity_asked_again_bound
+from local_dp.bounds.parity import parity_interactive_bound
 from local_dp.errors import InputError
 from local_dp.hardness.cliques import CliqueSearch, greedy_clique
-from local_dp.hardness.dimensions import clients_needed, dimensions, guessable, local_clients, optimised_dimension, sq_dimension, uniform_dimension
+from local_dp.hardness.dimensions import (
+    clients_needed,
+    dimensions,
+    guessable,
+    local_clients,
+    local_clients_asked_again,
+    optimised_dimension,
+    sq_dimension,
+    uniform_dimension,
+)
 from local_dp.populations.concepts import (
     ConceptClass,
     juntas,
@@ -138,6 +149,18 @@ def test_clients_needed() -> None:
     assert 0 < local_clients(masked, dimensions(masked, np.random.default_rng(0)), 1.0, 0.9, 0.2) < 855  # and two rounds 855 (limits 3.2)
     with pytest.raises(InputError, match="epsilon"):
         clients_needed(64, 0.0, 0.9, 0.1)
+
+
+def test_clients_however_they_are_asked() -> None:
+    """For parities the bounds are those of parity; that for all protocols is the smaller, for every class here."""
+    parity = parities(4)
+    found = dimensions(parity, np.random.default_rng(0))
+    assert local_clients_asked_again(parity, found, 1.0, 0.9, 0.2) == pytest.approx(parity_asked_again_bound(4, 1.0, 0.9))
+    assert local_clients(parity, found, 1.0, 0.9, 0.2) == pytest.approx(parity_interactive_bound(4, 1.0, 0.9))
+    masked = masked_parity(3)
+    told = dimensions(masked, np.random.default_rng(0))
+    for epsilon in (0.1, 1.0, 3.0):
+        assert 0 < local_clients_asked_again(masked, told, epsilon, 0.9, 0.2) <= local_clients(masked, told, epsilon, 0.9, 0.2)
 
 
 def test_negations_and_copies_count_once() -> None:
