@@ -31,10 +31,9 @@ from local_dp.records import Records
 from local_dp.wire import Reply, Request
 from tests.support.builders import request
 from tests.support.figures import figure
-from tests.support.questions import ANY_PARAMETERS, SHARP
+from tests.support.questions import ANY_COLUMNS, ANY_PARAMETERS, SHARP
 from tests.support.virtual_time import VirtualLoop, run_virtually
 
-COLUMNS = ("x", "i", "b", "y", "x0", "row", "secret", "w0", "user", "key0", "key1", "key2", "key3")
 FLOATS = [0.0, -0.0, 5e-324, 1e-300, 1e-150, 0.5, 1.0, -1e150, 1e300, 1.7976931348623157e308, math.inf, -math.inf, math.nan]
 NUMBERS = st.one_of(st.sampled_from([*FLOATS, 3, 64, 4095, 1 << 20, 1 << 62, 10**400]), st.floats(), st.integers(-(1 << 63), 1 << 64))
 TYPES = ("f8", "f4", "f2", "i8", "i4", "i1", "u8", "u1", "?", "U3")
@@ -95,9 +94,9 @@ def _searched(examples: int) -> dict[str, int]:
     seen: dict[str, int] = {}
 
     @settings(max_examples=examples, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-    @given(_questions(), st.lists(_columns(), min_size=len(COLUMNS), max_size=len(COLUMNS)), st.booleans())
+    @given(_questions(), st.lists(_columns(), min_size=len(ANY_COLUMNS), max_size=len(ANY_COLUMNS)), st.booleans())
     def search(question: tuple[str, dict[str, Any]], columns: list[np.ndarray], alike: bool) -> None:
-        table = dict(zip(COLUMNS, columns[:1] * len(COLUMNS) if alike else columns, strict=True))
+        table = dict(zip(ANY_COLUMNS, columns[:1] * len(ANY_COLUMNS) if alike else columns, strict=True))
         said = _look(question, Records(table))
         seen[said] = seen.get(said, 0) + 1
 

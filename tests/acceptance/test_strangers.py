@@ -24,7 +24,7 @@ from local_dp.records import Records
 from local_dp.wire import CLIENT, MAX_ASKS, MAX_BYTES, SERVER, Ask, Refusal, Reply, Request, Side, decode, encode
 from tests.support.builders import RUN, request, survey_query
 from tests.support.golden import MESSAGES
-from tests.support.questions import ANY_PARAMETERS
+from tests.support.questions import ANY_COLUMNS, ANY_PARAMETERS
 
 MEGABYTE = 1 << 20
 
@@ -142,9 +142,7 @@ def test_no_junk_costs_more_than_reading_it_for_long() -> None:
     print(f"class 4: 5,000 kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of an honest request")
 
 
-RECORDS = Records(
-    {name: np.arange(3.0) for name in ("x", "y", "b", "i", "x0", "row", "secret", "w0", "user", "key0", "key1", "key2", "key3")} | {"yes": np.arange(3)}
-)
+RECORDS = Records({**dict.fromkeys(ANY_COLUMNS, np.arange(3.0)), "yes": np.arange(3)})
 
 
 def _client(budget: float = 1.0) -> ClientRole:

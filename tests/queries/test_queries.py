@@ -20,7 +20,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from tests.support.questions import ANY_PARAMETERS, EXTREMES, SHARP
+from tests.support.questions import ANY_COLUMNS, ANY_PARAMETERS, EXTREMES, SHARP
 
 ODD: st.SearchStrategy[Any] = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**64), 2**64), st.floats(), st.text(max_size=8), st.binary(max_size=4), st.lists(st.integers(), max_size=3),
@@ -150,7 +150,7 @@ def test_a_query_and_a_randomizer_must_share_a_domain() -> None:
 def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndarray) -> None:
     """On columns of any type a query gives values of its domain or an InputError, and no row decides which: a server may ask a table anything."""
     query = QUERIES.build(name, ANY_PARAMETERS[name])
-    records = Records(dict.fromkeys(("x", "i", "b", "y", "x0", "row", "secret", "w0", "user", "key0", "key1", "key2", "key3"), column))
+    records = Records(dict.fromkeys(ANY_COLUMNS, column))
     outcomes = []
     for rows in (0, 1):
         try:

@@ -43,7 +43,9 @@ ANY_PARAMETERS: dict[str, dict[str, Any]] = {
     "verdict": {"kind": "Stump", "hypothesis": '{"literal": {"place": 0, "value": 1}}'},
     "nearest-centre": {"columns": ("x",), "centres": (0.0, 1.0), "centre": 0},
     "centre-sum": {"columns": ("x",), "centres": (0.0, 1.0), "centre": 0},
+    "path-step": {"path": "011", "first": 1},
 }
+ANY_COLUMNS = ("x", "i", "b", "y", "x0", "row", "secret", "w0", "user", "key0", "key1", "key2", "key3", "level", "table0")  # what they read
 
 EXTREMES = np.array([0.0, -0.0, 5e-324, 1e-300, 1.0, -1e308, 1.7e308, np.inf, -np.inf, np.nan])
 SHARP: dict[str, dict[str, Any]] = {  # parameters under which finite numbers overflow
