@@ -97,11 +97,11 @@ class Log:
         """All of them, or none. A name that is taken is an error."""
         with self._whole():
             self._as_it_was_left()
-            digest = self._digest
-            for entry in entries:
-                digest = _chained(digest, entry.digest())
+            digest, rows = self._digest, [_row(entry) for entry in entries]
+            for row in rows:
+                digest = _chained(digest, row[-1])
             self._held.execute("BEGIN IMMEDIATE")
-            self._held.executemany(_WRITE, map(_row, entries))
+            self._held.executemany(_WRITE, rows)
             self._held.execute("UPDATE head SET count = ?, digest = ?", (self._count + len(entries), digest))
             self._end()
             self._count, self._digest = self._count + len(entries), digest
