@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.bounds.cut_and_paste import asked_again_bound, asked_in_turn_bound
+from local_dp.bounds.cut_and_paste import asked_again_bound
+from local_dp.bounds.in_turn import asked_in_turn_bound
 from local_dp.errors import InputError
 from local_dp.hardness.cliques import CliqueSearch, greedy_clique
 from local_dp.populations.concepts import ConceptClass
@@ -217,7 +218,7 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
     """The best of the lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
 
-    For non-interactive and sequentially interactive protocols: `clients_needed` and `bounds.cut_and_paste.asked_in_turn_bound`.
+    For non-interactive and sequentially interactive protocols: `clients_needed` and `bounds.in_turn.asked_in_turn_bound`.
     """
     return max(_over_priors(bound, concepts, found, epsilon, success, alpha) for bound in (clients_needed, asked_in_turn_bound))
 

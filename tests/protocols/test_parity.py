@@ -146,7 +146,6 @@ def test_bad_parameters_are_refused() -> None:
         (lambda: Characters(1.0, d=3, masks="00"), "power of two"),
         (lambda: Characters(1.0, d=2, masks="f0"), "power of two"),
         (lambda: Characters(1.0, d=0), "d is"),
-        (lambda: parity_interactive_bound(4, 1.2, 0.9), "ln 3"),
     ]:
         with pytest.raises(InputError, match=words):
             make()  # type: ignore[no-untyped-call]
