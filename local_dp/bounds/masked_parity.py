@@ -158,6 +158,7 @@ def masked_parity_one_round_bound(d: int, epsilon: float, success: float) -> flo
     return -math.log1p(-((2 * success - 1) ** 2)) * most / (-2 * hellinger * math.log1p(-most)) * 2.0**d
 
 
+@lru_cache(maxsize=1024)
 def masked_parity_capacity(epsilon: float) -> float:
     """I*: the most that one report of any epsilon-local randomizer tells of both halves of masked parity (limits 3.2), a linear programme over channels.
 

@@ -1,6 +1,7 @@
 """Variances of the means of signed symbols, where a client may hold nothing (limits 3.2); epsilon in nats."""
 
 import math
+from functools import lru_cache
 
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 
@@ -25,6 +26,7 @@ def blocks_variance(epsilon: float, k: int, size: int, share: float) -> float:
     return (2 * q + gap * min(size, k) * share) / gap**2
 
 
+@lru_cache(maxsize=4096)
 def best_size(epsilon: float, k: int, share: float, null: float) -> tuple[int, float]:
     """The symbols of a block whose variance is least, or 0 where one hashed bit has less; and that variance."""
     sizes = [1 << power for power in range((2 * k - 1).bit_length())]

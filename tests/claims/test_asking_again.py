@@ -9,6 +9,7 @@ from local_dp.bounds.cut_and_paste import pasting_constant
 from local_dp.hardness.transcripts import Turn, transcript_laws
 from tests.support.quick import Quick, lost
 
+pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 found = QUICK.where
 

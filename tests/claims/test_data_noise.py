@@ -14,6 +14,7 @@ from local_dp.curator.sensitivity.cauchy import CauchyNoise
 from local_dp.curator.sensitivity.mechanisms import Proposed
 from local_dp.curator.sensitivity.triangles import NoisyLocalTriangles, Triangles
 
+pytestmark = pytest.mark.long
 POINTS = EXPERIMENT.points("quick")
 
 

@@ -12,6 +12,7 @@ from local_dp.curator.intervals.level import Level
 from local_dp.curator.rounded_normal import rounded_normals
 from tests.support.quick import Quick, lost
 
+pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 found = QUICK.where
 

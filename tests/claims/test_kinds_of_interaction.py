@@ -20,6 +20,7 @@ from local_dp.protocols.ladder import ways_on
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from tests.support.quick import Quick, lost
 
+pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 found = QUICK.where
 

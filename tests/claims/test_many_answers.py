@@ -16,6 +16,7 @@ from local_dp.curator.many.small_databases import SmallDatabase
 from local_dp.curator.many.weights import Weights
 from tests.support.quick import Quick, lost
 
+pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 
 

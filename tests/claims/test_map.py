@@ -25,6 +25,7 @@ from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from tests.support.shared import Once
 
+pytestmark = pytest.mark.long
 Measured = list[tuple[Point, Measurement]]
 RULES = ["Point functions", "Decision stumps", "Conjunctions of two literals"]
 

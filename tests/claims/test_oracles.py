@@ -20,6 +20,7 @@ from local_dp.curator.heuristics.separated import Conjunctions, Weighted
 from tests.support.fair_columns import fair_table
 from tests.support.quick import lost
 
+pytestmark = pytest.mark.long
 POINTS = EXPERIMENT.points("quick")
 
 

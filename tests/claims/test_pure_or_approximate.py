@@ -15,6 +15,7 @@ from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.thresholds.pure import PureThresholds
 
+pytestmark = pytest.mark.long
 CONCAVE = {"of": "thresholds", "kind": "RecConcave", "delta": 1e-6, "samples": 7, "runs": 20}
 BITS = {"buckets": 1024, "labels": 1024}
 KNOWN: dict[int, Measurement] = {  # of RecConcave, which takes seconds to measure: as `test_shown` finds

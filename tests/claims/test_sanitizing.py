@@ -17,6 +17,7 @@ from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 
+pytestmark = pytest.mark.long
 POINTS = [point for point in EXPERIMENT.points("quick") if point["bits"] <= 128 and (point["kind"] != "shape" or point["tree"] == "pure")]
 SEARCHED: dict[tuple[str, int], int] = {  # as searches of 800 and more find
     ("pure", 16): 1422,

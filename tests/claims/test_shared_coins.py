@@ -8,6 +8,7 @@ from experiments.claims.shared_coins import EXPERIMENT
 from local_dp.bounds.identity import half_errors, half_stretch, half_threshold, likely_threshold, shared_half_clients
 from tests.support.quick import Quick, lost
 
+pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 found = QUICK.found
 

@@ -12,6 +12,7 @@ from local_dp.shuffle.histogram import BlanketHistogram
 from local_dp.shuffle.pair import Pair
 from tests.support.quick import Quick, lost
 
+pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 found = QUICK.where
 

@@ -26,6 +26,7 @@ from local_dp.theorems.local_from_sq import tight_clients
 from local_dp.theorems.rejection import acceptance
 from tests.support.shared import Once
 
+pytestmark = pytest.mark.long
 Measured: TypeAlias = list[tuple[Point, Measurement]]
 Quick: TypeAlias = Callable[[str], Measured]
 simulation = import_module("local_dp.theorems.sq_from_local")  # the module, of which the function has the name

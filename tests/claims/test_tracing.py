@@ -16,6 +16,7 @@ from local_dp.attacks.tracing import Traced, traced
 from local_dp.attacks.traitors import traitor_tracing
 from local_dp.loss import Pure
 
+pytestmark = pytest.mark.long
 POINTS = EXPERIMENT.points("quick")
 MEANS = [point for point in POINTS if point["kind"] == "means"]
 EXACT = [point for point in MEANS if point["model"] == "exact means"]

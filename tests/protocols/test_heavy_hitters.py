@@ -49,11 +49,12 @@ def test_ten_strings_are_found_in_nearly_every_run() -> None:
     assert not any(exact(TWO_PERCENT, N // 2, seed) for seed in range(10))
 
 
-def test_four_levels_find_what_they_promise() -> None:
-    """Strings of 56 bits, by four levels: with the promised clients for strings of 9 %, in at least 4 of 5 runs exactly those."""
+@pytest.mark.parametrize(("runs", "least"), [(2, 1), pytest.param(5, 4, marks=pytest.mark.long)])
+def test_four_levels_find_what_they_promise(runs: int, least: int) -> None:
+    """Strings of 56 bits, by four levels: with the promised clients for strings of 9 %, in so many runs exactly those (at 95 %: but for .003 and .02)."""
     protocol = HeavyHitters(bits=56, share=0.09)
     assert level_lengths(56) == (20, 32, 44, 56)
-    assert sum(exact(protocol, protocol.clients(1.0), seed) for seed in range(5)) >= 4
+    assert sum(exact(protocol, protocol.clients(1.0), seed) for seed in range(runs)) >= least
 
 
 def test_noise_is_not_taken_for_strings() -> None:
@@ -128,7 +129,7 @@ def test_what_cannot_be_is_refused() -> None:
         HeavyHitters().algorithm(1.0, 8)
 
 
-@pytest.mark.parametrize(("epsilon", "runs", "least", "part"), [(1.0, 3, 2, 3), (4.0, 40, 32, 3), (8.0, 40, 32, 30)])
+@pytest.mark.parametrize(("epsilon", "runs", "least", "part"), [pytest.param(1.0, 3, 2, 3, marks=pytest.mark.long), (4.0, 40, 32, 3), (8.0, 40, 32, 30)])
 def test_several_rounds_find_what_they_promise(epsilon: float, runs: int, least: int, part: int) -> None:
     """With the clients asked for, all ten strings of 2^32 and no other in nearly every run (below 32 of 40 at 95 %: 5e-4); with a part, in fewer."""
     protocol = HeavyHittersAsked()

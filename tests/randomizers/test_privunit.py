@@ -16,6 +16,7 @@ from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.projunit import ProjUnit, mean_length, projunit_moment, projunit_on_axis
 from local_dp.testing.audit import audit
+from tests.support.long import short
 
 N = 400_000
 COINS = stream_key("coins", 7, 1)
@@ -43,7 +44,7 @@ def privunit_moments(randomizer: PrivUnit, value: Ints) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 2), (4.0, 10)])
-@pytest.mark.parametrize("which", [0, 3, 5], ids=["axis", "nothing", "some"])
+@pytest.mark.parametrize("which", short([0, 3, 5], lambda which: which == 5), ids=["axis", "nothing", "some"])
 def test_privunit_has_its_closed_form(epsilon: float, d: int, which: int) -> None:
     """On an axis, at 0 and elsewhere: no bias, and the closed-form squared error within 3 %, with the best cap."""
     randomizer = PrivUnit(epsilon, d=d)
@@ -98,7 +99,7 @@ def projunit_moments(randomizer: ProjUnit, value: Ints, n: int) -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "d", "k"), [(1.0, 3, 4), (4.0, 20, 32), (4.0, 64, 32), (8.0, 200, 128)])
-@pytest.mark.parametrize("which", [0, 2, 3, 5], ids=["axis", "diagonal", "nothing", "some"])
+@pytest.mark.parametrize("which", short([0, 2, 3, 5], lambda which: which == 5), ids=["axis", "diagonal", "nothing", "some"])
 def test_projunit_has_its_closed_form(epsilon: float, d: int, k: int, which: int) -> None:
     """On an axis, the diagonal, at 0 and elsewhere, projected or only turned: no bias, and the closed-form squared error within 3 %."""
     randomizer = ProjUnit(epsilon, d=d)

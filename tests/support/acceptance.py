@@ -96,7 +96,7 @@ def _numbered(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
     for name, function in functions.items():
         if name.startswith("test_"):
-            slow = any("slow" in ast.unparse(decorator) for decorator in function.decorator_list)
+            slow = any(re.search(r"mark\.(slow|long)$", ast.unparse(decorator)) for decorator in function.decorator_list)
             yield from ((number, name, slow) for number in sorted(_told(name, functions, set())))
 
 

@@ -31,11 +31,11 @@ def first_bytes(config: bytes) -> bytes:
     return MemberConfig.from_bytes(config).role().noise.words(Draw(1), 0, BYTES // 4, 32).tobytes()
 
 
-def by_fork(draw: Callable[[bytes], bytes]) -> Iterator[bytes]:
+def by_fork(draw: Callable[[bytes], bytes], processes: int) -> Iterator[bytes]:
     """What each of the processes draws that are forked from this one, as the helper forks them: after it has answered itself."""
     answer()
     draw(member(0).to_bytes())
-    for index in range(PROCESSES):
+    for index in range(processes):
         reading, writing = os.pipe()
         if os.fork() == 0:
             os.write(writing, draw(member(index).to_bytes()))
@@ -48,11 +48,11 @@ def by_fork(draw: Callable[[bytes], bytes]) -> Iterator[bytes]:
 
 def test_forked_clients_draw_apart() -> None:
     """Of 200 client processes forked from one that has drawn already, no two have the same first 32 bytes; a fork's own generator is noticed."""
-    drawn = list(by_fork(first_bytes))
+    drawn = list(by_fork(first_bytes, PROCESSES))
     assert {len(each) for each in drawn} == {BYTES}
     assert len(set(drawn)) == PROCESSES
     inherited = np.random.default_rng()
-    assert len(set(by_fork(lambda config: inherited.bytes(BYTES)))) == 1, "a generator that a fork inherits draws the same in each"
+    assert len(set(by_fork(lambda config: inherited.bytes(BYTES), 8))) == 1, "a generator that a fork inherits draws the same in each"
     figure(16, f"{PROCESSES} forked: {len(set(drawn))} different first words")
 
 

@@ -11,10 +11,12 @@ from local_dp.protocols.registry import PROTOCOLS
 from server.terms import Terms
 from tests.support.brokers import embedded, mosquitto, needs_mosquitto
 from tests.support.builders import SEED, small
+from tests.support.long import short
 from tests.support.tiers import run_tier, told
 
 pytestmark = pytest.mark.usefixtures("warm")
 ALL = Terms(quorum=1.0)
+ONE_OF_A_KIND = ("survey", "frequency", "mean", "sq", "masked-parity", "ladder-in-turn", "learn-logistic-regression", "quantiles", "marginals")
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +26,7 @@ def broker() -> Iterator[str]:
         yield url
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", short(PROTOCOLS, lambda name: name in ONE_OF_A_KIND))
 def test_the_tiers_agree_bit_for_bit(name: str, broker: str) -> None:
     """Every protocol gives identical reports and results from client processes, from one or three hosts, and from the population tier."""
     protocol, clients = small(name), 20

@@ -1,0 +1,13 @@
+"""Which parameters of a test are for the long runs alone."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+def short(values: Iterable[T], kept: Callable[[T], bool], *, several: bool = False) -> list[Any]:
+    """The parameters of a test: the normal suite runs those that are `kept`, the long runs the others. `several`: each value is that of several names."""
+    return [value if kept(value) else pytest.param(*(value if several else (value,)), marks=pytest.mark.long) for value in values]  # type: ignore[misc]
