@@ -1,5 +1,6 @@
 """Whole runs of `local-dp bench`, each in a fresh interpreter, and client processes: how soon they are ready, their memory, and one round."""
 
+import asyncio
 import os
 import shutil
 import socket
@@ -12,11 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.cli.bare_clients import bare_clients, proportional_size
+from experiments.cli.bare_clients import Bare, bare_clients, proportional_size
 from experiments.cli.screen import SCREEN
 from experiments.cli.speeds import REPEATS, Speed
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import EMBEDDED, Randomness, Settings
+from local_dp.bus.broker import EmbeddedBroker
 from local_dp.errors import BusError
 from local_dp.protocols.survey import Survey
 from server.progress import Progress, RoundProgress
@@ -130,12 +132,21 @@ def _processes(count: int, broker: str) -> list[Speed]:
     seconds = execute(settings, look).seconds[0]
     ready = looks[0] - started  # the round has just begun then
     asked, name, size = _asked(count, broker), f"{count} client processes, {'embedded broker' if broker == EMBEDDED else 'Mosquitto'}", max(sizes)
-    bare = None if broker == EMBEDDED else bare_clients(count, broker)
+    bare = asyncio.run(_bare_by_embedded(count)) if broker == EMBEDDED else bare_clients(count, broker)
     return [
-        Speed(f"{name}: ready", ready, "s", bare.ready if bare else None, asked.ready, ready <= asked.ready),
-        Speed(f"{name}: one round", seconds, "s", None, asked.round, seconds <= asked.round),
-        Speed(f"{name}: memory of one (PSS)", size, "MiB", bare.memory if bare else None, asked.memory, size <= asked.memory),
+        Speed(f"{name}: ready", ready, "s", bare.ready, asked.ready, ready <= asked.ready),
+        Speed(f"{name}: one round", seconds, "s", bare.round, asked.round, seconds <= asked.round),
+        Speed(f"{name}: memory of one (PSS)", size, "MiB", bare.memory, asked.memory, size <= asked.memory),
     ]
+
+
+async def _bare_by_embedded(count: int) -> Bare:
+    broker = EmbeddedBroker()
+    await broker.start()
+    try:
+        return await asyncio.to_thread(bare_clients, count, broker.url)
+    finally:
+        await broker.stop()
 
 
 def _member_sizes() -> list[float]:
