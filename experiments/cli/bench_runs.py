@@ -1,6 +1,7 @@
 """Whole runs of `local-dp bench`, each in a fresh interpreter, and client processes: how soon they are ready, their memory, and one round."""
 
 import asyncio
+import json
 import os
 import shutil
 import socket
@@ -76,15 +77,22 @@ def _least(arguments: list[str]) -> float:
     return min(_command(arguments)[0] for _ in range(REPEATS))
 
 
+_TIMED = """
+import json, os, subprocess, sys, time
+started = time.perf_counter()
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
+"""  # by a small process: what starts another one is counted into the peak of its memory
+
+
 def _command(arguments: list[str]) -> tuple[float, float]:
     """Seconds from Enter to the end, and the peak resident memory in MiB."""
-    started = time.perf_counter()
-    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise BusError(f"{' '.join(arguments)} ended with exit code {child.returncode}; run it alone to see why")
-    return time.perf_counter() - started, usage.ru_maxrss / 1024
+    told = subprocess.run([sys.executable, "-c", _TIMED, sys.executable, *arguments], stdout=subprocess.PIPE, check=True).stdout
+    seconds, mebibytes, code = json.loads(told)
+    if code:
+        raise BusError(f"{' '.join(arguments)} ended with exit code {code}; run it alone to see why")
+    return seconds, mebibytes
 
 
 def process_speeds(most: int) -> list[Speed]:
