@@ -10,9 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from experiments.cli.bare_clients import Bare, bare_clients, proportional_size
 from experiments.cli.screen import SCREEN
@@ -21,6 +24,8 @@ from experiments.tiers.execute import execute
 from experiments.tiers.settings import EMBEDDED, Randomness, Settings
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.errors import BusError
+from local_dp.oracles.local.asked import CHUNK
+from local_dp.oracles.local.population import keep_memory
 from local_dp.protocols.survey import Survey
 from server.progress import Progress, RoundProgress
 from server.terms import Terms
@@ -28,6 +33,7 @@ from server.terms import Terms
 MEMORY = 64.0  # MiB
 RUN = ("-m", "experiments.cli", "run", "--json")
 SMALL_FLEET = 200
+_MANY = 10**8  # clients, of whom bare words are measured
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ def _asked(count: int, broker: str) -> Fleet:
 
 
 def run_speeds() -> list[Speed]:
-    """Each as a person would start it; the reference is an interpreter that only imports numpy, or the same run of one client."""
+    """Each as a person would start it; the reference is an interpreter that only imports numpy, of a population bare words, of hosts a run of two clients."""
     bare = _least(["-c", "import numpy"])
     start_up = {tier: _least([*RUN, "survey", "--clients", "2", "--tier", tier]) for tier in ("population", "hosts")}
     SCREEN.working("measuring --help")
@@ -65,12 +71,31 @@ def run_speeds() -> list[Speed]:
     for what, arguments, asked, beyond in cases:
         SCREEN.working(f"measuring {what}")
         seconds, mebibytes = min(_command([*RUN, *arguments]) for _ in range(1 if "10^10" in what else REPEATS))
-        reference = start_up[beyond] if beyond else bare
-        value = seconds - reference if beyond else seconds
+        value = seconds - start_up[beyond] if beyond else seconds
+        reference = bare_words(int(arguments[2])) if beyond == "population" else start_up[beyond] if beyond else bare
         speeds.append(Speed(f"{what}: {'beyond start-up' if beyond else 'Enter to result'}", value, "s", reference, asked, value <= asked))
         if beyond == "population":
             speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", None, MEMORY, mebibytes <= MEMORY))
     return speeds
+
+
+def bare_words(clients: int) -> float:
+    """Seconds that numpy takes to draw two bytes for each client, what it holds and its noise, and to compare them, by a thread for each core."""
+    keep_memory()
+    cores, chunks = os.cpu_count() or 1, -(-2 * min(clients, _MANY) // CHUNK)
+
+    def drawn(first: int) -> None:
+        generator = np.random.Philox(first)
+        for _ in range(first, chunks, cores):
+            np.count_nonzero(generator.random_raw(CHUNK // 8).view(np.uint8) < 77)
+
+    def once() -> float:
+        started = time.perf_counter()
+        with ThreadPoolExecutor(cores) as pool:
+            list(pool.map(drawn, range(cores)))
+        return time.perf_counter() - started
+
+    return min(once() for _ in range(REPEATS)) * clients / min(clients, _MANY)
 
 
 def _least(arguments: list[str]) -> float:
