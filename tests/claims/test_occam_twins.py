@@ -11,6 +11,7 @@ from local_dp.bounds.curator import occam_examples_printed
 from local_dp.curator.choosing.exponential import ExponentialChoice, ExponentialMechanism, decay_of
 from local_dp.curator.choosing.occam import Labelled
 from local_dp.draws import Draws
+from tests.support.long import short
 from tests.support.shared import Once
 
 SIZE: Point = {"kind": "size", "case": "realizable", "epsilon": 1.0, "alpha": 0.16, "trials": 300}
@@ -34,7 +35,7 @@ def cautious(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draw
     return right_choice(replace(mechanism, epsilon=mechanism.epsilon / 2), examples, draws)
 
 
-@pytest.mark.parametrize("choose", [best, blind, cautious])
+@pytest.mark.parametrize("choose", short([best, blind, cautious], lambda choose: choose is cautious))
 def test_a_choice_that_is_not_the_mechanisms_is_not_shown(choose: object, once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
     """Always the best, any at all, or at half the epsilon: at the measured size these succeed more or less often than 90 %."""
     assert occam._check_sizes(once.measured("occam-size", [SIZE], lambda point: occam.EXPERIMENT.measure(point, 5))).shown

@@ -25,6 +25,7 @@ def lost(finding: Finding) -> list[str]:
     return [check.statement for check in finding.checks if not check.shown]
 
 
+@pytest.mark.long
 def test_shown() -> None:
     finding = found()
     assert finding.verdict == "shown", lost(finding)

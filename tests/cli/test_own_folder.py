@@ -39,7 +39,7 @@ def _measured_but_for_two(results: Path) -> None:
     [
         ["run", "survey", "--clients", "5", "--tier", "processes", "--json"],
         ["run", "survey", "--clients", "5", "--json"],
-        ["experiment", "randomized-response", "--quick", "--seed", "1", "--out", "results"],
+        pytest.param(["experiment", "randomized-response", "--quick", "--seed", "1", "--out", "results"], marks=pytest.mark.long),
     ],
     ids=["processes", "hosts", "experiment"],
 )

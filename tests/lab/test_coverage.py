@@ -217,7 +217,11 @@ TWINS: list[tuple[str, Any, str, Callable[..., Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "home", "attribute", "twin"), TWINS, ids=[f"{name}-{attribute}" for name, _, attribute, _ in TWINS])
+@pytest.mark.parametrize(
+    ("name", "home", "attribute", "twin"),
+    short(TWINS, lambda twin: twin[0] in ("interaction", "survey"), several=True),
+    ids=[f"{name}-{attribute}" for name, _, attribute, _ in TWINS],
+)
 def test_the_command_finds_intervals_that_are_too_narrow(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, home: Any, attribute: str, twin: Callable[..., Any]
 ) -> None:

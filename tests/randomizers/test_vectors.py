@@ -32,6 +32,7 @@ from local_dp.randomizers.vectors.sampled_signs import SampledSigns, best_signs
 from local_dp.records import Records
 from local_dp.testing import conform
 from local_dp.testing.audit import audit
+from tests.support.long import short
 from tests.support.randomizers import of_vectors
 
 ALPHA = 1e-6  # failure probability of each statistical check
@@ -39,7 +40,7 @@ N = 400_000
 COINS = stream_key("coins", 7, 1)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("epsilon", short([0.5, 1.0, 4.0], lambda epsilon: epsilon == 1.0))
 def test_they_conform(epsilon: float) -> None:
     """The channel behind the coin is exactly as private as declared, codes are its own, and made-up clients give the vector back without bias."""
     for randomizer in of_vectors(epsilon):
@@ -271,7 +272,7 @@ def check_moments(randomizer: VectorCoin, honest: VectorCoin, value: Ints) -> No
 
 @pytest.mark.parametrize("kind", [DuchiVector, RandomCoordinate, SampledSigns, NearestDirection], ids=lambda kind: kind.name)
 @pytest.mark.parametrize(("epsilon", "d"), [(0.5, 3), (1.0, 10), (4.0, 4)])
-@pytest.mark.parametrize("which", [0, 2, 3, 4], ids=["axis", "diagonal", "nothing", "some"])
+@pytest.mark.parametrize("which", short([0, 2, 3, 4], lambda which: which == 3), ids=["axis", "diagonal", "nothing", "some"])
 def test_simulated_reports_have_the_closed_forms(kind: Any, epsilon: float, d: int, which: int) -> None:
     """On an axis, on the diagonal, at 0 (the worst) and elsewhere: no bias, and the closed-form squared error within 3 %."""
     randomizer = kind(epsilon, d=d)
