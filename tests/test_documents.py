@@ -42,7 +42,8 @@ SKIPPED = {  # every command of the documents that no test here runs, and why
     "scripts/mutants --verdicts": "the mutation run, with the experiments: longer still",
     ".venv/bin/python -m pytest -q": "this very suite",
     "python -m pytest -q": "this very suite",
-    "python -m pytest -q -m slow": "the long runs",
+    "python -m pytest -q -m long": "some minutes; CI runs them",
+    "python -m pytest -q -m slow": "the long acceptance runs",
 }
 LONG = {".venv/bin/local-dp experiment all --quick --seed 1 --out results"}  # run as written by the slow suite, and at one experiment by the normal one
 

@@ -17,7 +17,14 @@ from tests.support.variances import Sample
 
 EPSILON = 1.0
 MANY, FEW = 400_000, 60_000  # clients: of a finite channel, whose tally tells what each stands for, and of others, looked at one by one
-NEEDED = {"d-bit-flip": 120_000, "she": 140_000}
+NEEDED = {  # of others: what makes `SURE` standard errors 3 %, and as much again where that is little
+    "d-bit-flip": 120_000,
+    "she": 140_000,
+    "wide-hashing": 40_000,
+    "nearest-direction": 20_000,
+    **dict.fromkeys(("random-coordinate", "sampled-signs"), 36_000),  # their twins show by their bias
+    **dict.fromkeys(("privunit", "projunit", "count-mean-sketch"), 12_000),
+}
 ROUNDING = 1e-4  # of what a report stands for, in fixed point
 SURE = 4.5  # standard errors that 3 % must be: the seed is fixed, and a correct randomizer misses with probability 7e-6 for each of some estimates
 
