@@ -14,6 +14,7 @@ from local_dp.curator.choosing.occam import OccamLearner
 from local_dp.curator.parity.learner import ParityLearner
 from tests.support.shared import Once
 
+pytestmark = pytest.mark.long
 Measured = list[tuple[Point, Measurement]]
 
 

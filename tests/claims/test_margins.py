@@ -12,6 +12,7 @@ from local_dp.hardness import certificates, margins
 from local_dp.hardness.certificates import Verdict
 from tests.support.quick import Quick, lost
 
+pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 found = QUICK.where
 

@@ -14,6 +14,7 @@ from local_dp.draws import Draws
 from tests.support.long import short
 from tests.support.shared import Once
 
+pytestmark = pytest.mark.long
 SIZE: Point = {"kind": "size", "case": "realizable", "epsilon": 1.0, "alpha": 0.16, "trials": 300}
 PRIVACY: list[Point] = [point for point in occam.EXPERIMENT.points("quick") if point["kind"] == "privacy"]
 right_choice = ExponentialMechanism.release

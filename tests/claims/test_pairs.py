@@ -13,6 +13,7 @@ from local_dp.curator.marginals.projection import onto_elliptope
 from local_dp.curator.rounded_normal import rounded_normals
 from tests.support.quick import lost
 
+pytestmark = pytest.mark.long
 POINTS = [point | ({"runs": 4} if "runs" in point and not point["hull"] else {}) for point in EXPERIMENT.points("quick")]
 SMALLEST = [place for place, point in enumerate(POINTS) if point["d"] <= 50]
 

@@ -12,6 +12,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers import one_bit
 
+pytestmark = pytest.mark.long
 Measured = list[tuple[Point, Measurement]]
 
 

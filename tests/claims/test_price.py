@@ -19,6 +19,7 @@ from local_dp.curator.counts.nothing import NoCounts
 from local_dp.curator.rounded_normal import least_variance
 from tests.support.quick import Quick, lost
 
+pytestmark = pytest.mark.long
 QUICK = Quick(EXPERIMENT)
 found = QUICK.where
 

@@ -14,6 +14,7 @@ from local_dp.bounds.reconstruction import wrong_bits
 from local_dp.loss import Pure
 from local_dp.theorems.one_report import from_own_bits
 
+pytestmark = pytest.mark.long
 POINTS = EXPERIMENT.points("quick")
 NOISE = [point for point in POINTS if point["kind"] == "noise" and point["n"] == 64]
 MODELS = [point for point in POINTS if point["kind"] == "models"]
