@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import SLACK, FiniteChannel, ceil_fraction, too_narrow
 from local_dp.tallies import Tally
 
-_BYTE = np.dtype(np.uint8)
+BYTE = np.dtype(np.uint8)  # given `np.uint8`, numpy would look it up each time
 
 
 @lru_cache(maxsize=1024)
@@ -71,11 +71,12 @@ class OneThreshold(FiniteChannel):
 class OneBit(OneThreshold):
     """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1 and a 1 as -1 where signs are averaged."""
 
-    def prepare(self) -> None:
-        super().prepare()
-        cut = np.array([self.flip], dtype=f"<u{self.width // 8}")  # making it is a fifth of the work of one report
+    @cached_property
+    def _cut(self) -> Words:
+        """The threshold as words are compared with it: making it is a fifth of the work of one report."""
+        cut = np.array([self.flip], dtype=f"<u{self.width // 8}")
         cut.setflags(write=False)
-        object.__setattr__(self, "_cut", cut)
+        return cut
 
     @property
     def alphabet(self) -> int:
@@ -86,7 +87,7 @@ class OneBit(OneThreshold):
         """The true bit, uint8, elementwise under broadcasting."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        flips: Words = (words < self.__dict__["_cut"]).view(_BYTE)
+        flips: Words = (words < self._cut).view(BYTE)
         return self.encode(values, cells) ^ flips
 
     def tally(self, reports: Words, cells: Words) -> Tally:
