@@ -89,6 +89,12 @@ def check_share(name: str, value: float) -> None:
         raise InputError(f"{name} is {value}; give a number strictly between 0 and 1")
 
 
+def check_success(success: float, least: float) -> None:
+    """Raises InputError unless the probability of success is strictly between `least`, what a guess has, and 1."""
+    if not least < success < 1:
+        raise InputError(f"the probability of success is {success}; give a number strictly between {least:g} and 1")
+
+
 def check_vector(name: str, value: int, d: int) -> None:
     """Raises InputError unless `value` is d bits."""
     if type(value) is not int or not 0 <= value < 1 << d:

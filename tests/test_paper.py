@@ -121,11 +121,9 @@ def test_the_parity_bounds_have_the_proofs_constants(epsilon: float) -> None:
     growth = math.exp(epsilon)
     high = np.linspace(1, (growth + 1) / 2, 200_001)
     information = float(((growth - 1) * (high - 1) / (2 * high**2)).max())
-    allowed = epsilon <= math.log(3) + 1e-12
-    assert (information == pytest.approx(response_gain(epsilon) ** -2)) is allowed
-    if allowed:
-        c = (-math.log1p(-1 / response_gain(epsilon)) - 1 / response_gain(epsilon)) * response_gain(epsilon) ** 2
-        assert parity_interactive_bound(8, epsilon, 0.9) == pytest.approx(math.log(1 / (1 - (0.9 - 2**-8) ** 2)) * 2**8 / (c * information))
+    assert (information == pytest.approx(response_gain(epsilon) ** -2)) is (epsilon <= math.log(3) + 1e-12)
+    c = (-math.log1p(-1 / response_gain(epsilon)) - 1 / response_gain(epsilon)) * response_gain(epsilon) ** 2
+    assert parity_interactive_bound(8, epsilon, 0.9) == pytest.approx(math.log(1 / (1 - (0.9 - 2**-8) ** 2)) * 2**8 / (c * information))
     masked = float(((growth - 1) * (high - 1) / (high * (high + 1))).max())
     apart = (growth - 1) / (growth + 3)
     hellinger = masked * (1 - math.sqrt(1 - apart**2)) / (4 * apart**2)

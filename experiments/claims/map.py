@@ -201,8 +201,8 @@ class Map(Experiment):
         worst, game = worst_case_check(by_class["worst-case"], SUCCESS), parity_game_check(by_class["parity-game"])
         in_ci = _curated(parity)
         not_li = _separated(
-            "No sequentially interactive local protocol (each person answers once, rounds without limit) with epsilon up to ln 3 learns parity from so few "
-            "people (proven, stated for epsilon 1)",
+            "No sequentially interactive local protocol (each person answers once, rounds without limit) learns parity from so few people (proven, stated for "
+            "epsilon 1)",
             parity,
             series["parity-halving"],
             _local_bound,
@@ -238,7 +238,7 @@ _NOTES = [
     "round from two for uniform examples; a protocol for every distribution would have to learn parity.",
     "Three kinds of interaction: non-interactive (all questions are fixed before any answer), sequentially interactive (questions depend on the answers of "
     "others, each person answers in one round), fully interactive (a person may be asked again). The bound for one round holds for every non-interactive "
-    "protocol at every ε. The bound for parity holds for sequentially interactive protocols at ε up to ln 3; nothing is proven here for fully interactive "
+    "protocol at every ε. The bound for parity holds for sequentially interactive protocols at every ε; nothing is proven here for fully interactive "
     "ones beyond the game, which bounds the queries of statistical-query algorithms, adaptive or not.",
     f"Behind a shuffler, between the two trusts, the same reports may lose more each: all of those to one question together lose ε = {EPSILON:g} beside "
     f"δ = {SHUFFLE_DELTA:g}, each person answering one. It is no region of its own: somebody is trusted to mix, and asks once.",

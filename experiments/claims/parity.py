@@ -48,7 +48,7 @@ class Parity(Experiment):
             "The exponential mechanism needs 2^d time and, because scores fluctuate, a little more than its closed form; the other learners are efficient.",
             "Counts: those of the efficient learners are exact minima; the exponential mechanism's are measured minima, with the whole numbers within 3.9 "
             "standard errors, the local ones measured minima with 95 % intervals. The lower bound for interactive local protocols is proven for sequential "
-            "interaction (nobody is asked in two rounds) and epsilon up to ln 3; fully interactive protocols are outside of it.",
+            "interaction (nobody is asked in two rounds); fully interactive protocols are outside of it.",
         ]
         checks = [*central_checks(central), separation(within, beyond), *local_checks, intervals_check()]
         return Finding(checks, [*central_tables(central), *local_tables], [figure], notes, headline=headline(within, beyond))

@@ -126,7 +126,7 @@ def _bound_check(found: Found) -> Check:
     margins = {protocol: [m["low"] / _BOUND[protocol](d, EPSILON, TARGET) for d, m in by_d.items()] for protocol, by_d in found.items()}
     return Check(
         "Local parity respects the proven lower bounds: for every sequentially interactive protocol, and for one round with one randomized parity a client "
-        f"(epsilon = {EPSILON:g}; the first is proven up to ln 3)",
+        f"(epsilon = {EPSILON:g})",
         all(min(ratios) >= 1 for ratios in margins.values()),
         "closest, of the intervals' lower ends: "
         + ", ".join(f"{min(ratios):.2f} times its bound ({LABELS[protocol]})" for protocol, ratios in margins.items()),

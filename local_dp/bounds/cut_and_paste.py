@@ -8,8 +8,8 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import BestChannel, best_channel, report_squares
 from local_dp.bounds.normal import normal_quantile
-from local_dp.bounds.parity import check_success
 from local_dp.bounds.response import response_gain
+from local_dp.checks import check_success
 from local_dp.errors import InputError
 
 NO_TURN = 64  # doublings after which the constant does not change in doubles
@@ -47,19 +47,6 @@ def asked_again_bound(dimension: float, epsilon: float, success: float, guess: f
     """
     check_class(dimension, success, guess)
     return distance_needed(max(0.0, success - guess)) * dimension / (pasting_constant() * affinity_curvature(epsilon) * report_squares(epsilon))
-
-
-def asked_in_turn_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol, which asks each client in one round only, at every epsilon: about 2.3 times `asked_again_bound`.
-
-    ln(1 / (1 - (p - rho)^2)) SDA / (c' G), c' = (-ln(1 - 1/C) - 1/C) C^2: the proof for parity in limits 4.2, with G for 1 / C^2 and SDA for 2^d.
-    """
-    check_class(dimension, success, guess)
-    shrink = 1 / response_gain(epsilon)
-    curvature = (-math.log1p(-shrink) - shrink) / shrink**2
-    advantage = max(0.0, success - guess)
-    needed = -math.log1p(-(advantage**2)) if advantage < 1 else math.inf
-    return needed * dimension / (curvature * report_squares(epsilon))
 
 
 def parity_asked_again_bound(d: int, epsilon: float, success: float) -> float:

@@ -8,9 +8,9 @@ from functools import lru_cache, partial
 import numpy as np
 
 from local_dp.bounds.normal import normal_tail
-from local_dp.bounds.parity import check_success
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.bounds.signed import best_size, blocks_variance, one_bit_variance
+from local_dp.checks import check_success
 from local_dp.optimise import best_split, least_clients
 
 

@@ -7,8 +7,9 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds.channels import report_squares
-from local_dp.bounds.parity import check_success, entropy
+from local_dp.bounds.parity import entropy
 from local_dp.bounds.response import response_gain
+from local_dp.checks import check_success
 from local_dp.optimise import least_clients
 
 _FINE = 100  # steps of a count's deviation that are told apart

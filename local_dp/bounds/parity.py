@@ -8,8 +8,10 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.bounds.in_turn import asked_in_turn_bound
 from local_dp.bounds.normal import add_normal, normal_tail
 from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.checks import check_success
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
 
@@ -41,17 +43,13 @@ def parity_masks_bound(d: int, epsilon: float, success: float) -> float:
 
 
 def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
-    """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, and epsilon <= ln 3.
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, at every epsilon.
 
-    (1 / c) ln(1 / (1 - (p - 2^-d)^2)) C^2 2^d (limits 4.2). Fully interactive protocols, which ask a client again, are not covered. Raises InputError for a
-    larger epsilon. c = (-ln(1 - 1/C) - 1/C) C^2; 2.25 C^2 2^d at p = .9 and epsilon 1.
+    ln(1 / (1 - (p - 2^-d)^2)) 2^d / (c G) (limits 4.2): 2.25 C^2 2^d at p = .9 and epsilon 1. Fully interactive protocols, which ask a client again, are
+    not covered: `cut_and_paste.parity_asked_again_bound`.
     """
-    if epsilon > math.log(3):
-        raise InputError(f"epsilon is {epsilon}; the bound for parity is proven up to ln 3")
     check_success(success, 2.0**-d)
-    shrink = 1 / response_gain(epsilon)
-    c = (-math.log1p(-shrink) - shrink) / shrink**2
-    return -math.log1p(-((success - 2.0**-d) ** 2)) / c / shrink**2 * 2.0**d
+    return asked_in_turn_bound(2.0**d, epsilon, success, 2.0**-d)
 
 
 def parity_rounds(d: int, n: int) -> list[int]:
@@ -124,8 +122,3 @@ def parity_sq_queries(d: int, tolerance: float) -> int:
 def entropy(p: float) -> float:
     """The entropy of a coin of bias p, in nats."""
     return -p * math.log(p) - (1 - p) * math.log(1 - p)
-
-
-def check_success(success: float, least: float) -> None:
-    if not least < success < 1:
-        raise InputError(f"the probability of success is {success}; give a number strictly between {least:g} and 1")

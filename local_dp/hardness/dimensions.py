@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.bounds.cut_and_paste import asked_again_bound, asked_in_turn_bound
+from local_dp.bounds.cut_and_paste import asked_again_bound
+from local_dp.bounds.in_turn import asked_in_turn_bound
 from local_dp.errors import InputError
 from local_dp.hardness.cliques import CliqueSearch, greedy_clique
 from local_dp.populations.concepts import ConceptClass
@@ -167,16 +168,6 @@ def guessable(concepts: ConceptClass, prior: Floats, alpha: float) -> float:
     return min(1.0, heaviest)
 
 
-def clients_needed(dimension: float, epsilon: float, success: float, guess: float) -> float:
-    """n >= 8 (p - rho)^2 SDA / (e^eps - 1)^2 for every sequentially interactive eps-local protocol that succeeds with probability p (limits 5.2).
-
-    `guess` is rho, the share of the prior that one fixed output is good for; epsilon in nats.
-    """
-    if not (0 <= guess <= 1 and 0 < success <= 1 and epsilon > 0):
-        raise InputError(f"success {success}, guess {guess} and epsilon {epsilon}; give probabilities and a positive epsilon")
-    return 8 * max(0.0, success - guess) ** 2 * dimension / math.expm1(epsilon) ** 2
-
-
 @dataclass(frozen=True)
 class Dimensions:
     """Every dimension of one class."""
@@ -215,11 +206,11 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 
 
 def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
-    """The best of the lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
+    """The better of the lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
 
-    For non-interactive and sequentially interactive protocols: `clients_needed` and `bounds.cut_and_paste.asked_in_turn_bound`.
+    For non-interactive and sequentially interactive protocols: `bounds.in_turn.asked_in_turn_bound`.
     """
-    return max(_over_priors(bound, concepts, found, epsilon, success, alpha) for bound in (clients_needed, asked_in_turn_bound))
+    return _over_priors(asked_in_turn_bound, concepts, found, epsilon, success, alpha)
 
 
 def local_clients_asked_again(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:

@@ -9,7 +9,6 @@ import pytest
 from local_dp.bounds.cut_and_paste import (
     affinity_curvature,
     asked_again_bound,
-    asked_in_turn_bound,
     best_two_laws,
     distance_needed,
     easiest_laws,
@@ -61,15 +60,13 @@ def test_parity_whatever_is_asked(epsilon: float, units: float) -> None:
     """n >= units C^2 2^d at 90 %, below the bound for protocols that ask nobody twice and below halving."""
     again = parity_asked_again_bound(30, epsilon, 0.9)
     assert again / response_gain(epsilon) ** 2 / 2**30 == pytest.approx(units, abs=0.0005)
-    assert again < asked_in_turn_bound(2.0**30, epsilon, 0.9, 2.0**-30)
+    assert again < parity_interactive_bound(30, epsilon, 0.9)
     assert parity_asked_again_bound(6, epsilon, 0.9) < parity_halving_clients(6, epsilon, 0.1)
 
 
-def test_asked_in_turn_is_the_bound_for_parity() -> None:
-    """Where that one is proven, up to epsilon ln 3; and both grow without end where success is certain."""
-    assert asked_in_turn_bound(64, 1.0, 0.9, 1 / 64) == pytest.approx(parity_interactive_bound(6, 1.0, 0.9))
-    assert asked_in_turn_bound(64, 1.0, 1.0, 0.0) == math.inf
-    assert asked_again_bound(64, 1.0, 0.2, 0.5) == asked_in_turn_bound(64, 1.0, 0.2, 0.5) == 0
+def test_what_is_no_success_takes_nobody() -> None:
+    """0 clients where a guess does as well; an impossible dimension is refused."""
+    assert asked_again_bound(64, 1.0, 0.2, 0.5) == 0
     with pytest.raises(InputError, match="dimension"):
         asked_again_bound(0, 1.0, 0.9, 0.1)
 

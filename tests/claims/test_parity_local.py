@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from experiments.claims.parity_local import HALVING, ONE_ROUND, REFERENCE, local_curves, local_points, measure_local
@@ -91,9 +90,10 @@ def test_wrong_protocols_are_not_shown(monkeypatch: pytest.MonkeyPatch, twin: st
     assert not why or any(why in check.evidence for check in failures), failures
 
 
-def test_bounds_refuse_what_their_proofs_do_not_cover() -> None:
-    """Beyond ln 3 the bound for sequentially interactive protocols is refused; an epsilon that is no budget is refused by both."""
-    assert np.isfinite(parity_interactive_bound(4, 1.0986, 0.9))
-    for bound, epsilon in ((parity_interactive_bound, 1.0987), (parity_interactive_bound, 0.0), (parity_masks_bound, -1.0), (parity_masks_bound, 25.0)):
-        with pytest.raises(InputError, match="epsilon"):
-            bound(4, epsilon, 0.9)
+def test_bounds_refuse_what_is_no_budget() -> None:
+    """The bounds hold at every epsilon that is a budget, beyond ln 3 too; one that is none is refused by both."""
+    for bound in (parity_interactive_bound, parity_masks_bound):
+        assert bound(4, 1.0986, 0.9) > bound(4, 1.0987, 0.9) > bound(4, 24.0, 0.9) > 0
+        for epsilon in (-1.0, 0.0, 25.0):
+            with pytest.raises(InputError, match="epsilon"):
+                bound(4, epsilon, 0.9)

@@ -1,6 +1,5 @@
 """Dimensions of concept classes: the known values, brackets that are proofs, an exact clique search, and lower bounds on clients below what is achieved."""
 
-import math
 from itertools import combinations
 
 import numpy as np
@@ -11,7 +10,6 @@ from local_dp.bounds.parity import parity_interactive_bound
 from local_dp.errors import InputError
 from local_dp.hardness.cliques import CliqueSearch, greedy_clique
 from local_dp.hardness.dimensions import (
-    clients_needed,
     dimensions,
     guessable,
     local_clients,
@@ -138,17 +136,16 @@ def test_the_guess_is_never_underestimated() -> None:
         assert (good @ prior).max() <= guessable(concepts, prior, alpha) + 1e-12
 
 
-def test_clients_needed() -> None:
-    """n >= 8 (p - rho)^2 SDA / (e^eps - 1)^2, which is below what the known protocols for parity and masked parity use."""
-    assert clients_needed(64, 1.0, 0.9, 1 / 64) == pytest.approx(8 * (0.9 - 1 / 64) ** 2 * 64 / (math.e - 1) ** 2)
-    assert clients_needed(64, 1.0, 0.1, 0.5) == 0
+def test_local_clients() -> None:
+    """The bound is below what the known protocols for parity and masked parity use, and 0 where a guess is good enough; an impossible epsilon is refused."""
     parity = parities(6)
-    bound = local_clients(parity, dimensions(parity, np.random.default_rng(0)), 1.0, 0.9, 0.2)
-    assert 100 < bound < 2040  # an interactive protocol needs 2,040 (limits 4.2)
+    told = dimensions(parity, np.random.default_rng(0))
+    assert 100 < local_clients(parity, told, 1.0, 0.9, 0.2) < 2040  # an interactive protocol needs 2,040 (limits 4.2)
+    assert local_clients(parity, told, 1.0, 0.9, 0.5) == 0
     masked = masked_parity(4)
     assert 0 < local_clients(masked, dimensions(masked, np.random.default_rng(0)), 1.0, 0.9, 0.2) < 855  # and two rounds 855 (limits 3.2)
     with pytest.raises(InputError, match="epsilon"):
-        clients_needed(64, 0.0, 0.9, 0.1)
+        local_clients(parity, told, 0.0, 0.9, 0.2)
 
 
 def test_clients_however_they_are_asked() -> None:

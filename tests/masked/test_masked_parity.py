@@ -49,9 +49,9 @@ from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
+from tests.support.alike import check_alike, user_level
 
 TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
-Z_TAIL = 4.9
 
 UNCHANGED = [28, 0, 22, 26, 0, 16, 22, 5, 9, 14, 22, 10, 11, 1, 26, 30, 2, 9, 1, 17]
 
@@ -166,14 +166,6 @@ def test_likelihoods_are_those_of_the_enumerated_laws(size: int) -> None:
         assert np.ptp(found) > 0.01
 
 
-def user_level(protocol: MaskedParityProtocol, n: int, runs: int, epsilon: float = 1.0) -> int:
-    algorithm, found = protocol.algorithm(epsilon, n), 0
-    for seed in range(runs):
-        population = protocol.synthetic(n, seed)
-        found += run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, epsilon)) == population.concept
-    return found
-
-
 @pytest.mark.parametrize(
     ("protocol", "epsilon", "n"),
     [
@@ -216,15 +208,7 @@ def test_few_clients_are_enough_at_a_large_epsilon(protocol: MaskedParityProtoco
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: MaskedParityProtocol, n: int) -> None:
     """Success over 200 simulated populations and over 800 aggregate runs differ by less than 4.9 deviations (1e-6); with a third of the clients, a wrong
     twin, they differ by more."""
-    few, many = 200, 800
-    users, laws, starved = user_level(protocol, n, few), exact_recovery(protocol, 1.0, 8)(n, many), exact_recovery(protocol, 1.0, 9)(n // 3, many)
-
-    def deviations(successes: int) -> float:
-        pooled = (users + successes) / (few + many)
-        return (users / few - successes / many) / math.sqrt(pooled * (1 - pooled) * (1 / few + 1 / many))
-
-    assert abs(deviations(laws)) < Z_TAIL
-    assert deviations(starved) > Z_TAIL
+    check_alike(protocol, n, 200, 800)
 
 
 def test_two_round_hashing_is_unchanged() -> None:

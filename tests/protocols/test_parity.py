@@ -1,7 +1,5 @@
 """Parity in the local model: the one-bit randomizer over lists of masks, exact laws, both learners, and what the experiment concludes."""
 
-import math
-
 import numpy as np
 import pytest
 from scipy.stats import chi2
@@ -25,9 +23,9 @@ from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.tallies import Tally
+from tests.support.alike import Z_TAIL, check_alike
 
 TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
-Z_TAIL = 4.9
 LISTED = mask_set(np.array([1, 3, 5, 6]), 3)
 
 
@@ -99,18 +97,7 @@ def test_scores_are_log_likelihood_ratios() -> None:
 @pytest.mark.parametrize(("protocol", "n"), [(ParityHalving(d=5), 700), (ParityOneRound(d=5), 1_300)], ids=["halving", "one round"])
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityHalving | ParityOneRound, n: int) -> None:
     """Success over 100 simulated populations and 500 aggregate runs differ by less than 4.9 deviations (1e-6), and with a third of the clients by more."""
-    few, many, users = 100, 500, 0
-    algorithm = protocol.algorithm(1.0, n)
-    for seed in range(few):
-        population = protocol.synthetic(n, seed)
-        users += run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 1.0)) == population.r
-
-    def deviations(successes: int) -> float:
-        pooled = (users + successes) / (few + many)
-        return (users / few - successes / many) / math.sqrt(pooled * (1 - pooled) * (1 / few + 1 / many))
-
-    assert abs(deviations(exact_recovery(protocol, 1.0, 1)(n, many))) < Z_TAIL
-    assert deviations(exact_recovery(protocol, 1.0, 2)(n // 3, many)) > Z_TAIL
+    check_alike(protocol, n, 100, 500)
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 6, 12])
@@ -146,7 +133,6 @@ def test_bad_parameters_are_refused() -> None:
         (lambda: Characters(1.0, d=3, masks="00"), "power of two"),
         (lambda: Characters(1.0, d=2, masks="f0"), "power of two"),
         (lambda: Characters(1.0, d=0), "d is"),
-        (lambda: parity_interactive_bound(4, 1.2, 0.9), "ln 3"),
     ]:
         with pytest.raises(InputError, match=words):
             make()  # type: ignore[no-untyped-call]

@@ -16,27 +16,15 @@ from local_dp.protocols.parity_deny import ParityDeny
 from local_dp.protocols.parity_rounds import ParityRounds
 from local_dp.randomizers.signs.deny import Deny
 from local_dp.tallies import Tally
+from tests.support.alike import Z_TAIL, check_alike
 
-Z_TAIL = 4.9  # the deviations that chance exceeds with probability 1e-6
 KINDS = [ParityDeny(d=5), ParityRounds(d=5), ParityRounds(d=5, rounds=3)]
 
 
 @pytest.mark.parametrize("protocol", KINDS, ids=repr)
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityDeny | ParityRounds) -> None:
     """Success over 100 simulated populations and 500 aggregate runs differ by less than 4.9 deviations (1e-6), and with a third of the clients by more."""
-    n = protocol.clients(1.0) * 2 // 3
-    few, many, users = 100, 500, 0
-    algorithm = protocol.algorithm(1.0, n)
-    for seed in range(few):
-        population = protocol.synthetic(n, seed)
-        users += run(algorithm, PopulationOracle(population, KeyedNoise(seed), seed, 1.0)) == population.r
-
-    def deviations(successes: int) -> float:
-        pooled = (users + successes) / (few + many)
-        return (users / few - successes / many) / math.sqrt(pooled * (1 - pooled) * (1 / few + 1 / many))
-
-    assert abs(deviations(exact_recovery(protocol, 1.0, 1)(n, many))) < Z_TAIL
-    assert deviations(exact_recovery(protocol, 1.0, 2)(n // 3, many)) > Z_TAIL
+    check_alike(protocol, protocol.clients(1.0) * 2 // 3, 100, 500)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
