@@ -108,7 +108,7 @@ def _check_slope(whose: str, power: float, *counts: dict[int, float]) -> Check:
     return Check(
         f"{whose} people grow as k^{power:g}, but for a tenth in the power",
         all(abs(slope - power) < 0.1 for slope in slopes),
-        "powers " + ", ".join(f"{slope:.3f}" for slope in slopes) + ", the last at the threshold of `identity`",
+        "powers " + ", ".join(f"{slope:.3f}" for slope in slopes) + ", of which the last is at the threshold of `identity`",
     )
 
 
@@ -126,9 +126,15 @@ def _shares(counts: Counts, formula: dict[tuple[str, int], int], designs: Iterab
     return {(design, k): count / formula[design, k] for design in designs for k, count in counts[design].items()}
 
 
+def _told(shares: dict[tuple[str, int], float], digits: str) -> str:
+    """The shares of each design, in the order of k."""
+    designs = dict.fromkeys(design for design, _ in shares)
+    return "; ".join(f"{each}: " + ", ".join(f"{share:{digits}}" for (design, _), share in shares.items() if design == each) for each in designs)
+
+
 def _check_formula(statement: str, within: float, shares: dict[tuple[str, int], float]) -> Check:
     shown = bool(shares) and all(abs(share - 1) <= within for share in shares.values())
-    return Check(statement, shown, ", ".join(f"{design}, k = {k}: {share:.2f}" for (design, k), share in shares.items()))
+    return Check(statement, shown, _told(shares, ".2f"))
 
 
 def _check_known(least: Counts) -> Check:
@@ -136,7 +142,7 @@ def _check_known(least: Counts) -> Check:
     return Check(
         "10 groups and rows drawn alone need at most a tenth more people than a prototype of each did",
         all(ratio <= WITHIN for ratio in ratios.values()),
-        ", ".join(f"{design}, k = {k}: {ratio:.2f}" for (design, k), ratio in ratios.items()),
+        _told(ratios, ".2f"),
     )
 
 
@@ -164,11 +170,11 @@ def _check_half_way(measurements: Measured) -> Check:
 
 
 def _check_level(measurements: Measured) -> Check:
-    rows = [(point, max(found["alarms"])) for point, found in measurements if point["design"] not in HALVES]
+    most = {(point["design"], point["k"]): (max(found["alarms"]), point["trials"]) for point, found in measurements if point["design"] not in HALVES}
     return Check(
         f"the threshold of `identity` rejects the uniform law in {BETA:.0%} of runs at most, within what chance allows",
-        bool(rows) and all(most - CERTAIN * math.sqrt(BETA * (1 - BETA) / point["trials"]) <= BETA + 0.01 for point, most in rows),
-        ", ".join(f"{point['design']}, k = {point['k']}: {most:.3f}" for point, most in rows),
+        bool(most) and all(share - CERTAIN * math.sqrt(BETA * (1 - BETA) / trials) <= BETA + 0.01 for share, trials in most.values()),
+        _told({place: share for place, (share, _) in most.items()}, ".3f"),
     )
 
 

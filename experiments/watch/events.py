@@ -15,7 +15,7 @@ from experiments.watch.coefficients import Bar, coefficients
 from local_dp.errors import LocalDPError
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.base import MaskedParityProtocol
-from local_dp.protocols.base import MODELS, Protocol, describe_estimate
+from local_dp.protocols.base import MODELS, describe_estimate
 from local_dp.queries.base import Query
 from local_dp.tallies import Z95
 from server.progress import Attendance, Interim, Progress, RoundProgress
@@ -45,7 +45,7 @@ class Scene:
         model = protocol.model()
         self.state = {
             "protocol": protocol.name,
-            "what": _claim(protocol),
+            "what": list(marked(" ".join((protocol.__doc__ or "").split("\n\n")[0].split()))),
             "facts": f"{MODELS[model]} ({model}), tier {settings.tier}, {settings.clients:,} clients, {typeset(f'epsilon {number(settings.epsilon)}')}",
             "stamp": "asked to be private" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
             "budget": settings.epsilon,
@@ -157,12 +157,6 @@ class Scene:
     def _change(self, **parts: Any) -> None:
         """A new state: one that was handed out does not change."""
         self.state = {**self.state, **parts}
-
-
-def _claim(protocol: Protocol[Any]) -> list[tuple[str, str]]:
-    """The first sentence of what a protocol is: its parts, typeset, and names in code as they are."""
-    parts = " ".join((protocol.__doc__ or "").split("\n\n")[0].split()).split("`")
-    return [piece for place, part in enumerate(parts) for piece in ([("code", part)] if place % 2 else marked(part))]
 
 
 def _told_apart(bars: dict[int, list[Bar]]) -> list[Bar]:
