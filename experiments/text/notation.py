@@ -44,7 +44,7 @@ def typeset(text: str) -> str:
 
 
 def marked(text: str) -> Iterator[tuple[str, str]]:
-    """The parts of a text, each with how it stands: "" in the line, "sup" as an exponent, "sub" as an index; all typeset but what stands in backticks, "code"."""
+    """The parts of a text, each with how it stands: "" in the line, "sup" as an exponent, "sub" as an index; all typeset but "code", from backticks."""
     for place, part in enumerate(_CODE.split(text)):
         yield from (("code", part),) if place % 2 else _typeset_parts(part)
 
