@@ -106,8 +106,9 @@ def _where(flags: Bools) -> Ints:
     """Where flags are true that seldom are: eight at a time are seen to have none."""
     if len(flags) % 8:
         return np.flatnonzero(flags)
-    some = np.flatnonzero(flags.view(np.uint64) != 0)
-    found = np.flatnonzero(flags.reshape(-1, 8)[some])
+    eights = flags.view(np.uint64)
+    some = np.flatnonzero(eights != 0)
+    found = np.flatnonzero(eights.take(some).view(np.bool_))
     places: Ints = 8 * some[found >> 3] + (found & 7)
     return places
 
