@@ -24,7 +24,6 @@ def test_shown() -> None:
 @pytest.mark.parametrize(("design", "fallen"), [(TEN, "10 groups"), (runs.PUBLIC, "grow as k^1")])
 def test_public_coins_known_beforehand_are_not_shown(design: str, fallen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An adversary who knows the halves or the rows is never found: no number of people is enough."""
-    found()
     honest = runs.moments
     monkeypatch.setattr(runs, "moments", lambda _, *rest: honest(runs.FIXED, *rest))
     assert fallen in lost(found(design))
@@ -32,7 +31,6 @@ def test_public_coins_known_beforehand_are_not_shown(design: str, fallen: str, m
 
 def test_rows_that_the_adversary_does_not_know_are_not_fixed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Random rows in place of known ones find the law, so that they would miss it is not shown."""
-    found()
     honest = runs.moments
     monkeypatch.setattr(runs, "moments", lambda _, *rest: honest(runs.PUBLIC, *rest))
     assert "miss a law" in lost(found(runs.FIXED))
@@ -41,14 +39,12 @@ def test_rows_that_the_adversary_does_not_know_are_not_fixed(monkeypatch: pytest
 @pytest.mark.parametrize(("design", "fallen"), [(TEN, "chi-square formula"), (runs.PUBLIC, "closed forms")])
 def test_no_noise_is_not_what_the_formulas_say(design: str, fallen: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports that are not randomized need far fewer people."""
-    found()
     monkeypatch.setattr(runs, "response_gain", lambda epsilon: 1.0001)
     assert fallen in lost(found(design))
 
 
 def test_a_test_at_the_wrong_level_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A threshold of half as many degrees rejects the uniform law."""
-    found()
     honest = chi_square_quantile
     monkeypatch.setattr(runs, "chi_square_quantile", lambda tail, degrees: honest(tail, degrees // 2))
     assert "uniform law" in lost(found(runs.PUBLIC))
