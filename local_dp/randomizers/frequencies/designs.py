@@ -49,10 +49,6 @@ class Design(FiniteOracle):
     def blind(self) -> float:
         """The probability that a report is as likely any as any other; else it is one of the own ones, each as likely."""
 
-    @property
-    def shares(self) -> int:
-        return self.domain.size
-
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As `FiniteChannel.draw_tally`: how many of each value's holders answer blindly, those together, and the others among the own reports."""
         held = np.array([value for value, count in value_counts.items() if count], dtype=np.int64)

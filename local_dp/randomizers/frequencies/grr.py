@@ -63,10 +63,6 @@ class GRR(FiniteOracle):
     def alphabet(self) -> int:
         return self.k
 
-    @property
-    def shares(self) -> int:
-        return self.k
-
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one for the truth."""
         word = words.dtype.type
