@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Words
+from local_dp.checks import check_dimension
 from local_dp.cube import parity
 from local_dp.domains import Domain
 from local_dp.errors import InputError
@@ -18,8 +19,7 @@ MAX_BITS = 12  # the channel over all 2^12 masks is the largest that a client ca
 
 def examples(d: int) -> Domain:
     """A labelled example (x, y) of parity over d bits, as the number 2 x + 1(y = -1). 1 <= d <= 12."""
-    if type(d) is not int or not 1 <= d <= MAX_BITS:
-        raise InputError(f"d is {d!r}; give a whole number from 1 to {MAX_BITS}")
+    check_dimension(d, MAX_BITS)
     return Domain("labelled examples", 0, (2 << d) - 1)
 
 
