@@ -1,5 +1,7 @@
 """Whole runs of `local-dp bench`, each in a fresh interpreter, and client processes: how soon they are ready, their memory, and one round."""
 
+import asyncio
+import json
 import os
 import shutil
 import socket
@@ -8,16 +10,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.cli.bare_clients import bare_clients, proportional_size
+import numpy as np
+
+from experiments.cli.bare_clients import Bare, bare_clients, proportional_size
 from experiments.cli.screen import SCREEN
 from experiments.cli.speeds import REPEATS, Speed
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import EMBEDDED, Randomness, Settings
+from local_dp.bus.broker import EmbeddedBroker
 from local_dp.errors import BusError
+from local_dp.oracles.local.asked import CHUNK
+from local_dp.oracles.local.population import keep_memory
 from local_dp.protocols.survey import Survey
 from server.progress import Progress, RoundProgress
 from server.terms import Terms
@@ -25,6 +33,7 @@ from server.terms import Terms
 MEMORY = 64.0  # MiB
 RUN = ("-m", "experiments.cli", "run", "--json")
 SMALL_FLEET = 200
+_MANY = 10**8  # clients, of whom bare words are measured
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ def _asked(count: int, broker: str) -> Fleet:
 
 
 def run_speeds() -> list[Speed]:
-    """Each as a person would start it; the reference is an interpreter that only imports numpy, or the same run of one client."""
+    """Each as a person would start it; the reference is an interpreter that only imports numpy, of a population bare words, of hosts a run of two clients."""
     bare = _least(["-c", "import numpy"])
     start_up = {tier: _least([*RUN, "survey", "--clients", "2", "--tier", tier]) for tier in ("population", "hosts")}
     SCREEN.working("measuring --help")
@@ -62,27 +71,53 @@ def run_speeds() -> list[Speed]:
     for what, arguments, asked, beyond in cases:
         SCREEN.working(f"measuring {what}")
         seconds, mebibytes = min(_command([*RUN, *arguments]) for _ in range(1 if "10^10" in what else REPEATS))
-        reference = start_up[beyond] if beyond else bare
-        value = seconds - reference if beyond else seconds
+        value = seconds - start_up[beyond] if beyond else seconds
+        reference = bare_words(int(arguments[2])) if beyond == "population" else start_up[beyond] if beyond else bare
         speeds.append(Speed(f"{what}: {'beyond start-up' if beyond else 'Enter to result'}", value, "s", reference, asked, value <= asked))
         if beyond == "population":
             speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", None, MEMORY, mebibytes <= MEMORY))
     return speeds
 
 
+def bare_words(clients: int) -> float:
+    """Seconds that numpy takes to draw two bytes for each client, what it holds and its noise, and to compare them, by a thread for each core."""
+    keep_memory()
+    cores, chunks = os.cpu_count() or 1, -(-2 * min(clients, _MANY) // CHUNK)
+
+    def drawn(first: int) -> None:
+        generator = np.random.Philox(first)
+        for _ in range(first, chunks, cores):
+            np.count_nonzero(generator.random_raw(CHUNK // 8).view(np.uint8) < 77)
+
+    def once() -> float:
+        started = time.perf_counter()
+        with ThreadPoolExecutor(cores) as pool:
+            list(pool.map(drawn, range(cores)))
+        return time.perf_counter() - started
+
+    return min(once() for _ in range(REPEATS)) * clients / min(clients, _MANY)
+
+
 def _least(arguments: list[str]) -> float:
     return min(_command(arguments)[0] for _ in range(REPEATS))
 
 
+_TIMED = """
+import json, os, subprocess, sys, time
+started = time.perf_counter()
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
+"""  # by a small process: what starts another one is counted into the peak of its memory
+
+
 def _command(arguments: list[str]) -> tuple[float, float]:
     """Seconds from Enter to the end, and the peak resident memory in MiB."""
-    started = time.perf_counter()
-    child = subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(child.pid, 0)
-    child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        raise BusError(f"{' '.join(arguments)} ended with exit code {child.returncode}; run it alone to see why")
-    return time.perf_counter() - started, usage.ru_maxrss / 1024
+    told = subprocess.run([sys.executable, "-c", _TIMED, sys.executable, *arguments], stdout=subprocess.PIPE, check=True).stdout
+    seconds, mebibytes, code = json.loads(told)
+    if code:
+        raise BusError(f"{' '.join(arguments)} ended with exit code {code}; run it alone to see why")
+    return seconds, mebibytes
 
 
 def process_speeds(most: int) -> list[Speed]:
@@ -130,12 +165,21 @@ def _processes(count: int, broker: str) -> list[Speed]:
     seconds = execute(settings, look).seconds[0]
     ready = looks[0] - started  # the round has just begun then
     asked, name, size = _asked(count, broker), f"{count} client processes, {'embedded broker' if broker == EMBEDDED else 'Mosquitto'}", max(sizes)
-    bare = None if broker == EMBEDDED else bare_clients(count, broker)
+    bare = asyncio.run(_bare_by_embedded(count)) if broker == EMBEDDED else bare_clients(count, broker)
     return [
-        Speed(f"{name}: ready", ready, "s", bare.ready if bare else None, asked.ready, ready <= asked.ready),
-        Speed(f"{name}: one round", seconds, "s", None, asked.round, seconds <= asked.round),
-        Speed(f"{name}: memory of one (PSS)", size, "MiB", bare.memory if bare else None, asked.memory, size <= asked.memory),
+        Speed(f"{name}: ready", ready, "s", bare.ready, asked.ready, ready <= asked.ready),
+        Speed(f"{name}: one round", seconds, "s", bare.round, asked.round, seconds <= asked.round),
+        Speed(f"{name}: memory of one (PSS)", size, "MiB", bare.memory, asked.memory, size <= asked.memory),
     ]
+
+
+async def _bare_by_embedded(count: int) -> Bare:
+    broker = EmbeddedBroker()
+    await broker.start()
+    try:
+        return await asyncio.to_thread(bare_clients, count, broker.url)
+    finally:
+        await broker.stop()
 
 
 def _member_sizes() -> list[float]:

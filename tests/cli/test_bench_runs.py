@@ -1,0 +1,32 @@
+"""`local-dp bench`: whole commands are measured by themselves, and client processes beside bare ones."""
+
+import numpy as np
+import pytest
+
+from experiments.cli import bench_runs
+from experiments.tiers.settings import EMBEDDED
+from local_dp.errors import BusError
+
+_LARGE = 200 << 20  # bytes
+
+
+def test_a_command_s_memory_is_not_that_of_who_measures_it() -> None:
+    """A process that starts another lends it its own peak, which is none of the command's."""
+    held = np.ones(_LARGE, dtype=np.uint8)
+    seconds, mebibytes = bench_runs._command(["-c", "import numpy"])
+    assert held.all()
+    assert 0 < seconds < 60
+    assert 10 < mebibytes < 100
+
+
+def test_a_command_that_fails_has_no_speed() -> None:
+    """Its exit code is said, and how to see why."""
+    with pytest.raises(BusError, match=r"ended with exit code 3; run it alone to see why"):
+        bench_runs._command(["-c", "raise SystemExit(3)"])
+
+
+def test_bare_clients_join_and_answer() -> None:
+    """What client processes stand beside by the embedded broker too: seconds until they are there, those of a round, and the size of one."""
+    for speed in bench_runs._processes(2, EMBEDDED):
+        assert speed.reference is not None, speed.what
+        assert speed.reference > 0
