@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -179,7 +178,7 @@ class RoundedAway(BinaryRR):
 class Doubled(GRR):
     """Spends twice the declared epsilon."""
 
-    @cached_property
+    @property
     def other(self) -> int:
         return GRR(2 * self.epsilon, word_bits=self.word_bits, k=self.k).other
 
