@@ -20,6 +20,7 @@ from local_dp.errors import BusError
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
 _LISTENER = "default"
 _COLLECTING = 100_000  # new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's time goes into these
+AT_ONCE, _TURN = 500, 0.002  # reads in a second, some five to a message, before a client waits for others; seconds between two looks
 ATTEMPTS = 10  # to start it again
 _STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be said to be up, between two starts, between two looks
 
@@ -113,6 +114,23 @@ class _Subscriptions(dict[str, list[Any]]):
         return f"{len(self)} filters"
 
 
+class InTurn(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
+    """What one client sends; of one that sends much, when nothing of others is to be passed on. amqtt itself reads all, however long its queue."""
+
+    def __init__(self, reader: asyncio.StreamReader, broker: Broker) -> None:
+        super().__init__(reader)
+        self._broker = broker
+        self._second, self._reads = 0, 0
+
+    async def read(self, n: int = -1) -> bytes:
+        second = int(asyncio.get_running_loop().time())
+        self._second, self._reads = second, self._reads + 1 if second == self._second else 1
+        while self._reads > AT_ONCE and self._broker._broadcast_queue.qsize():
+            await asyncio.sleep(_TURN)
+        data: bytes = await super().read(n)
+        return data
+
+
 def linear_broker(config: dict[str, Any]) -> Broker:
     """amqtt's broker, whose work for a client that joins hardly grows with how many have."""
     broker = Broker(config)
@@ -133,7 +151,7 @@ async def _serve(port: int, password: str) -> None:
     await broker.start()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await broker.external_connected(StreamReaderAdapter(reader), StreamWriterAdapter(writer), _LISTENER)
+        await broker.external_connected(InTurn(reader, broker), StreamWriterAdapter(writer), _LISTENER)
 
     await asyncio.start_server(connected, sock=listener, backlog=_BACKLOG)
     print(listener.getsockname()[1], flush=True)

@@ -102,7 +102,23 @@ class _Ladder(Protocol[str]):
 
 
 @dataclass(frozen=True)
-class LadderAgain(_Ladder):
+class _LadderInRounds(_Ladder):
+    """What those of several rounds share: how the levels are divided among them."""
+
+    rounds: int | None = parameter(None, "how many rounds there may be; without it, one for each level")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.lengths  # noqa: B018  # checks the rounds
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The levels of each round."""
+        return group_lengths(self.k, self.k if self.rounds is None else self.rounds)
+
+
+@dataclass(frozen=True)
+class LadderAgain(_LadderInRounds):
     """Finds the path by asking everybody in every round: whose level it is answers by randomized response, and everybody else tosses a coin.
 
     Privacy: the answers of all rounds together are epsilon-locally private, for nobody speaks in two of them (a session, limits 12.1); `charged` sum gives
@@ -112,19 +128,12 @@ class LadderAgain(_Ladder):
 
     name: ClassVar[str] = "ladder"
     source: ClassVar[str] = "Joseph, Mao, Neel, Roth 2019 and Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
-    rounds: int | None = parameter(None, "how many rounds there may be; without it, one for each level")
     charged: str = parameter("session", "how the rounds are charged: session (epsilon for all of them), or sum (a part of it for each)")
     session: str = parameter("ladder", "the label of the session: clients who keep a store need another one for another session")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_policy("charged", self.charged, ("session", "sum"))
-        self.lengths  # noqa: B018  # checks the rounds
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The levels of each round."""
-        return group_lengths(self.k, self.k if self.rounds is None else self.rounds)
 
     def each(self, epsilon: float) -> float:
         """The epsilon of one answer."""
@@ -148,7 +157,7 @@ class LadderAgain(_Ladder):
 
 
 @dataclass(frozen=True)
-class LadderInTurn(_Ladder):
+class LadderInTurn(_LadderInRounds):
     """Finds the path by asking others in each round: whose level it is answers by randomized response, and everybody else tosses a coin.
 
     With `below`, whose level is still to come answers about a random node of its level below the one reached, and later rounds use what hits the path.
@@ -158,17 +167,7 @@ class LadderInTurn(_Ladder):
 
     name: ClassVar[str] = "ladder-in-turn"
     source: ClassVar[str] = "pointer chasing: Joseph, Mao, Roth 2020, in a binary form; limits 12.1"
-    rounds: int | None = parameter(None, "how many rounds there may be; without it, one for each level")
     below: bool = parameter(False, "true: those whose level is still to come answer about a random node below")
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.lengths  # noqa: B018  # checks the rounds
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The levels of each round."""
-        return group_lengths(self.k, self.k if self.rounds is None else self.rounds)
 
     def clients(self, epsilon: float) -> int:
         rounds = len(self.lengths)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -124,17 +124,20 @@ class Randomizer(ABC):
 
         Raises InputError, which does not say the value, where it is no member of the domain.
         """
-        values = np.array((value,))
-        low, high, coined = self._single
-        if not (low <= value <= high if type(value) is int else self._contains(values)):
+        numbers, kind, coined = self._single
+        known = type(value) is int and value in numbers
+        values = np.array((value,), kind if known else None)
+        if not (known or self._contains(values)):
             raise InputError(f"{self.name}: the value is not in {self.domain}")
         cells = self.cells_of(np.array((coin,), dtype=np.uint64)) if coined else NO_COIN
         return self.respond(values, self.draw(_PRIVATE, _ONE, 0, 1), cells)
 
     @cached_property
-    def _single(self) -> tuple[int, int, bool]:
-        """What is looked up for one report: the ends of the domain, and whether a coin is used."""
-        return self.domain.low, self.domain.high, self.uses_coins
+    def _single(self) -> tuple[range, "np.dtype[np.integer[Any]]", bool]:
+        """What is looked up for one report: the numbers that are members, a type that holds them, a byte if it can, and whether a coin is used."""
+        domain = self.domain
+        numbers = range(0) if isinstance(domain, Vectors) else range(domain.low, domain.high + 1)
+        return numbers, np.dtype("u1" if domain.low >= 0 and domain.high < 1 << 8 else "i8"), self.uses_coins
 
     def _contains(self, values: Words) -> bool:
         shape = (1, self.domain.d) if isinstance(self.domain, Vectors) else (1,)

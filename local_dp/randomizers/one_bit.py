@@ -1,9 +1,9 @@
-"""One-bit randomizers: the value, and perhaps a public coin, picks a true bit; randomized response flips it."""
+"""Channels of one threshold; of them one-bit randomizers: the value, and perhaps a public coin, picks a true bit; randomized response flips it."""
 
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from local_dp.loss import NANO, exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import SLACK, FiniteChannel, ceil_fraction, too_narrow
 from local_dp.tallies import Tally
 
-_BYTE = np.dtype(np.uint8)
+BYTE = np.dtype(np.uint8)  # given `np.uint8`, numpy would look it up each time
 
 
 @lru_cache(maxsize=1024)
@@ -27,42 +27,67 @@ def loses_little(kept: int, changed: int, nano: int) -> bool:
 
 
 @dataclass(frozen=True)
-class OneBit(FiniteChannel):
-    """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1 and a 1 as -1 where signs are averaged."""
+class OneThreshold(FiniteChannel):
+    """A finite channel of one threshold F: a word whose leading bits are below it makes a report of the kind that the value makes less likely.
+
+    Privacy: (whole - F) / F <= e^epsilon for the least such F, whole = 2^(word_bits - spare); the last `spare` bits of a word pick a report of that kind.
+    """
+
+    @property
+    def spare(self) -> int:
+        """How many bits of a word the threshold is not compared with."""
+        return 0
 
     def _fits(self, bits: int) -> bool:
-        flip = flip_weight(nano_epsilon(self.epsilon), bits)
-        return loses_little(2**bits - flip, flip, nano_epsilon(self.epsilon))
+        nano, bits = nano_epsilon(self.epsilon), bits - self.spare
+        flip = flip_weight(nano, bits)
+        return loses_little(2**bits - flip, flip, nano)
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_flip", flip_weight(self.nano, self.word_bits))
-        if 2 * self.flip >= self.total:
+        if self.word_bits <= self.spare:
             raise too_narrow(self)
-        cut = np.array([self.flip], dtype=f"<u{self.width // 8}")  # making it is a fifth of the work of one report
-        cut.setflags(write=False)
-        object.__setattr__(self, "_cut", cut)
+        object.__setattr__(self, "_flip", flip_weight(self.nano, self.word_bits - self.spare))
+        if 2 * self.flip >= self.whole:
+            raise too_narrow(self)
+
+    @property
+    def whole(self) -> int:
+        """2^(word_bits - spare): the weight of both kinds together."""
+        return 1 << self.word_bits - self.spare
 
     @property
     def flip(self) -> int:
-        """The weight of a flipped bit, out of 2^word_bits."""
+        """F: the less likely kind, such as a flipped bit, has probability F / `whole`."""
         weight: int = self.__dict__["_flip"]
         return weight
 
     @property
-    def alphabet(self) -> int:
-        return 2
+    def gain(self) -> float:
+        """C = 1 / (1 - 2 F / whole), at least (e^eps + 1) / (e^eps - 1): what a mean of reported signs is multiplied by."""
+        return float(self.whole / (self.whole - 2 * self.flip))
+
+
+@dataclass(frozen=True)
+class OneBit(OneThreshold):
+    """Randomized response on a bit that `encode` reads off (value, cell); a reported 0 counts as +1 and a 1 as -1 where signs are averaged."""
+
+    @cached_property
+    def _cut(self) -> Words:
+        """The threshold as words are compared with it: making it is a fifth of the work of one report."""
+        cut = np.array([self.flip], dtype=f"<u{self.width // 8}")
+        cut.setflags(write=False)
+        return cut
 
     @property
-    def gain(self) -> float:
-        """C = 1 / (1 - 2 Pr[flip]), at least (e^eps + 1) / (e^eps - 1): what a mean of reported signs is multiplied by."""
-        return float(self.total / (self.total - 2 * self.flip))
+    def alphabet(self) -> int:
+        return 2
 
     @abstractmethod
     def encode(self, values: Ints, cells: Ints) -> Words:
         """The true bit, uint8, elementwise under broadcasting."""
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        flips: Words = (words < self.__dict__["_cut"]).view(_BYTE)
+        flips: Words = (words < self._cut).view(BYTE)
         return self.encode(values, cells) ^ flips
 
     def tally(self, reports: Words, cells: Words) -> Tally:

@@ -1,4 +1,4 @@
-"""Acceptance tests 27 and 29 in full, on Mosquitto: a flood beside an honest round, and a soak through a bad network. Slow; each prints its figure."""
+"""Acceptance tests 27 and 29 in full: a flood beside an honest round, on both brokers, and a soak through a bad network. Slow; each prints its figure."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 from server.progress import Progress, RoundProgress
 from server.terms import Terms
-from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.brokers import a_broker, mosquitto, needs_mosquitto
 from tests.support.figures import figure
 from tests.support.flooding import flood
 
@@ -64,16 +64,17 @@ def _beside_a_flood(url: str, clients: int, flooder: str) -> tuple[float, float,
 
 @needs_mosquitto
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
 @pytest.mark.parametrize("flooder", ["a member", "a stranger"])
-def test_a_flood_does_not_slow_an_honest_round(flooder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flood_does_not_slow_an_honest_round(flooder: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Test 27: one client sends 20,000 messages a second, under a member's topic or a stranger's: rounds of 50 honest clients take at most twice as long."""
     monkeypatch.setattr("secrets.token_hex", lambda size: "f" * 2 * size)  # the run's name is known to the one that floods
     members = 51 if flooder == "a member" else 50
-    with mosquitto(tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as broker:
-        calm, rough, outcome = _beside_a_flood(broker.url, members, "client-50")
+    with a_broker(kind, tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as url:
+        calm, rough, outcome = _beside_a_flood(url, members, "client-50")
     figure(
         27,
-        f"{flooder} sends 20,000 messages a second: a round of 50 takes {1e3 * rough:.0f} ms, without that {1e3 * calm:.0f} ms, the slowest of "
+        f"on {kind} {flooder} sends 20,000 messages a second: a round of 50 takes {1e3 * rough:.0f} ms, without that {1e3 * calm:.0f} ms, the slowest of "
         f"{len(outcome.seconds)} {max(outcome.seconds):.1f} s; {outcome.rejected + outcome.seal.forged if outcome.seal else 0:,} messages of it were received",
     )
     assert outcome.counts.answered >= 50 * len(outcome.seconds)

@@ -77,8 +77,8 @@ def test_no_promise_is_broken_by_stores_in_files_for_long(tmp_path: Path) -> Non
 
 
 def test_much_happens() -> None:
-    """Of 50 seeds' worlds: rounds are closed, reports come twice and late, clients crash, refuse, and spend nearly all they have."""
-    seen = dict.fromkeys(("closed", "duplicate", "late", "rejected", "spent"), 0)
+    """Of 50 seeds' worlds: rounds are closed, reports come twice and late, clients crash, refuse, tell their truths, and spend nearly all they have."""
+    seen = dict.fromkeys(("closed", "duplicate", "late", "rejected", "spent", "truths"), 0)
     for seed in range(50):
         world = World(seed, TRUE)
         world.play(drawn(seed, EVENTS))
@@ -87,6 +87,7 @@ def test_much_happens() -> None:
             seen[what] += sum(getattr(round.counts, what) for round in rounds)
         seen["closed"] += len(world.server.closed)
         seen["rejected"] += world.server.coordinator.rejected
+        seen["truths"] += sum(truths.total() for client in world.clients for truths in client.disk.truths)
         seen["spent"] += sum(sent.nano >= 7 * 10**8 for sent in world.sent)
     assert min(seen.values()) >= 20, seen
 
@@ -98,7 +99,7 @@ def _caught(name: str, seeds: int) -> tuple[int, list[Operation]]:
 
 
 def test_the_twins_are_caught() -> None:
-    """Each of the eight wrong twins, and one more, breaks a promise in what was once found and shrunk, in which the true roles break none."""
+    """Each of the eight wrong twins, and two more, breaks a promise in what was once found and shrunk, in which the true roles break none."""
     assert {load(path)[0] for path in SAVED} == TWINS.keys()
     lengths = {}
     for path in SAVED:

@@ -15,6 +15,7 @@ from local_dp.bounds.one_round_parity import parity_one_round_bound
 from local_dp.bounds.response import response_gain
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.parity_deny import ParityDeny
+from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.signs import deny
 from local_dp.tallies import Tally
@@ -100,7 +101,7 @@ def test_a_wrong_randomizer_is_not_shown(monkeypatch: pytest.MonkeyPatch, twin: 
         right = deny._ruled_out
         monkeypatch.setattr(deny, "_ruled_out", lambda held, named: right(held, named) ^ np.uint8(1))
     else:
-        monkeypatch.setattr(deny, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits))
+        monkeypatch.setattr(one_bit, "flip_weight", lambda nano, bits: flip_weight(2 * nano, bits))
     assert lost_check in lost(found(at=(DENY,)))
 
 

@@ -91,6 +91,7 @@ def test_what_was_changed_after_it_was_made_is_refused(held: str, put: object) -
     assert wrong == right
     with pytest.raises(RefusedError, match=f"changed after it was made: {held}"):
         verify(wrong)
+    right.private_report(1)
     object.__setattr__(right, "epsilon", 0.5)
     with pytest.raises(RefusedError, match="changed after it was made: _cut, _flip"):
         verify(right)

@@ -91,11 +91,11 @@ def embedded() -> Iterator[str]:
 
 
 @contextmanager
-def a_broker(kind: str, folder: Path) -> Iterator[str]:
-    """One of the kind "embedded" or "mosquitto"; gives its URL."""
+def a_broker(kind: str, folder: Path, *lines: str) -> Iterator[str]:
+    """One of the kind "embedded" or "mosquitto", with these configuration lines; gives its URL."""
     if kind == "embedded":
         with embedded() as url:
             yield url
     else:
-        with mosquitto(folder) as broker:
+        with mosquitto(folder, *lines) as broker:
             yield broker.url

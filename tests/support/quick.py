@@ -26,10 +26,15 @@ class Quick:
         return self.experiment.measure(self.points[place], SEED + place)
 
     def right(self, place: int) -> Measurement:
-        """What a point measures when it is first asked for: once for all tests of a file, which ask for all before they break anything, or for none."""
+        """What a point measures when it is first asked for: once for all tests of a file."""
         if place not in self._right:
             self._right[place] = self.measure(place)
         return self._right[place]
+
+    def all_right(self) -> None:
+        """Asks for all: before the first test of a file breaks anything."""
+        for place in range(len(self.points)):
+            self.right(place)
 
     def found(self, again: Callable[[Point], bool] = lambda point: False) -> Finding:
         """The finding, where the points of which `again` is true are measured now."""

@@ -7,15 +7,13 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.domains import Domain, bit_or_silence
-from local_dp.loss import nano_epsilon
 from local_dp.randomizers.base import Work
-from local_dp.randomizers.finite import FiniteChannel, too_narrow
-from local_dp.randomizers.one_bit import flip_weight, loses_little
+from local_dp.randomizers.one_bit import OneThreshold
 from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneOfRounds(FiniteChannel):
+class OneOfRounds(OneThreshold):
     """Tells a bit by randomized response, and tosses a fair coin where there is nothing to say (the value 2).
 
     Under a label (`LocalQuery.session`) a client may be asked it in any number of rounds, whatever each asks, and speaks in one at most. Privacy: all its
@@ -29,26 +27,6 @@ class OneOfRounds(FiniteChannel):
     estimates: ClassVar[str] = "the share of ones less the share of zeros"
     work: ClassVar[Work] = "repeated surveys"
     silence: ClassVar[int | None] = 2
-
-    def _fits(self, bits: int) -> bool:
-        flip = flip_weight(nano_epsilon(self.epsilon), bits)
-        return loses_little(2**bits - flip, flip, nano_epsilon(self.epsilon))
-
-    def prepare(self) -> None:
-        object.__setattr__(self, "_flip", flip_weight(self.nano, self.word_bits))
-        if 2 * self.flip >= self.total:
-            raise too_narrow(self)
-
-    @property
-    def flip(self) -> int:
-        """The weight of a flipped bit, out of 2^word_bits."""
-        weight: int = self.__dict__["_flip"]
-        return weight
-
-    @property
-    def gain(self) -> float:
-        """C = 1 / (1 - 2 Pr[flip]), at least (e^eps + 1) / (e^eps - 1)."""
-        return float(self.total / (self.total - 2 * self.flip))
 
     @property
     def domain(self) -> Domain:

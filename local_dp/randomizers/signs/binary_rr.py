@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from local_dp.arrays import Ints, Words
 from local_dp.domains import Domain, symbols
-from local_dp.randomizers.one_bit import OneBit
+from local_dp.randomizers.one_bit import BYTE, OneBit
 from local_dp.tallies import Estimate, Tally
 
 
@@ -27,7 +25,7 @@ class BinaryRR(OneBit):
         return symbols(2)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
-        return values.astype(np.uint8, copy=False)
+        return values.astype(BYTE, copy=False)
 
     def estimate(self, tally: Tally) -> Estimate:
         """The share of ones, unbiased."""

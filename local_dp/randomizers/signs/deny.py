@@ -8,15 +8,13 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.cube import parity
 from local_dp.domains import Domain
-from local_dp.loss import nano_epsilon
-from local_dp.randomizers.finite import FiniteChannel, too_narrow
-from local_dp.randomizers.one_bit import flip_weight, loses_little
+from local_dp.randomizers.one_bit import OneThreshold
 from local_dp.randomizers.signs.characters import examples
 from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deny(FiniteChannel):
+class Deny(OneThreshold):
     """Names one of the 2^d parities w: a uniform one with y (-1)^<w, x> = -1 with probability E / (E + 1), else a uniform one with +1; any where x = 0.
 
     A uniform name that is of the wrong kind becomes one of the right kind by flipping one bit of w, the lowest that is set in x: no table, no rejection.
@@ -30,34 +28,11 @@ class Deny(FiniteChannel):
     estimates: ClassVar[str] = "parities"
     d: int = 1
 
-    def _fits(self, bits: int) -> bool:
+    @property
+    def spare(self) -> int:
+        """d: the last bits of a word are the uniform name. Raises InputError unless 1 <= d <= 12."""
         examples(self.d)
-        flip = flip_weight(nano_epsilon(self.epsilon), bits - self.d)
-        return loses_little((1 << bits - self.d) - flip, flip, nano_epsilon(self.epsilon))
-
-    def prepare(self) -> None:
-        examples(self.d)
-        if self.word_bits <= self.d:
-            raise too_narrow(self)
-        object.__setattr__(self, "_flip", flip_weight(self.nano, self.word_bits - self.d))
-        if 2 * self.flip >= self.whole:
-            raise too_narrow(self)
-
-    @property
-    def whole(self) -> int:
-        """2^(b - d): the weight of a name where x = 0, half the sum of those of one that is ruled out and one that is not."""
-        return 1 << self.word_bits - self.d
-
-    @property
-    def flip(self) -> int:
-        """F: naming a parity that agrees has probability F / 2^(b - d)."""
-        weight: int = self.__dict__["_flip"]
-        return weight
-
-    @property
-    def gain(self) -> float:
-        """C = (T + F) / (T - F), at least (E + 1) / (E - 1)."""
-        return float(self.whole / (self.whole - 2 * self.flip))
+        return self.d
 
     @property
     def domain(self) -> Domain:

@@ -1,6 +1,9 @@
 """What must hold whatever happens, kept apart from the code that is to uphold it: each message that is sent, and each report that is counted."""
 
+from collections import Counter
+
 from local_dp.loss import nano_epsilon
+from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.wire import Ask, Refusal, Reply, Request
 from server.round import Round
 from tests.support.faults.client import BUDGET, Client
@@ -26,7 +29,8 @@ class Sent:
         self.nano = 0
         self._requests: dict[Asked, tuple[Ask, ...]] = {}
         self._replies: dict[tuple[str, int, int, int], bytes] = {}
-        self._told: set[tuple[object, ...]] = set()  # memoised answers that were sent, each with all that it depends on
+        self._told: set[tuple[object, ...]] = set()  # memoised answers that were sent, each with all that it depends on, and sessions
+        self._spoke: dict[Asked, Counter[str]] = {}  # the truths of each session, in what was sent
 
     def add(self, client: Client, request: Request, answer: Reply | Refusal) -> None:
         """One more message."""
@@ -37,14 +41,18 @@ class Sent:
         check(self._requests.setdefault(named, request.asks) == request.asks, "two requests of one round are answered")
         reply = (*named, answer.ask, answer.start)
         if reply not in self._replies:
-            kept = [commit for commit in client.disk.commits if (commit.run, commit.round) == named]
-            check(len(kept) == 1 and answer in kept[0].replies, "a reply is sent before it is charged and kept")
+            kept = [place for place, commit in enumerate(client.disk.commits) if (commit.run, commit.round) == named]
+            check(len(kept) == 1 and answer in client.disk.commits[kept[0]].replies, "a reply is sent before it is charged and kept")
             self._replies[reply] = answer.reports
+            self._spoke[named] = client.disk.truths[kept[0]]
+            check(max([0, *sum(self._spoke.values(), Counter()).values()]) <= 1, "a client has told two truths in one session")
             self._charge(request.asks[answer.ask], answer.reports)
         check(self._replies[reply] == answer.reports, "two replies to one question")
 
     def _charge(self, ask: Ask, reports: bytes) -> None:
-        told = (ask.once, ask.query, repr(ask.query_params), ask.randomizer, repr(ask.randomizer_params), ask.coins, reports)
+        told: tuple[object, ...] = (ask.once, ask.query, repr(ask.query_params), ask.randomizer, repr(ask.randomizer_params), ask.coins, reports)
+        if ask.randomizer == OneOfRounds.name and ask.once:
+            told = (ask.once, repr(ask.randomizer_params))  # one truth, whatever is asked and however often
         if ask.once and told in self._told:
             return  # the same report once more tells nothing new
         self._told.add(told)

@@ -1,16 +1,22 @@
 """A client that crashes and comes back with what its disk kept."""
 
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
+from unittest.mock import patch
 
 import numpy as np
 
 from clients.journal import Commit, MemoryStore, Store
 from clients.role import ClientRole, Policy
-from local_dp.arrays import Words
+from local_dp.arrays import Ints, Words
 from local_dp.noise import Draw
+from local_dp.oracles.local import asked
+from local_dp.oracles.local.asked import LocalQuery, said
+from local_dp.oracles.local.sessions import Spoken
 from local_dp.records import Records
 from local_dp.wire import Hello, Refusal, Reply, Request
 
@@ -24,10 +30,14 @@ class Crash(BaseException):
 
 @dataclass
 class Disk:
-    """What survives a crash: the commits, and the secrets of memoised answers. `crash` is where the next one comes."""
+    """What survives a crash: the commits, and the secrets of memoised answers. `crash` is where the next one comes.
+
+    `truths` is the account's: of each commit, how many truths of each session were told to its randomizers.
+    """
 
     name: str = ""
     commits: list[Commit] = field(default_factory=list)
+    truths: list[Counter[str]] = field(default_factory=list)
     secrets: dict[str, bytes] = field(default_factory=dict)
     crash: str = ""
 
@@ -90,7 +100,13 @@ class Client:
         self.name, self.group, self.index = f"c{index}", f"g{index // 2}", index
         self.disk = Disk(f"{seed}-{index}")
         self.up = False
-        self._records = Records({"yes": np.array([index % 2], dtype=np.uint8)})
+        self._records = Records(
+            {
+                "yes": np.array([index % 2], dtype=np.uint8),
+                "level": np.array([index // 2], dtype=np.uint8),
+                "table0": np.array([1 + index % 2], dtype=np.uint64),
+            }
+        )
         self._source = random.Random(seed * 8 + index)
         self._make_role, self._make_store = make_role, make_store
         self.start()
@@ -114,10 +130,27 @@ class Client:
     def answer(self, request: Request) -> list[Reply | Refusal]:
         """What it sends before it crashes, if it does."""
         sent: list[Reply | Refusal] = []
-        try:
-            for answer in self.role.handle(request):
-                sent.append(answer)
-                self.disk.trip("crash-sending")
-        except Crash:
-            self.stop()
+        with _told() as told:
+            try:
+                for answer in self.role.handle(request):
+                    sent.append(answer)
+                    self.disk.trip("crash-sending")
+            except Crash:
+                self.stop()
+        self.disk.truths += [told] * (len(self.disk.commits) - len(self.disk.truths))
         return sent
+
+
+@contextmanager
+def _told() -> Iterator[Counter[str]]:
+    """How many truths of each session are told meanwhile: looked at where a value goes to its randomizer."""
+    told: Counter[str] = Counter()
+
+    def looking(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
+        given = said(query, values, spoken, place)
+        if query.session:
+            told[query.session] += int(np.count_nonzero(given != query.randomizer.silence))
+        return given
+
+    with patch.object(asked, "said", looking):
+        yield told

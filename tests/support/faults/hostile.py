@@ -6,13 +6,17 @@ from functools import lru_cache
 from local_dp.wire import AnyMessage, Ask, Hello, Refusal, Reply, Request, encode
 from server.round import Round
 from tests.support.faults.client import RUN
-from tests.support.faults.server import CLIENTS, ROUNDS
+from tests.support.faults.server import CLIENTS, ROUNDS, SESSION
 
 EPSILONS: tuple[object, ...] = (0, -5, 5e-324, 1e-17, 1e-10, 1e-9, 0.25, 1.0, 1, 24.0, 25, 1e300, -0.0, (1 << 63) - 1, "1", (1.0,), ("1",))
 
 
 def _ask(**changed: object) -> Ask:
     return Round(RUN, 1, ROUNDS[0], 1).request().asks[0].model_copy(update=changed)
+
+
+def _step(**changed: object) -> Ask:
+    return Round(RUN, 1, ROUNDS[-2], 1).request().asks[0].model_copy(update=changed)
 
 
 @lru_cache(4096)
@@ -33,6 +37,11 @@ _ASKS: tuple[tuple[Ask, ...], ...] = (
     (_ask(once="weekly", randomizer_params={"epsilon": 0.5}),),
     (_ask(once="monthly"), _ask(once="monthly")),
     tuple(_ask(randomizer_params={"epsilon": 0.3}) for _ in range(4)),
+    (_step(),),
+    (_step(), _step(query_params={"path": "0", "first": 0})),
+    (_step(randomizer_params={"epsilon": 0.2}),),
+    (_ask(once=SESSION, randomizer_params={"epsilon": 0.4}),),
+    (_step(once=""),),
     (_ask(start=1, stop=1 << 40),),
     (_ask(start=3, stop=3),),
     (_ask(start=2, stop=1),),

@@ -5,7 +5,9 @@ from typing import Any
 
 from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.ladder import PathStep
 from local_dp.queries.tables import Question
+from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import AnyMessage
 from server.collecting import Send
@@ -15,11 +17,17 @@ from server.terms import Terms
 from tests.support.faults.client import RUN
 
 CLIENTS = 4
+SESSION = "path"
 TERMS = Terms(deadline=4.0, quorum=0.25)
 
 
 def _asked(epsilon: float, start: int = 0, stop: int = CLIENTS, once: str = "") -> LocalQuery:
     return LocalQuery(Question("yes == 1"), BinaryRR(epsilon), Cohort(start, stop), once)
+
+
+def _step(path: str) -> LocalQuery:
+    """A round of a session: each client has a step to tell on every path of two steps, and may tell one."""
+    return LocalQuery(PathStep(path), OneOfRounds(0.4), Cohort(0, CLIENTS), SESSION)
 
 
 ROUNDS = (
@@ -30,6 +38,8 @@ ROUNDS = (
     (_asked(0.25, once="weekly"),),
     (_asked(0.25, once="weekly"),),
     (_asked(1.0),),
+    *((_step(path),) for path in ("00", "01", "10")),
+    (_step("11"), _asked(0.2)),
 )
 
 

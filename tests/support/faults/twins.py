@@ -86,6 +86,14 @@ class VolatileLedgerStore(DurableStore):
         self.disk = disk
 
 
+class ForgetsWhoSpokeStore(DurableStore):
+    """Knows after a crash what it has sent and what it cost, and not that a truth was told."""
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(Disk(commits=[replace(commit, spoken=()) for commit in disk.commits]))
+        self.disk = disk
+
+
 class Trusting(ClientRole):
     """Charges what the request says that it costs, where it says so."""
 
@@ -175,4 +183,5 @@ TWINS = {
     "volatile deduplication": Makers(server=Forgetful),
     "accept late": Makers(server=AcceptingLate),
     "volatile secrets of memoised answers": Makers(role=ForgetsSecrets),
+    "a second truth after a crash": Makers(store=ForgetsWhoSpokeStore),
 }
