@@ -84,7 +84,8 @@ def _who_answered(data: dict[str, Any]) -> str:
     clients = data["clients"]
     told = [held(f"{number(value)} {name.replace('_', ' ')}") for name, value in clients.items() if value or name in ("asked", "answered", "missing")]
     wrong = [held(f"{number(times)} {kind}") for kind, times in data.get("rejections", {}).items()]
-    return f"clients: {', '.join(told)}" + (f" ({', '.join(wrong)})" if wrong else "")
+    whose = "reports" if data["interaction"] == "fully interactive" else "clients"  # who is asked in two rounds owes two reports
+    return f"{whose}: {', '.join(told)}" + (f" ({', '.join(wrong)})" if wrong else "")
 
 
 def _named(randomizer: dict[str, Any]) -> str:

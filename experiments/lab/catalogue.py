@@ -34,7 +34,6 @@ NAMES = (
     "margins",
     "one-round-parity",
     "asking-again",
-    "shared-coins",
 )
 ALL = "all"
 

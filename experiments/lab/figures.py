@@ -24,7 +24,7 @@ INK, MUTED, RULE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5558f", "#b07d00", "#3b93c9", "#6b6b6b")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _ROLES = re.compile(r"\b(?:measured|simulated|predicted|proven|theory|formula|bound|worst found)\b|[,:]")
-_LABEL_WIDTH = 42  # characters that the name of a curve may have on one line of the key
+_LABEL_WIDTH = 38  # characters that the name of a curve may have on one line of the key: two such columns fit
 _WIDTH = 6.8  # inches: the text of a printed page
 _STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",

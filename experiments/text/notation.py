@@ -28,6 +28,7 @@ _RULES = tuple(
 _RAISED = r"\^(?:([-−]?[^\W_]+(?:\.\d+)?)|\(([^()\n]+)\))"
 _LOWERED = r"(?<=\b[A-Za-zα-ω])_(?:(\w+)(?!\w)|\{([^{}\n]+)\})"  # of one letter: with more it is a name in code
 EXPONENT = re.compile(_RAISED)
+_CODE = re.compile(r"`([^`]+)`")
 _MARK = re.compile(f"{_RAISED}|{_LOWERED}")
 
 
@@ -43,7 +44,12 @@ def typeset(text: str) -> str:
 
 
 def marked(text: str) -> Iterator[tuple[str, str]]:
-    """The parts of a text, typeset, each with how it stands: "" in the line, "sup" as an exponent, "sub" as an index."""
+    """The parts of a text, each with how it stands: "" in the line, "sup" as an exponent, "sub" as an index; all typeset but "code", from backticks."""
+    for place, part in enumerate(_CODE.split(text)):
+        yield from (("code", part),) if place % 2 else _typeset_parts(part)
+
+
+def _typeset_parts(text: str) -> Iterator[tuple[str, str]]:
     place, text = 0, typeset(text)
     for found in _MARK.finditer(text):
         raised, lowered = found[1] or found[2], found[3] or found[4]

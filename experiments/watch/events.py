@@ -15,7 +15,7 @@ from experiments.watch.coefficients import Bar, coefficients
 from local_dp.errors import LocalDPError
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.base import MaskedParityProtocol
-from local_dp.protocols.base import describe_estimate
+from local_dp.protocols.base import MODELS, describe_estimate
 from local_dp.queries.base import Query
 from local_dp.tallies import Z95
 from server.progress import Attendance, Interim, Progress, RoundProgress
@@ -42,10 +42,11 @@ class Scene:
 
     def __post_init__(self) -> None:
         settings, protocol = self.settings, self.settings.protocol
+        model = protocol.model()
         self.state = {
             "protocol": protocol.name,
-            "what": list(marked(" ".join((protocol.__doc__ or "").split("\n\n")[0].split()).replace("`", ""))),
-            "facts": f"{protocol.model()}, tier {settings.tier}, {settings.clients:,} clients, {typeset(f'epsilon {number(settings.epsilon)}')}",
+            "what": list(marked(" ".join((protocol.__doc__ or "").split("\n\n")[0].split()))),
+            "facts": f"{MODELS[model]} ({model}), tier {settings.tier}, {settings.clients:,} clients, {typeset(f'epsilon {number(settings.epsilon)}')}",
             "stamp": "asked to be private" if settings.randomness.private else f"{STAMP}, seed {settings.randomness.seed}",
             "budget": settings.epsilon,
             "phase": "starting",
@@ -54,6 +55,7 @@ class Scene:
             "clients": settings.clients,
             "rounds": [],
             "spent": 0.0,
+            "heading": "Estimate so far",
             "rows": [],
             "more": 0,
             "coefficients": False,
@@ -74,10 +76,12 @@ class Scene:
         """The run is over; `data` is what `--json` prints, which holds no truth of a private run."""
         result = data["result"]
         counts = [f"{number(value)} {name.replace('_', ' ')}" for name, value in data["clients"].items() if value]
-        told = [result["explanation"], _error(result), f"Clients: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
+        told = [result["explanation"], _error(result), f"Reports: {', '.join(counts)}.", f"Seconds: {number(data['wall_s'])}."]
         if "estimate" in result:
             self._rows(estimates(result), result["truth"])
-        self._change(phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], result=[line for line in told if line], status="The run is over.")
+        heading = "Result" if "estimate" in result else "What was estimated"  # of the last round, on the way to another result
+        self._change(phase="over", stamp=stamp_of(data), spent=data["max_epsilon_spent"], heading=heading)
+        self._change(result=[line for line in told if line], status="The run is over.")
 
     def fail(self, error: BaseException) -> None:
         """The run ended otherwise."""

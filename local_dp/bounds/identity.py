@@ -68,9 +68,9 @@ def private_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> i
 
 
 def half_stretch(epsilon: float, k: int, alpha: float, clients: int, groups: int) -> float:
-    """1 + 4 alpha^2 m / (C^2 k): by what a law alpha away stretches the square of a group's standardised sum, m clients to a group, each a random half."""
+    """1 + 4 alpha^2 m / (C^2 (k - 1)): by what a law alpha away stretches the square of a group's standardised sum: m clients are asked about a random half."""
     check_distance(alpha)
-    return 1 + 4 * alpha**2 * clients / (groups * k * response_gain(epsilon) ** 2)
+    return 1 + 4 * alpha**2 * clients / (groups * (k - 1) * response_gain(epsilon) ** 2)
 
 
 def half_threshold(stretch: float, groups: int) -> float:

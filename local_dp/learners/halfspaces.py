@@ -47,8 +47,35 @@ def check_margin(d: int, gamma: float, bound: float | None) -> float:
     return given
 
 
+def within(weights: Floats, radius: float) -> Floats:
+    """The nearest vector of norm at most `radius`."""
+    return weights * min(1.0, radius / max(float(np.linalg.norm(weights)), 1e-300))
+
+
 @dataclass(frozen=True, kw_only=True)
-class Perceptron(Learner[Halfspace]):
+class Descending(Learner[Halfspace]):
+    """A learner of a halfspace, from records of norm at most 1 with abs(x_j) <= bound, that asks for gradients one coordinate a query."""
+
+    d: int = 4
+    bound: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_margin(self.d, 1.0, self.bound)
+
+    @property
+    def scale(self) -> float:
+        """The bound on abs(x_j)."""
+        return check_margin(self.d, 1.0, self.bound)
+
+    def descents(self, loss: str, weights: Floats) -> tuple[StatisticalQuery, ...]:
+        """Asks for every coordinate of minus the gradient of the loss at the weights, in units of `scale`."""
+        columns, texts = features(self.d), written(weights)
+        return tuple(self.ask(Descent(loss, columns, "y", texts, place, self.scale)) for place in range(self.d))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perceptron(Descending):
     """Learns a halfspace with margin gamma, y <w*, x> >= gamma for norm(w*) = 1 and norm(x) <= 1, under every such distribution: error at most alpha.
 
     A round asks for the share p of mistakes of the present w and for the d coordinates of v = E[y x 1(mistake)], then moves w by v / p; it stops when p is
@@ -60,18 +87,11 @@ class Perceptron(Learner[Halfspace]):
 
     name: ClassVar[str] = "perceptron"
     source: ClassVar[str] = "Novikoff 1962; Kearns 1998"
-    d: int = 4
     gamma: float = 0.5
-    bound: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_margin(self.d, self.gamma, self.bound)
-
-    @property
-    def scale(self) -> float:
-        """The bound on abs(x_j)."""
-        return check_margin(self.d, self.gamma, self.bound)
 
     @property
     def proven(self) -> float:
@@ -91,15 +111,10 @@ class Perceptron(Learner[Halfspace]):
     def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
         weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
         for _ in range(self.rounds):
-            answers = yield self._questions(weights)
+            answers = yield (self.ask(Mistake(features(self.d), "y", written(weights))), *self.descents("perceptron", weights))
             mistakes = share(answers[0])
             best = min(best, (mistakes, weights), key=lambda pair: pair[0])
             if mistakes <= 0.75 * self.alpha:
                 break
             weights = weights + self.scale * np.array(answers[1:]) / mistakes
         return Halfspace(tuple(best[1].tolist()))
-
-    def _questions(self, weights: Floats) -> tuple[StatisticalQuery, ...]:
-        columns, texts = features(self.d), written(weights)
-        directions = (Descent("perceptron", columns, "y", texts, place, self.scale) for place in range(self.d))
-        return (self.ask(Mistake(columns, "y", texts)), *map(self.ask, directions))

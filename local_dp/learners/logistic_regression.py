@@ -8,12 +8,11 @@ import numpy as np
 
 from local_dp.checks import check_positive
 from local_dp.interaction import Adaptive, Play
-from local_dp.learners.base import Learner, features
-from local_dp.learners.halfspaces import Halfspace, check_margin
+from local_dp.learners.base import features
+from local_dp.learners.halfspaces import Descending, Halfspace, within
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.finite import Finite
-from local_dp.queries.margins import Descent
-from local_dp.queries.numbers import matrix, written
+from local_dp.queries.numbers import matrix
 
 SMOOTHNESS = 0.25  # of the logistic loss, for records of norm at most 1
 
@@ -26,7 +25,7 @@ def logistic_loss(halfspace: Halfspace, population: Finite) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LogisticRegression(Learner[Halfspace]):
+class LogisticRegression(Descending):
     """Minimises the logistic loss over norm(w) <= radius, for records of norm at most 1 and labels +1/-1: loss at most the least plus alpha.
 
     Projected gradient descent with step 1 / L = 4, averaged; d queries a round for ceil(L R^2 / alpha) rounds. An error of delta in the norm of each gradient
@@ -35,19 +34,11 @@ class LogisticRegression(Learner[Halfspace]):
 
     name: ClassVar[str] = "logistic-regression"
     source: ClassVar[str] = "inexact gradient descent (d'Aspremont 2008)"
-    d: int = 4
     radius: float = 2.0
-    bound: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_margin(self.d, 1.0, self.bound)
         check_positive("radius", self.radius)
-
-    @property
-    def scale(self) -> float:
-        """The bound on abs(x_j)."""
-        return check_margin(self.d, 1.0, self.bound)
 
     @property
     def proven(self) -> float:
@@ -65,11 +56,9 @@ class LogisticRegression(Learner[Halfspace]):
         return Adaptive(self._play)
 
     def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
-        weights, total, columns = np.zeros(self.d), np.zeros(self.d), features(self.d)
+        weights, total = np.zeros(self.d), np.zeros(self.d)
         for _ in range(self.rounds):
-            texts = written(weights)
-            answers = yield tuple(self.ask(Descent("logistic", columns, "y", texts, place, self.scale)) for place in range(self.d))
-            weights = weights + self.scale * np.array(answers) / SMOOTHNESS
-            weights = weights * min(1.0, self.radius / max(float(np.linalg.norm(weights)), 1e-300))
+            answers = yield self.descents("logistic", weights)
+            weights = within(weights + self.scale * np.array(answers) / SMOOTHNESS, self.radius)
             total += weights
         return Halfspace(tuple((total / self.rounds).tolist()))

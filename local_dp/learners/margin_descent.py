@@ -10,15 +10,13 @@ from local_dp.bounds.response import response_gain
 from local_dp.checks import check_positive, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
-from local_dp.learners.base import Learner, features
-from local_dp.learners.halfspaces import Halfspace, check_margin
+from local_dp.learners.halfspaces import Descending, Halfspace, within
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.queries.margins import LOSSES, Descent
-from local_dp.queries.numbers import written
+from local_dp.queries.margins import LOSSES
 
 
 @dataclass(frozen=True, kw_only=True)
-class MarginDescent(Learner[Halfspace]):
+class MarginDescent(Descending):
     """Projected descent on E[loss(y <w, x>)] over norm(w) <= radius, for records of norm at most 1: `steps` rounds of length `length`, d queries each.
 
     Its promise compares it with itself on exact expectations. For the logistic loss, whose smoothness is 1/4, a step of at most 8 moves two points no further
@@ -30,17 +28,14 @@ class MarginDescent(Learner[Halfspace]):
 
     name: ClassVar[str] = "margin-descent"
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013; Polyak, Juditsky 1992"
-    d: int = 4
     loss: str = "logistic"
     steps: int = 60
     length: float = 8.0
     radius: float = 20.0
     spread: float = 1.5
-    bound: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_margin(self.d, 1.0, self.bound)
         check_whole("steps", self.steps, 1, 100_000)
         check_positive("radius", self.radius)
         check_positive("spread", self.spread)
@@ -48,11 +43,6 @@ class MarginDescent(Learner[Halfspace]):
             raise InputError(f"length is {self.length}; give a step above 0 and at most 8")
         if self.loss not in LOSSES:
             raise InputError(f"no loss {self.loss!r}; there are {', '.join(LOSSES)}")
-
-    @property
-    def scale(self) -> float:
-        """The bound on abs(x_j)."""
-        return check_margin(self.d, 1.0, self.bound)
 
     @property
     def proven(self) -> float:
@@ -81,12 +71,10 @@ class MarginDescent(Learner[Halfspace]):
         return Adaptive(self._play)
 
     def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
-        weights, total, columns = np.zeros(self.d), np.zeros(self.d), features(self.d)
+        weights, total = np.zeros(self.d), np.zeros(self.d)
         for step in range(self.steps):
-            texts = written(weights)
-            answers = yield tuple(self.ask(Descent(self.loss, columns, "y", texts, place, self.scale)) for place in range(self.d))
-            weights = weights + self.length * self.scale * np.array(answers)
-            weights = weights * min(1.0, self.radius / max(float(np.linalg.norm(weights)), 1e-300))
+            answers = yield self.descents(self.loss, weights)
+            weights = within(weights + self.length * self.scale * np.array(answers), self.radius)
             if step >= self.steps // 2:
                 total += weights
         return Halfspace(tuple((total / (self.steps - self.steps // 2)).tolist()))

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Words
-from local_dp.checks import check_dimension, check_vector
+from local_dp.checks import check_dimension, check_vector, check_whole
 from local_dp.cube import bent_halves, parity, places_of
 from local_dp.domains import Domain, levels, signed_symbols
 from local_dp.errors import InputError
@@ -26,8 +26,7 @@ class _Position(Query):
 
     def __post_init__(self) -> None:
         check_dimension(self.d)
-        if type(self.j) is not int or not 0 <= self.j < self.d:
-            raise InputError(f"j is {self.j!r}; give a whole number from 0 to {self.d - 1}")
+        check_whole("j", self.j, 0, self.d - 1)
 
     def asks(self, records: Records) -> Bools:
         """Whether the record is about position j."""
@@ -202,17 +201,10 @@ class MaskedIndex(Query):
 
 
 @dataclass(frozen=True)
-class MaskedParity(Query):
+class MaskedParity(_Parity):
     """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right), null where b = 1. KLNRS Section 5.1."""
 
     name: ClassVar[str] = "masked-parity"
-    d: int
-    r: int
-
-    def __post_init__(self) -> None:
-        check_dimension(self.d)
-        if type(self.r) is not int or not 0 <= self.r < 1 << self.d:
-            raise InputError(f"r is {self.r!r}; give a whole number from 0 to 2^{self.d} - 1")
 
     @property
     def domain(self) -> Domain:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
+from local_dp.checks import check_dimension, check_vector, check_whole
 from local_dp.cube import bent_coset, bent_coset_coefficient, character, sign
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
@@ -30,8 +31,7 @@ class MaskedSign(Query):
         return symbols(2)
 
     def __post_init__(self) -> None:
-        if type(self.d) is not int or not 1 <= self.d <= 64:
-            raise InputError(f"d is {self.d!r}; give a whole number from 1 to 64")
+        check_dimension(self.d)
         self.check()
 
     def check(self) -> None:
@@ -59,8 +59,7 @@ class MaskedBit(MaskedSign):
     j: int
 
     def check(self) -> None:
-        if type(self.j) is not int or not 0 <= self.j < self.d:
-            raise InputError(f"j is {self.j!r}; give a whole number from 0 to {self.d - 1}")
+        check_whole("j", self.j, 0, self.d - 1)
 
     def signal(self, records: Records) -> tuple[Bools, Ints]:
         return (records.whole("b") == 1) & (records.whole("i") == self.j), np.ones(1, dtype=np.int8)
@@ -102,8 +101,7 @@ class MaskedCoset(MaskedFunction):
     def check(self) -> None:
         if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
             raise InputError(f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d = {self.d}")
-        if type(self.s) is not int or not 0 <= self.s < 1 << (self.d - self.k):
-            raise InputError(f"s is {self.s!r}; give a whole number from 0 to 2^{self.d - self.k} - 1")
+        check_vector("s", self.s, self.d - self.k)
 
     def function(self, x: Words) -> Ints:
         return bent_coset(x, self.k, self.s)
@@ -120,8 +118,7 @@ class MaskedRandom(MaskedFunction):
     seed: int
 
     def check(self) -> None:
-        if type(self.seed) is not int or not 0 <= self.seed < 1 << 63:
-            raise InputError(f"the seed is {self.seed!r}; give a whole number from 0 to 2^63 - 1")
+        check_vector("the seed", self.seed, 63)
 
     def function(self, x: Words) -> Ints:
         mixed = _mix(x.astype(np.uint64) + _mix(np.full(1, self.seed, dtype=np.uint64)))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from local_dp.arrays import Counts, Floats, Ints
+from local_dp.checks import check_dimension
 from local_dp.cube import character, sign
 from local_dp.errors import InputError
 from local_dp.populations.finite import Finite
@@ -79,8 +80,7 @@ def label(points: Records, y: Signs) -> Records:
 
 def _cube(d: int, most: int = 16) -> Records:
     """{0,1}^d as columns x0, x1, ... and as the number x, whose bit j is x_j."""
-    if type(d) is not int or not 1 <= d <= most:
-        raise InputError(f"d is {d!r}; give a whole number from 1 to {most}")
+    check_dimension(d, most)
     x = np.arange(1 << d, dtype=np.uint64)
     bits = {f"x{j}": ((x >> np.uint64(j)) & np.uint64(1)).astype(np.uint8) for j in range(d)}
     return Records({**bits, "x": x})

@@ -20,6 +20,7 @@ from local_dp.tallies import Estimate, Tally
 R = TypeVar("R")
 T = TypeVar("T")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
+MODELS = {"LNI": "non-interactive local", "LI": "interactive local", "FI": "fully interactive local"}
 Result: TypeAlias = dict[str, Any]
 
 

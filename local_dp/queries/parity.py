@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
+from local_dp.checks import check_dimension, check_vector
 from local_dp.cube import bent_coset, bent_coset_coefficient, character
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
@@ -52,13 +53,11 @@ class ParityCoset(Query):
     t: int = 0
 
     def __post_init__(self) -> None:
-        if type(self.d) is not int or not 1 <= self.d <= 64:
-            raise InputError(f"d is {self.d!r}; give a whole number from 1 to 64")
+        check_dimension(self.d)
         if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
             raise InputError(f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d = {self.d}")
-        for name, value, bits in (("s", self.s, self.d - self.k), ("t", self.t, self.k)):
-            if type(value) is not int or not 0 <= value < 1 << bits:
-                raise InputError(f"{name} is {value!r}; give a whole number from 0 to 2^{bits} - 1")
+        check_vector("s", self.s, self.d - self.k)
+        check_vector("t", self.t, self.k)
 
     @property
     def domain(self) -> Domain:

@@ -219,6 +219,7 @@ def test_the_published_schema_is_one(table: Path) -> None:
     runs = [outcome_of(name, "--tier", "aggregate", "--seed", "2") for name in with_law()]
     runs.append(outcome_of("heavy-hitters", "--tier", "population", "--clients", "20000", "--bits", "8", "--share", "0.09"))
     runs.append(outcome_of("mean-vector", "--tier", "population", "--clients", "100"))
+    runs.append(outcome_of("ladder", "--tier", "population"))
     runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", "--labels", "no;yes", "--seed", "1", "--tier", "population"))
     total = ("--labels", "no;yes", "--missing", "category", "--other", "category", "--private")
     runs.append(outcome_of("frequency", "--records", str(table), "--column", "smokes", *total, "--tier", "population"))

@@ -20,7 +20,7 @@ from experiments.lab.catalogue import NAMES, load, module_of
 from experiments.lab.chapters import CHAPTERS
 from experiments.lab.claim import Curve, Figure, Finding, Region, Regions
 from experiments.lab.figure_text import alt_text
-from experiments.lab.figures import Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
+from experiments.lab.figures import _WIDTH, Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
 from experiments.lab.markup import badge, cell, prose
 from experiments.lab.report import build_pages, write_report
 from experiments.lab.results import file_name, read_results
@@ -217,6 +217,16 @@ def test_curves_are_named_in_the_order_they_end() -> None:
         assert axes.texts[:] == []
         canvas.draw_without_rendering()
         assert legend.get_window_extent().y1 < axes.get_window_extent().y0
+
+
+def test_the_key_fits() -> None:
+    """Two columns of long names lie within the drawing."""
+    curves = [Curve(f"{number} shared rows, both errors 0.05: measured as they are", [1], [1]) for number in (16, 40)]
+    with _canvas(_WIDTH, 4, "f") as canvas:
+        _draw_curves(canvas.add_subplot(), Figure("f", "T", "x", "y", curves))
+        canvas.draw_without_rendering()
+        key = canvas.legends[0].get_window_extent()
+        assert 0 <= key.x0 < key.x1 <= canvas.bbox.x1
 
 
 def test_a_diagram_fits() -> None:

@@ -171,7 +171,7 @@ def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_catalogue_names_modules() -> None:
     """The experiments in a fixed order, each with its module; an unknown name is refused with the names there are."""
-    assert len(catalogue.NAMES) == 29
+    assert len(catalogue.NAMES) == 28
     assert catalogue.module_of("theorem-5.1") == "experiments.claims.theorem_5_1"
     assert catalogue.chosen("all") == [catalogue.module_of(name) for name in catalogue.NAMES]
     assert isinstance(catalogue.load(TOY), Toy)

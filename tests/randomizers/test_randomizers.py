@@ -179,8 +179,9 @@ class RoundedAway(BinaryRR):
 class Doubled(GRR):
     """Spends twice the declared epsilon."""
 
-    def prepare(self) -> None:
-        object.__setattr__(self, "_other", GRR(2 * self.epsilon, word_bits=self.word_bits, k=self.k).other)
+    @property
+    def other(self) -> int:
+        return GRR(2 * self.epsilon, word_bits=self.word_bits, k=self.k).other
 
 
 @dataclass(frozen=True)

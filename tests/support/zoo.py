@@ -143,8 +143,9 @@ class Greedy(BinaryRR):
 class FloatGRR(GRR):
     """k-ary randomized response in doubles: at a large epsilon the other symbols have no chance at all."""
 
-    def prepare(self) -> None:
-        object.__setattr__(self, "_other", round(self.total * (1 / (math.exp(self.epsilon + 16) + self.k - 1))))
+    @cached_property
+    def other(self) -> int:
+        return round(self.total * (1 / (math.exp(self.epsilon + 16) + self.k - 1)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.text.notation import typeset
+from experiments.text.notation import marked, typeset
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,9 @@ def test_notation(text: str, shown: str) -> None:
     """Greek letters, signs and powers of ten are typeset; options, names in code and hyphens are not; typeset twice is typeset once."""
     assert typeset(text) == shown
     assert typeset(shown) == shown
+
+
+def test_code_stays_as_it_is() -> None:
+    """What stands in backticks is a name, of which nothing is typeset, and is marked as such; a backtick alone is a character."""
+    assert list(marked("give `epsilon ^2`, epsilon 1")) == [("", "give "), ("code", "epsilon ^2"), ("", ", ε\xa0=\xa01")]
+    assert list(marked("a ` b")) == [("", "a ` b")]

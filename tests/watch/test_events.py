@@ -23,6 +23,7 @@ from local_dp.oracles.local import population
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.ladder import LadderAgain
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.sgd import LocalSGD
@@ -94,6 +95,17 @@ def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.M
     assert state["phase"] == "over"
     assert state["rows"][0]["value"] == pytest.approx(float(BinaryRR(1.0).estimate(tally).value))
     assert state["history"][-1][0] == 1000
+
+
+def test_a_ladder_says_what_its_numbers_are() -> None:
+    """Of a run whose result is no estimate the last round's are not called the result; the sum over its rounds is of reports, not of clients."""
+    scene, _ = _told(_settings(LadderAgain(k=3), 200))
+    assert scene.state["heading"] == "What was estimated"
+    assert "Reports: 600 asked, 600 answered." in scene.state["result"]
+    assert scene.state["facts"].startswith("fully interactive local (FI), tier population, 200 clients")
+    survey, _ = _told(_settings(Survey(), 400))
+    assert survey.state["heading"] == "Result"
+    assert ("code", "question") in survey.state["what"]
 
 
 def test_a_private_run_shows_no_truth() -> None:

@@ -17,9 +17,9 @@ class FrequencyOracle(Randomizer):
     """A randomizer whose tally estimates the shares of `shares` symbols without bias."""
 
     @property
-    @abstractmethod
     def shares(self) -> int:
-        """How many shares it estimates."""
+        """How many shares it estimates: one for each symbol that it takes."""
+        return self.domain.size
 
     @abstractmethod
     def joint(self, tally: Tally, weights: Floats) -> Joint:

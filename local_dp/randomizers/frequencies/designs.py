@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,10 +49,6 @@ class Design(FiniteOracle):
     @abstractmethod
     def blind(self) -> float:
         """The probability that a report is as likely any as any other; else it is one of the own ones, each as likely."""
-
-    @property
-    def shares(self) -> int:
-        return self.domain.size
 
     def draw_tally(self, value_counts: Mapping[int, int], generator: np.random.Generator) -> Tally:
         """As `FiniteChannel.draw_tally`: how many of each value's holders answer blindly, those together, and the others among the own reports."""
@@ -107,7 +104,6 @@ class TwoWeights(FiniteChannel):
         return (2**bits - (self.alphabet - self.w) * other) // self.w, other
 
     def prepare(self) -> None:
-        object.__setattr__(self, "_weights", self._steps(self.word_bits))
         if self.held <= self.other + self._rest:
             raise too_narrow(self)
 
@@ -120,17 +116,19 @@ class TwoWeights(FiniteChannel):
         """The probability of a report that is as likely any as any other, up to the remainder."""
         return self.alphabet * self.other / self.total
 
+    @cached_property
+    def _weights(self) -> tuple[int, int]:
+        return self._steps(self.word_bits)
+
     @property
     def held(self) -> int:
         """The weight T of each own report."""
-        weight: int = self.__dict__["_weights"][0]
-        return weight
+        return self._weights[0]
 
     @property
     def other(self) -> int:
         """The weight s of each other one."""
-        weight: int = self.__dict__["_weights"][1]
-        return weight
+        return self._weights[1]
 
     @property
     def _rest(self) -> int:

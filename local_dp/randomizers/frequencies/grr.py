@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -40,15 +41,13 @@ class GRR(FiniteOracle):
 
     def prepare(self) -> None:
         symbols(self.k)
-        object.__setattr__(self, "_other", _other_weight(self.nano, self.k, self.word_bits))
         if self.truth <= self.other:
             raise too_narrow(self)
 
-    @property
+    @cached_property
     def other(self) -> int:
         """The weight s of each symbol that is not the true one."""
-        weight: int = self.__dict__["_other"]
-        return weight
+        return _other_weight(self.nano, self.k, self.word_bits)
 
     @property
     def truth(self) -> int:
@@ -61,10 +60,6 @@ class GRR(FiniteOracle):
 
     @property
     def alphabet(self) -> int:
-        return self.k
-
-    @property
-    def shares(self) -> int:
         return self.k
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:

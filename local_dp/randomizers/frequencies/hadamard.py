@@ -55,10 +55,6 @@ class Hadamard(OneBit, FiniteOracle):
     def values(self, counts: Counts) -> Floats:
         return hadamard_values(counts, self.gain, self.k)
 
-    @property
-    def shares(self) -> int:
-        return self.k
-
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         return hadamard_joint(tally, weights, self.gain)
 

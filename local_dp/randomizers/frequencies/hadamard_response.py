@@ -71,10 +71,6 @@ class BlockedHadamard(FiniteOracle):
     def domain(self) -> Domain:
         return symbols(self.k)
 
-    @property
-    def shares(self) -> int:
-        return self.k
-
     @cached_property
     def _places(self) -> tuple[Ints, Ints]:
         block, column = self.layout.place(np.arange(self.k))

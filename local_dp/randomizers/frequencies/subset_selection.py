@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.checks import check_whole
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
@@ -43,8 +44,7 @@ class Translates(TwoWeights):
 
     def _check(self) -> None:
         symbols(self.k)
-        if type(self.w) is not int or not 1 <= self.w < self.k:
-            raise InputError(f"w is {self.w!r}; give a whole number from 1 to {self.k - 1}")
+        check_whole("w", self.w, 1, self.k - 1)
 
     def prepare(self) -> None:
         self._check()

@@ -99,10 +99,6 @@ class SHE(PlaceVector, FrequencyOracle):
     def domain(self) -> Domain:
         return symbols(self.k)
 
-    @property
-    def shares(self) -> int:
-        return self.k
-
     @cached_property
     def code(self) -> Ints:
         return np.eye(self.k, dtype=np.uint8)

@@ -1,6 +1,7 @@
 """The one-bit mean: the minimax randomizer of a bounded number."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -27,16 +28,13 @@ class OneBitMean(FiniteChannel):
 
     def prepare(self) -> None:
         levels(self.steps)
-        span = self.total - 2 * flip_weight(self.nano, self.word_bits)
-        object.__setattr__(self, "_slope", span // self.steps)
         if self.slope < 1:
             raise too_narrow(self)
 
-    @property
+    @cached_property
     def slope(self) -> int:
         """How much one lattice step adds to the weight of a reported 1."""
-        slope: int = self.__dict__["_slope"]
-        return slope
+        return (self.total - 2 * flip_weight(self.nano, self.word_bits)) // self.steps
 
     @property
     def base(self) -> int:

@@ -1,6 +1,7 @@
 """Means within groups: a number is rounded at random to an end of its range, and a frequency oracle reports the group and the end."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -69,16 +70,14 @@ class RoundedGRR(Rounded):
 
     def prepare(self) -> None:
         grouped_levels(self.steps, self.groups)
-        least = ceil_fraction(self.total / (exp_epsilon(self.nano) + (self.shares - 1)))
-        object.__setattr__(self, "_slope", (self.total - self.shares * least) // self.steps)
         if self.slope < 1:
             raise too_narrow(self)
 
-    @property
+    @cached_property
     def slope(self) -> int:
         """What one step of the lattice adds to the weight of an end."""
-        slope: int = self.__dict__["_slope"]
-        return slope
+        least = ceil_fraction(self.total / (exp_epsilon(self.nano) + (self.shares - 1)))
+        return (self.total - self.shares * least) // self.steps
 
     @property
     def kept(self) -> int:
@@ -141,15 +140,13 @@ class RoundedHadamard(Rounded):
 
     def prepare(self) -> None:
         grouped_levels(self.steps, self.groups)
-        object.__setattr__(self, "_slope", (self.total - 2 * flip_weight(self.nano, self.word_bits)) // (2 * self.steps) * 2)
         if self.slope < 2:
             raise too_narrow(self)
 
-    @property
+    @cached_property
     def slope(self) -> int:
         """What one step of the lattice changes in the weight of a 1; even, so that the rest splits in halves."""
-        slope: int = self.__dict__["_slope"]
-        return slope
+        return (self.total - 2 * flip_weight(self.nano, self.word_bits)) // (2 * self.steps) * 2
 
     @property
     def gain(self) -> float:

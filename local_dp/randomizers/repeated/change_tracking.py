@@ -60,10 +60,6 @@ class ChangeTracking(BitVector, FrequencyOracle):
     def domain(self) -> Domain:
         return symbols(self.intervals + 1)
 
-    @property
-    def shares(self) -> int:
-        return self.intervals + 1
-
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two places multiply to 0 on average, as in unary encoding."""
         each, square = self._moments(tally)

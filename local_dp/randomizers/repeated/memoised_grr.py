@@ -1,6 +1,7 @@
 """k-ary randomized response in two steps: a permanent one, and one of its outcome that is made anew for every report."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -36,18 +37,6 @@ class MemoisedGRR(GRR):
 
     def prepare(self) -> None:
         symbols(self.k)
-        growth = first_growth(self, self.first)
-        grain = self.part // self.kinds
-        permanent = grain * ceil_fraction(self.kinds / (exp_epsilon(self.nano) + self.k - 1))
-        if self.part <= self.k * permanent:
-            raise too_narrow(self)
-
-        def keeps(second: int) -> bool:
-            own, other = _both(self.k, self.part, permanent, second)
-            return own <= growth * other
-
-        object.__setattr__(self, "_others", (permanent, least_weight(self.part // self.k, keeps)))
-        object.__setattr__(self, "_other", _both(self.k, self.part, *self.others)[1])
         if self.part <= self.k * self.others[1]:
             raise too_narrow(self)
 
@@ -61,11 +50,24 @@ class MemoisedGRR(GRR):
         """How many lasting halves of a word are told apart."""
         return self.part
 
-    @property
+    @cached_property
     def others(self) -> tuple[int, int]:
         """The weight of each symbol that is not the true one, in the first step and in the second."""
-        weights: tuple[int, int] = self.__dict__["_others"]
-        return weights
+        growth = first_growth(self, self.first)
+        grain = self.part // self.kinds
+        permanent = grain * ceil_fraction(self.kinds / (exp_epsilon(self.nano) + self.k - 1))
+        if self.part <= self.k * permanent:
+            raise too_narrow(self)
+
+        def keeps(second: int) -> bool:
+            own, other = _both(self.k, self.part, permanent, second)
+            return own <= growth * other
+
+        return permanent, least_weight(self.part // self.k, keeps)
+
+    @cached_property
+    def other(self) -> int:
+        return _both(self.k, self.part, *self.others)[1]
 
     @property
     def odds(self) -> tuple[Odds, Odds]:

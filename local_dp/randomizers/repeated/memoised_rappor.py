@@ -42,13 +42,6 @@ class MemoisedRAPPOR(UnaryEncoding):
         symbols(self.k)
         if self.permanent not in PERMANENT:
             raise InputError(f"permanent is {self.permanent!r}; choose from {', '.join(PERMANENT)}")
-        growth, (other, own) = first_growth(self, self.first), self.lasting.ones
-
-        def keeps(flip: int) -> bool:
-            low, high = (_twice(weight, flip, self.part) for weight in (other, own))
-            return high * (self.total - low) <= growth * low * (self.total - high)
-
-        object.__setattr__(self, "_flip", least_weight(self.part // 2, keeps))
         if self.ones[1] <= self.ones[0]:
             raise too_narrow(self)
 
@@ -57,11 +50,16 @@ class MemoisedRAPPOR(UnaryEncoding):
         """The weight of certainty in one step."""
         return 1 << (self.word_bits // 2)
 
-    @property
+    @cached_property
     def flip(self) -> int:
         """The weight of a lasting bit that is flipped in a report."""
-        weight: int = self.__dict__["_flip"]
-        return weight
+        growth, (other, own) = first_growth(self, self.first), self.lasting.ones
+
+        def keeps(flip: int) -> bool:
+            low, high = (_twice(weight, flip, self.part) for weight in (other, own))
+            return high * (self.total - low) <= growth * low * (self.total - high)
+
+        return least_weight(self.part // 2, keeps)
 
     @cached_property
     def lasting(self) -> UnaryEncoding:

@@ -1,11 +1,13 @@
 """One-bit parities over a list of masks: a public coin picks a mask from the list, the client randomizes its example's parity with it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Words
+from local_dp.checks import check_dimension
 from local_dp.cube import parity
 from local_dp.domains import Domain
 from local_dp.errors import InputError
@@ -17,8 +19,7 @@ MAX_BITS = 12  # the channel over all 2^12 masks is the largest that a client ca
 
 def examples(d: int) -> Domain:
     """A labelled example (x, y) of parity over d bits, as the number 2 x + 1(y = -1). 1 <= d <= 12."""
-    if type(d) is not int or not 1 <= d <= MAX_BITS:
-        raise InputError(f"d is {d!r}; give a whole number from 1 to {MAX_BITS}")
+    check_dimension(d, MAX_BITS)
     return Domain("labelled examples", 0, (2 << d) - 1)
 
 
@@ -47,9 +48,11 @@ class Characters(OneBit):
     def prepare(self) -> None:
         super().prepare()
         examples(self.d)
-        object.__setattr__(self, "_listed", self._members())
+        self.listed  # noqa: B018  # checks the masks
 
-    def _members(self) -> Counts:
+    @cached_property
+    def listed(self) -> Counts:
+        """The masks on the list, ascending."""
         if self.masks == "":
             return np.arange(1 << self.d, dtype=np.int64)
         try:
@@ -60,12 +63,6 @@ class Characters(OneBit):
         if len(packed) != max(1, (1 << self.d) // 8) or len(members) == 0 or int(members[-1]) >= 1 << self.d or len(members).bit_count() != 1:
             raise InputError(f"the list of masks has {len(members)} members in {len(packed)} bytes; give a power of two of the 2^{self.d} masks")
         return members.astype(np.int64)
-
-    @property
-    def listed(self) -> Counts:
-        """The masks on the list, ascending."""
-        members: Counts = self.__dict__["_listed"]
-        return members
 
     @property
     def domain(self) -> Domain:

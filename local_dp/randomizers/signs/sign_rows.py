@@ -1,6 +1,7 @@
 """One bit for any workload: the sign of the client's symbol in a public row, the local part of the factorization mechanism."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -46,9 +47,13 @@ class SignRows(OneBit):
     def prepare(self) -> None:
         super().prepare()
         symbols(self.k)
-        object.__setattr__(self, "_table", self._read() if self.signs else sylvester(self.k))
+        self.table  # noqa: B018  # checks the signs
 
-    def _read(self) -> np.ndarray:
+    @cached_property
+    def table(self) -> np.ndarray:
+        """The rows, int8 +1/-1, shape (cells, k)."""
+        if not self.signs:
+            return sylvester(self.k)
         width = -(-self.k // 8)
         if len(self.signs).bit_count() != 1 or len(self.signs) * self.k > MAX_ENTRIES:
             raise InputError(f"there are {len(self.signs)} rows of {self.k} signs; give a power of two of them, {MAX_ENTRIES} signs at most")
@@ -60,12 +65,6 @@ class SignRows(OneBit):
             raise InputError(f"a row of {self.k} signs has {2 * width} hexadecimal digits")
         bits = np.unpackbits(np.frombuffer(b"".join(packed), dtype=np.uint8).reshape(-1, width), axis=1, count=self.k, bitorder="little")
         return 1 - 2 * bits.astype(np.int8)
-
-    @property
-    def table(self) -> np.ndarray:
-        """The rows, int8 +1/-1, shape (cells, k)."""
-        table: np.ndarray = self.__dict__["_table"]
-        return table
 
     @property
     def domain(self) -> Domain:
