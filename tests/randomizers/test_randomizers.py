@@ -67,16 +67,12 @@ def test_every_built_in_randomizer_conforms(epsilon: float) -> None:
         conform(randomizer, symbols=False)
     for named in of_named_parities(epsilon):
         conform(named, runs=False, symbols=False)
-    for compressed in of_compressed(epsilon):
-        conform(compressed)
+    for plain in (*of_compressed(epsilon), *of_changes(epsilon), *of_sets(epsilon)):
+        conform(plain)
     for repeated in of_repeated(epsilon):
         conform(repeated, slack=epsilon, runs=False)
     for rounded in of_rounded(epsilon):
         conform(rounded, slack=1e-6 + _rounded_away(rounded), runs=False)
-    for changes in of_changes(epsilon):
-        conform(changes)
-    for sets in of_sets(epsilon):
-        conform(sets)
     for private in of_more_private(epsilon):
         conform(private, slack=epsilon)
     for design in of_designs(epsilon):
