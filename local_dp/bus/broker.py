@@ -20,7 +20,7 @@ from local_dp.errors import BusError
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
 _LISTENER = "default"
 _COLLECTING = 100_000  # new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's time goes into these
-AT_ONCE, _TURN = 500, 0.002  # reads in a second, some five to a message, before a client waits for others; seconds between two looks
+AT_ONCE, PACE = 1500, 1000.0  # pieces read of one connection, some five to a message: at once, and in a second after that
 ATTEMPTS = 10  # to start it again
 _STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be said to be up, between two starts, between two looks
 
@@ -114,19 +114,18 @@ class _Subscriptions(dict[str, list[Any]]):
         return f"{len(self)} filters"
 
 
-class InTurn(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
-    """What one client sends; of one that sends much, when nothing of others is to be passed on. amqtt itself reads all, however long its queue."""
+class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
+    """What one client sends, in its own time, but for one that sends very much: the rest waits where it comes from. amqtt itself reads as fast as it can."""
 
-    def __init__(self, reader: asyncio.StreamReader, broker: Broker) -> None:
+    def __init__(self, reader: asyncio.StreamReader) -> None:
         super().__init__(reader)
-        self._broker = broker
-        self._second, self._reads = 0, 0
+        self._left, self._last = float(AT_ONCE), 0.0
 
     async def read(self, n: int = -1) -> bytes:
-        second = int(asyncio.get_running_loop().time())
-        self._second, self._reads = second, self._reads + 1 if second == self._second else 1
-        while self._reads > AT_ONCE and self._broker._broadcast_queue.qsize():
-            await asyncio.sleep(_TURN)
+        now = asyncio.get_running_loop().time()
+        self._left, self._last = min(AT_ONCE, self._left + PACE * (now - self._last)) - 1, now
+        if self._left < 0:
+            await asyncio.sleep(-self._left / PACE)
         data: bytes = await super().read(n)
         return data
 
@@ -151,7 +150,7 @@ async def _serve(port: int, password: str) -> None:
     await broker.start()
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await broker.external_connected(InTurn(reader, broker), StreamWriterAdapter(writer), _LISTENER)
+        await broker.external_connected(Paced(reader), StreamWriterAdapter(writer), _LISTENER)
 
     await asyncio.start_server(connected, sock=listener, backlog=_BACKLOG)
     print(listener.getsockname()[1], flush=True)

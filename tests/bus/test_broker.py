@@ -1,12 +1,13 @@
-"""The embedded broker: what it does for one client does not grow with the others, and one that sends much waits for them."""
+"""The embedded broker: what it does for one client does not grow with the others, and one that sends very much waits."""
 
 import asyncio
-from types import SimpleNamespace
 
+import pytest
 from amqtt.broker import Broker
 from amqtt.session import Session
 
-from local_dp.bus.broker import AT_ONCE, InTurn, linear_broker
+from local_dp.bus.broker import AT_ONCE, PACE, Paced, linear_broker
+from tests.support.virtual_time import run_virtually
 
 
 class _Unwritten(Session):  # type: ignore[misc]  # amqtt has no types
@@ -32,25 +33,19 @@ def test_a_subscription_does_not_write_out_all_others() -> None:
     assert repr(broker.subscriptions) == "1 filters"
 
 
-def test_who_sends_much_waits_for_what_others_have_sent() -> None:
-    """Not who sends little, and not where nothing of others is to be passed on; and not for longer than that."""
+def test_who_sends_very_much_is_read_at_a_pace() -> None:
+    """Not who sends as much as is read at once, nor who sends for long at that pace."""
 
-    async def read(queued: int, count: int) -> int:
-        queue: asyncio.Queue[int] = asyncio.Queue()
-        for number in range(queued):
-            queue.put_nowait(number)
+    async def seconds(count: int, pause: float = 0.0) -> float:
         stream = asyncio.StreamReader()
         stream.feed_data(bytes(count))
-        turns, done = InTurn(stream, SimpleNamespace(_broadcast_queue=queue)), 0
-        for done in range(count):
-            reading = asyncio.ensure_future(turns.read(1))
-            await asyncio.wait([reading], timeout=0.2)
-            if not reading.done():
-                queue.get_nowait()
-                assert await asyncio.wait_for(reading, 10.0) == b"\0"
-                return done
-        return count
+        paced, clock = Paced(stream), asyncio.get_running_loop().time
+        began = clock()
+        for _ in range(count):
+            await paced.read(1)
+            await asyncio.sleep(pause)
+        return clock() - began - pause * count
 
-    assert asyncio.run(read(0, 3 * AT_ONCE)) == 3 * AT_ONCE
-    assert asyncio.run(read(1, AT_ONCE)) == AT_ONCE
-    assert AT_ONCE <= asyncio.run(read(1, 3 * AT_ONCE)) < 3 * AT_ONCE, "a new second may have begun once or twice"
+    assert run_virtually(seconds(AT_ONCE)) == 0
+    assert run_virtually(seconds(AT_ONCE + 500)) == pytest.approx(500 / PACE)
+    assert run_virtually(seconds(3 * AT_ONCE, 1 / PACE)) == pytest.approx(0, abs=1e-6)
