@@ -13,7 +13,7 @@ Rows = list[tuple[Point, Measurement]]
 
 def shuffled_points(quick: bool) -> list[Point]:
     """The classes that one round learns, where all classes are counted, and at full scale below and above."""
-    trials = 300 if quick else 2000
+    trials = 1000 if quick else 2000
     return [{"class": SHUFFLED, "of": name, "d": d, "trials": trials} for name in ONE_ROUND for d in ((8,) if quick else (4, 8, 10))]
 
 

@@ -30,6 +30,7 @@ from experiments.lab.intervals import about, wilson
 
 EXAMPLES: dict[Scale, tuple[int, ...]] = {"quick": (100, 300, 1000, 3000, 10_000), "full": (100, 300, 1000, 3000, 10_000, 30_000)}
 LEARNED: dict[Scale, int] = {"quick": 150, "full": 1000}  # runs
+ERRING = 300  # examples, from which two ways that both err are compared run by run
 ROWS: dict[Scale, tuple[int, ...]] = {"quick": (1000, 6366, 100_000), "full": (1000, 6366, 30_000, 100_000, 1_000_000)}
 PLAYED: dict[Scale, int] = {"quick": 4, "full": 12}
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -60,7 +61,7 @@ class Oracles(Experiment):
         solvers: list[Point] = [{"kind": "solver", "way": way, "epsilons": EPSILONS} for way in (BELIEVED, CHECKED)]
         robust = [{"kind": "solver", "way": ROBUST, "epsilon": epsilon, "delta": delta, "epsilons": EPSILONS} for epsilon, delta in TERMS]
         prices = [{"kind": "price", "parts": parts} for parts in PARTS]
-        learned = [{"kind": "learning", "n": n, "runs": LEARNED[scale]} for n in EXAMPLES[scale]]
+        learned = [{"kind": "learning", "n": n, "runs": LEARNED[scale] * (2 if n == ERRING else 1)} for n in EXAMPLES[scale]]
         return [*losses, *solvers, *robust, *prices, *learned, *({"kind": "tables", "n": n, "runs": PLAYED[scale]} for n in ROWS[scale])]
 
     def measure(self, point: Point, seed: int) -> Measurement:
@@ -175,7 +176,7 @@ def _check_exponential(learned: Measured) -> Check:
 
 def _check_counts(learned: Measured) -> Check:
     """Run by run, on the same data."""
-    excess = next(found["excess"] for point, found in learned if point["n"] == 300)
+    excess = next(found["excess"] for point, found in learned if point["n"] == ERRING)
     saved, useless = (np.array(excess[worse]) - np.array(excess[COUNTED]) for worse in (RSPM, NOTHING))
     low, high = about(float(saved.mean()), float(saved.std(ddof=1)) / math.sqrt(len(saved)), CERTAIN)
     return Check(

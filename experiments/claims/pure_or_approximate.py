@@ -20,9 +20,9 @@ Key = tuple[str, str, float]
 EXACT: tuple[Key, ...] = (("points", "pure", 0.0), ("points", "stable", 1e-6), ("points", "stable", 1e-3), ("thresholds", "pure", 0.0))
 QUICK: dict[Key, tuple[tuple[int, ...], int]] = {  # on which domains, and over how many samples
     ("points", "buckets", 0.0): ((16, 1024), 120),
-    ("points", "labels", 0.0): ((16, 1024), 80),
-    ("thresholds", "labels", 0.0): ((16, 256), 100),
-    ("thresholds", "semi-private", 0.0): ((16, 256), 60),
+    ("points", "labels", 0.0): ((16, 1024), 120),
+    ("thresholds", "labels", 0.0): ((16, 256), 240),
+    ("thresholds", "semi-private", 0.0): ((16, 256), 120),
     ("thresholds", "dyadic", 1e-6): ((8, 16, 64, 256), 26),
     ("thresholds", "dyadic", 1e-3): ((8, 32, 128), 20),
     ("thresholds", "RecConcave", 1e-6): ((64, 128), 6),
