@@ -1,4 +1,4 @@
-"""Acceptance tests 27 and 29 in full: a flood beside an honest round, on both brokers, and a soak through a bad network. Slow; each prints its figure."""
+"""Acceptance tests 27 and 29 in full: a flood beside an honest round, and a soak through a bad network, on both brokers. Slow; each prints its figure."""
 
 import asyncio
 import os
@@ -15,6 +15,7 @@ import pytest
 from experiments.tiers.outcome import Outcome
 from experiments.tiers.over_bus import over_bus
 from experiments.tiers.settings import OnProgress, Randomness, Settings
+from local_dp.bus.address import Address
 from local_dp.bus.mqtt import MqttBus
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -24,7 +25,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 from server.progress import Progress, RoundProgress
 from server.terms import Terms
-from tests.support.brokers import a_broker, mosquitto, needs_mosquitto
+from tests.support.brokers import a_broker, needs_mosquitto
 from tests.support.figures import figure
 from tests.support.flooding import flood
 
@@ -116,7 +117,8 @@ class Proxy:
 
 @needs_mosquitto
 @pytest.mark.slow
-def test_a_soak_leaks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
+def test_a_soak_leaks_nothing(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Test 29: 100 client processes and 200 rounds through a bad network, one reply in twenty said twice: all counted once, descriptors and memory flat."""
     chance, files, memory = random.Random(3), list[int](), list[int]()
     publish = MqttBus.publish
@@ -131,15 +133,16 @@ def test_a_soak_leaks_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             memory.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
     monkeypatch.setattr(MqttBus, "publish", twice)
-    with mosquitto(tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as broker:
+    with a_broker(kind, tmp_path, "allow_anonymous true", "set_tcp_nodelay true") as url:
+        broker = Address.parse(url)
         loop, proxy = asyncio.new_event_loop(), Proxy(broker.port, 1)
         threading.Thread(target=loop.run_forever, daemon=True).start()
         port = asyncio.run_coroutine_threadsafe(proxy.serve(), loop).result()
-        outcome = _run(100, 200, f"mqtt://127.0.0.1:{port}", look)
+        outcome = _run(100, 200, url.replace(f":{broker.port}", f":{port}"), look)
         loop.call_soon_threadsafe(loop.stop)
     grown = (memory[-1] - memory[len(memory) // 2]) / 1024 / (outcome.counts.answered / 2000)
     print(
-        f"test 29: {outcome.wall:.0f} s, {outcome.counts.answered} reports, {proxy.cut} connections cut, {outcome.counts.duplicate} repeated; "
+        f"test 29: on {kind} {outcome.wall:.0f} s, {outcome.counts.answered} reports, {proxy.cut} connections cut, {outcome.counts.duplicate} repeated; "
         f"open files {files[0]} to {files[-1]}, {grown:.2f} MB more per 1,000 reports"
     )
     assert outcome.counts.answered == outcome.counts.asked

@@ -28,7 +28,7 @@ from local_dp.wire import Hello, Reply, topic
 from server.coordinator import Coordinator
 from server.journal import Journal
 from server.terms import Terms
-from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.brokers import a_broker, mosquitto, needs_mosquitto
 from tests.support.builders import RUN, SEED, yes_records
 from tests.support.command import command
 from tests.support.keys import enrolled
@@ -215,20 +215,21 @@ def _envelopes(keys: Path, run: str) -> dict[str, Envelopes]:
     return {path.stem: Party.member(run, server, private_key(path)) for path in keys.glob("host-*.key")}
 
 
-def _server_killed(folder: Path, kills: int) -> None:
+def _server_killed(folder: Path, kills: int, kind: str = "mosquitto") -> None:
     records, died, waits, run = _people(CLIENTS, 3), 0, [0.0], 0
-    with mosquitto(folder) as broker:
-        plain, _, _ = _ran(broker.url, folder / "runs", "plain", 0, records)
+    with a_broker(kind, folder) as url:
+        plain, _, _ = _ran(url, folder / "runs", "plain", 0, records)
         while died < kills:
             run += 1
-            data, more, waited = _ran(broker.url, folder / "runs", f"run-{run}", kills - died, records)
+            data, more, waited = _ran(url, folder / "runs", f"run-{run}", kills - died, records)
             assert data["result"] == plain["result"]
             assert [each["digest"] for each in data["rounds"]] == [each["digest"] for each in plain["rounds"]]
             assert (data["clients"]["answered"], data["reconciliation"]["accepted_not_charged"]) == (CLIENTS, 0)
             died, waits = died + more, waits + waited[1:]
     assert len(plain["rounds"]) == ROUNDS
     print(
-        f"test 20: {died} SIGKILLs of the server in {run} runs of {ROUNDS} rounds: the same result bit for bit, asking again after {max(waits):.1f} s at most"
+        f"test 20: on {kind} {died} SIGKILLs of the server in {run} runs of {ROUNDS} rounds: the same result bit for bit, "
+        f"asking again after {max(waits):.1f} s at most"
     )
 
 
@@ -255,18 +256,19 @@ def test_a_signed_run_is_resumed_signed(tmp_path: Path) -> None:
 
 @needs_mosquitto
 @pytest.mark.slow
-def test_a_server_that_is_killed_50_times_is_resumed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
+def test_a_server_that_is_killed_50_times_is_resumed(kind: str, tmp_path: Path) -> None:
     """Test 20."""
-    _server_killed(tmp_path, 50)
+    _server_killed(tmp_path, 50, kind)
 
 
-def _server_stopped(folder: Path, clients: int, seconds: float) -> None:
+def _server_stopped(folder: Path, clients: int, seconds: float, kind: str = "mosquitto") -> None:
     members = [(client_group(index), ClientRole(f"client-{index}", index, yes_records(1), SystemNoise(), MemoryStore(1.0))) for index in range(clients)]
-    with mosquitto(folder) as broker:
-        watching = Watching(broker.url, "stopped", members)
+    with a_broker(kind, folder) as url:
+        watching = Watching(url, "stopped", members)
         watching.start()
         server = subprocess.Popen(
-            command("server", "survey", "--clients", str(clients), "--broker", broker.url, "--run", "stopped", "--deadline", "120", "--quorum", "1", "--json"),
+            command("server", "survey", "--clients", str(clients), "--broker", url, "--run", "stopped", "--deadline", "120", "--quorum", "1", "--json"),
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         watching.wait_for_a_request(0, 60.0)
@@ -278,7 +280,9 @@ def _server_stopped(folder: Path, clients: int, seconds: float) -> None:
     assert (data["clients"]["answered"], data["clients"]["conflicting"], data["reconciliation"]["accepted_not_charged"]) == (clients, 0, 0)
     assert data["reconciliation"]["silent"] == 0
     assert watching.receipts == clients
-    print(f"test 22: a server that stood still for {seconds:g} s while reports came: {data['clients']['answered']} of {clients}, each with its receipt")
+    print(
+        f"test 22: on {kind} a server that stood still for {seconds:g} s while reports came: {data['clients']['answered']} of {clients}, each with its receipt"
+    )
 
 
 @needs_mosquitto
@@ -289,9 +293,10 @@ def test_a_server_that_stands_still_loses_nothing(tmp_path: Path) -> None:
 
 @needs_mosquitto
 @pytest.mark.slow
-def test_a_server_that_stands_still_for_20_seconds_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
+def test_a_server_that_stands_still_for_20_seconds_loses_nothing(kind: str, tmp_path: Path) -> None:
     """Test 22."""
-    _server_stopped(tmp_path, 3000, 20.0)
+    _server_stopped(tmp_path, 3000, 20.0, kind)
 
 
 def test_a_changed_run_is_not_resumed(tmp_path: Path) -> None:
