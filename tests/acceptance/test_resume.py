@@ -262,13 +262,13 @@ def test_a_server_that_is_killed_50_times_is_resumed(kind: str, tmp_path: Path) 
     _server_killed(tmp_path, 50, kind)
 
 
-def _server_stopped(folder: Path, clients: int, seconds: float, kind: str = "mosquitto") -> None:
+def _server_stopped(folder: Path, clients: int, seconds: float) -> None:
     members = [(client_group(index), ClientRole(f"client-{index}", index, yes_records(1), SystemNoise(), MemoryStore(1.0))) for index in range(clients)]
-    with a_broker(kind, folder) as url:
-        watching = Watching(url, "stopped", members)
+    with mosquitto(folder) as broker:
+        watching = Watching(broker.url, "stopped", members)
         watching.start()
         server = subprocess.Popen(
-            command("server", "survey", "--clients", str(clients), "--broker", url, "--run", "stopped", "--deadline", "120", "--quorum", "1", "--json"),
+            command("server", "survey", "--clients", str(clients), "--broker", broker.url, "--run", "stopped", "--deadline", "120", "--quorum", "1", "--json"),
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         watching.wait_for_a_request(0, 60.0)
@@ -280,9 +280,7 @@ def _server_stopped(folder: Path, clients: int, seconds: float, kind: str = "mos
     assert (data["clients"]["answered"], data["clients"]["conflicting"], data["reconciliation"]["accepted_not_charged"]) == (clients, 0, 0)
     assert data["reconciliation"]["silent"] == 0
     assert watching.receipts == clients
-    print(
-        f"test 22: on {kind} a server that stood still for {seconds:g} s while reports came: {data['clients']['answered']} of {clients}, each with its receipt"
-    )
+    print(f"test 22: a server that stood still for {seconds:g} s while reports came: {data['clients']['answered']} of {clients}, each with its receipt")
 
 
 @needs_mosquitto
@@ -293,10 +291,9 @@ def test_a_server_that_stands_still_loses_nothing(tmp_path: Path) -> None:
 
 @needs_mosquitto
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
-def test_a_server_that_stands_still_for_20_seconds_loses_nothing(kind: str, tmp_path: Path) -> None:
+def test_a_server_that_stands_still_for_20_seconds_loses_nothing(tmp_path: Path) -> None:
     """Test 22."""
-    _server_stopped(tmp_path, 3000, 20.0, kind)
+    _server_stopped(tmp_path, 3000, 20.0)
 
 
 def test_a_changed_run_is_not_resumed(tmp_path: Path) -> None:
