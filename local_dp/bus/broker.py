@@ -20,7 +20,7 @@ from local_dp.errors import BusError
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
 _LISTENER = "default"
 _COLLECTING = 100_000  # new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's time goes into these
-AT_ONCE, PACE = 1500, 1000.0  # pieces read of one connection, some five to a message: at once, and in a second after that
+AT_ONCE, PACE = 60_000, 1000.0  # pieces read of one connection, six to a message: at once, and in a second after that
 ATTEMPTS = 10  # to start it again
 _STEADY, _PAUSE, _GLANCE = 1.0, 0.3, 1.0  # seconds: that it must live to be said to be up, between two starts, between two looks
 

@@ -79,7 +79,7 @@ def test_a_flood_does_not_slow_an_honest_round(flooder: str, kind: str, tmp_path
         f"{len(outcome.seconds)} {max(outcome.seconds):.1f} s; {outcome.rejected + outcome.seal.forged if outcome.seal else 0:,} messages of it were received",
     )
     assert outcome.counts.answered >= 50 * len(outcome.seconds)
-    assert kind == "embedded" or list(outcome.silenced) == ["client-50" if flooder == "a member" else ""], "the embedded broker passes on too little of it"
+    assert list(outcome.silenced) == ["client-50" if flooder == "a member" else ""]
     assert rough <= 2 * calm
 
 
