@@ -74,7 +74,7 @@ class ClientRole:
         """The replies to a request, the same ones each time it comes; or one refusal. Nothing when no client of this member is asked."""
         if not any(self._overlap(ask) for ask in request.asks):
             return ()
-        asked = encode(request.model_copy(update={"missing": ()}))
+        asked = encode(request.model_copy(update={"missing": ()}) if request.missing else request)
         digest = blake2b(asked + f"{self.member} {self.start} {self.stop}".encode(), digest_size=16).digest()
         try:
             commit = self.store.get(request.run, request.round)

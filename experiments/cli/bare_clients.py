@@ -1,5 +1,6 @@
-"""What client processes are measured against: processes forked from a small one, which join a broker, say one word, and later answer one question."""
+"""What client processes are measured against: processes that join a broker by aiomqtt, say one word, and later answer one question. They know nothing else."""
 
+import asyncio
 import json
 import os
 import signal
@@ -7,20 +8,19 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from clients.member import PATIENCE, client_group, filters
-from local_dp.bus.address import Address
-from local_dp.bus.base import Connected
-from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.children import allow_open_files, environment, python
-from local_dp.wire import topic
+import aiomqtt
 
-_RUN = "bare"
+from local_dp.bus.address import Address
+from local_dp.bus.children import allow_open_files, environment, python
+
 _PSS = "Pss:"
+_GROUP = 250
 _QUESTION, _ANSWER = b"?" * 600, b"!" * 150  # as long as a signed request and a signed reply
+_PATIENCE = 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -46,38 +46,34 @@ def bare_clients(count: int, broker: str) -> Bare:
     return Bare(ready - started, seconds, memory)
 
 
-def _client(index: int, broker: str, line: socket.socket) -> None:
-    bus = BlockingBus(Address.parse(broker), f"{_RUN}-{index}", filters(_RUN, client_group(index)), None, line, lambda: os._exit(0))
-
-    async def live() -> None:
-        async for event in bus.messages(PATIENCE):
-            if isinstance(event, Connected):
-                await bus.publish(topic(_RUN, "hello", client_group(index), str(index)), b"here")
-                line.sendall(b"+")
-            else:
-                await bus.publish(topic(_RUN, "rep", client_group(index), str(index)), _ANSWER)
-
-    finish(live())
+def _joined(broker: Address, name: str) -> aiomqtt.Client:
+    return aiomqtt.Client(broker.host, broker.port, username=broker.user, password=broker.password, identifier=f"bare-{name}", timeout=_PATIENCE)
 
 
-async def _round(count: int, broker: str) -> float:
+async def _client(index: int, broker: Address, line: socket.socket) -> None:
+    async with _joined(broker, str(index)) as client:
+        await client.subscribe([(f"bare/req/g{index // _GROUP}", 0), ("bare/req/all", 0)])
+        await client.publish(f"bare/hello/{index}", b"here")
+        line.sendall(b"+")
+        async for _ in client.messages:
+            await client.publish(f"bare/rep/{index}", _ANSWER)
+
+
+async def _round(count: int, broker: Address) -> float:
     """Seconds from a question until all have answered it."""
-    bus = BlockingBus(Address.parse(broker), _RUN, [topic(_RUN, "rep", "+", "+")])
-    started, missing = 0.0, count
-    async with aclosing(bus.messages(PATIENCE)) as events:
-        while missing:
-            if isinstance(await anext(events), Connected):
-                started = time.perf_counter()
-                for group in sorted({client_group(index) for index in range(count)}):
-                    await bus.publish(topic(_RUN, "req", group), _QUESTION)
-            else:
-                missing -= 1
-    return time.perf_counter() - started
+    async with _joined(broker, "asking") as client:
+        await client.subscribe("bare/rep/+")
+        started = time.perf_counter()
+        for group in range(-(-count // _GROUP)):
+            await client.publish(f"bare/req/g{group}", _QUESTION)
+        for _ in range(count):
+            await anext(client.messages)
+        return time.perf_counter() - started
 
 
 def main() -> None:
     """Forks `count` clients (first argument) of a broker (second): when all were there, on the clock of whoever started it, their round, the largest one."""
-    count, broker = int(sys.argv[1]), sys.argv[2]
+    count, broker = int(sys.argv[1]), Address.parse(sys.argv[2])
     allow_open_files(0)
     ours, theirs = socket.socketpair()
     pids = []
@@ -86,7 +82,7 @@ def main() -> None:
         if pid == 0:
             ours.close()
             try:
-                _client(index, broker, theirs)
+                asyncio.run(_client(index, broker, theirs))
             finally:
                 os._exit(1)
         pids.append(pid)
@@ -96,7 +92,7 @@ def main() -> None:
         while said < count and (more := ours.recv(count)):
             said += len(more)
         ready = time.perf_counter()
-        print(json.dumps([ready, finish(_round(count, broker)), max(map(proportional_size, pids))]))
+        print(json.dumps([ready, asyncio.run(_round(count, broker)), max(map(proportional_size, pids))]))
     finally:
         for pid in pids:
             with suppress(ProcessLookupError):

@@ -21,7 +21,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 CLIENTS = 10**9
 LOOPBACK = "127.0.0.1"
 GAIN = 1.6
-_PAIRS = 3  # of which the middle one counts: the machine may have others to serve
+_PAIRS = 5  # of which the middle one counts: the machine may have others to serve
 _DRAWS = 4000
 
 
@@ -29,6 +29,7 @@ def cluster_speeds() -> list[Speed]:
     """What two workers of one thread gain on a survey of 10^9 clients, beside what two processes gain that only draw words; nothing without the extra."""
     if find_spec("distributed") is None:
         return []
+    from dask.config import set as configured
     from distributed import LocalCluster
 
     survey = Survey()
@@ -37,7 +38,11 @@ def cluster_speeds() -> list[Speed]:
     alone = PopulationOracle(population, KeyedNoise(0), 0, 1.0, threads=1)
     SCREEN.working("measuring a cluster of two workers")
     near = {"host": LOOPBACK, "dashboard_address": f"{LOOPBACK}:0", "worker_dashboard_address": f"{LOOPBACK}:0"}
-    with LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, **near) as started, Cluster(started.scheduler_address) as cluster:
+    with (
+        configured({"distributed.worker.profile.enabled": False}),  # a hundred looks a second at what a worker does, which nobody reads
+        LocalCluster(n_workers=2, threads_per_worker=1, silence_logs=50, **near) as started,
+        Cluster(started.scheduler_address) as cluster,
+    ):
         together = ClusterOracle(cluster, population, 0, 1.0, lambda ask, tally: None)
         pairs = [(_gain(partial(alone.gather, asked), partial(together.gather, asked)), _gain(_words, _words_twice)) for _ in range(_PAIRS)]
     gain, bare = (median(gains) for gains in zip(*pairs, strict=True))

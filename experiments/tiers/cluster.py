@@ -15,7 +15,7 @@ from local_dp.tallies import Tally
 
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
-_MOST = 64  # chunks in one task: of one-bit reports, some hundredths of a second
+_MOST = 64  # steps in one task: of one-bit reports, a tenth of a second
 
 
 class Cluster:
@@ -71,7 +71,7 @@ class ClusterOracle(PopulationOracle):
 
         if asked.query.session:
             raise RefusedError("no-memory", f"the session {asked.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
-        spans = shared(asked.pieces, max(1, sum(self.client.nthreads().values())), _MOST)
+        spans = shared(asked.pieces, max(1, sum(self.client.nthreads().values())), _MOST * asked.together)
         held = self.client.submit(_same, asked, pure=False)  # a task, so that it is made again if who holds it dies, as scattered data is not
         futures = self.client.map(_answers, spans, asked=held, version=installed_version(), pure=False)
         tally, digests = asked.query.randomizer.empty(), {}

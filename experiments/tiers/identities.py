@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from clients.member import HOSTS, client_group
 from experiments.tiers.settings import Settings
@@ -30,9 +31,14 @@ class Identities:
             return cls(places, own, asker, None)
         return cls(places, own, Keys(new_key(), Roster([Place(NAME, NAME, 0, settings.clients, public(asker.own))])), asker)
 
+    @cached_property
+    def _asker(self) -> bytes:
+        """The public key of who asks the members."""
+        return public((self.shuffler or self.server).own)
+
     def keys_of(self, index: int) -> tuple[bytes, bytes]:
         """What the member `index` is given: its private key, and the public one of who asks it."""
-        return self.own[index], public((self.shuffler or self.server).own)
+        return self.own[index], self._asker
 
 
 def _place(is_host: bool, index: int, span: Span, key: bytes) -> Place:
