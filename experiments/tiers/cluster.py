@@ -16,6 +16,7 @@ from local_dp.tallies import Tally
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
 _MOST = 64  # steps in one task: of one-bit reports, a tenth of a second
+_LEAST = 16  # of the largest task, the smallest: what a scheduler spends on one is some milliseconds
 
 
 class Cluster:
@@ -71,7 +72,7 @@ class ClusterOracle(PopulationOracle):
 
         if asked.query.session:
             raise RefusedError("no-memory", f"the session {asked.query.session!r}: a cluster's workers do not keep who has spoken; leave out --cluster")
-        spans = shared(asked.pieces, max(1, sum(self.client.nthreads().values())), _MOST * asked.together)
+        spans = dealt(asked.pieces, max(1, sum(self.client.nthreads().values())), _MOST * asked.together)
         held = self.client.submit(_same, asked, pure=False)  # a task, so that it is made again if who holds it dies, as scattered data is not
         futures = self.client.map(_answers, spans, asked=held, version=installed_version(), pure=False)
         tally, digests = asked.query.randomizer.empty(), {}
@@ -84,6 +85,16 @@ class ClusterOracle(PopulationOracle):
         finally:
             self.client.cancel([held, *futures])  # an interrupted run leaves nothing to do
         return tally, [digest for future in futures for digest in digests[future.key]]
+
+
+def dealt(work: range, workers: int, most: int) -> list[range]:
+    """The chunks in parts of at most so many for whoever is free, smaller ones towards the end: nobody waits long for the last."""
+    parts = []
+    while work:
+        each = min(most, max(1, most // _LEAST, len(work) // (2 * workers)))
+        parts.append(work[:each])
+        work = work[each:]
+    return parts
 
 
 def _same(asked: AskedOf) -> AskedOf:

@@ -40,6 +40,17 @@ def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: Pro
         assert _run(protocol, clients, two_workers.scheduler_address) == _run(protocol, clients)
 
 
+@pytest.mark.parametrize(("chunks", "workers", "most"), [(1, 2, 256), (3815, 2, 256), (3815, 1, 64), (40, 100, 64), (0, 2, 4)])
+def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None:
+    """In its order, in parts of at most so many, of which none is larger than the one before, and the last is small."""
+    parts = cluster.dealt(range(chunks), workers, most)
+    sizes = [len(part) for part in parts]
+    assert [chunk for part in parts for chunk in part] == list(range(chunks))
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(0 < size <= most for size in sizes)
+    assert chunks == 0 or sizes[-1] <= max(1, most // 16)
+
+
 def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the two dies by SIGKILL when the first chunks are in; the bits are the same."""
     monkeypatch.setattr(cluster, "_MOST", 1)
