@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from experiments.cli import bench_runs
+from experiments.cli import bare_clients, bench_runs
 from experiments.tiers.settings import EMBEDDED
 from local_dp.errors import BusError
+from tests.support.brokers import free_port
 
 _LARGE = 200 << 20  # bytes
 
@@ -30,3 +31,10 @@ def test_bare_clients_join_and_answer() -> None:
     for speed in bench_runs._processes(2, EMBEDDED):
         assert speed.reference is not None, speed.what
         assert speed.reference > 0
+
+
+def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFixture[str]) -> None:
+    """Nobody waits for them."""
+    with pytest.raises(BusError, match=r"of 2 processes of aiomqtt alone some could not join the broker"):
+        bare_clients.bare_clients(2, f"mqtt://127.0.0.1:{free_port()}")
+    assert "2 of 2 could not join" in capfd.readouterr().err
