@@ -78,7 +78,7 @@ def test_the_forger_gets_nothing_on_a_broker(kind: str, tmp_path: Path) -> None:
                 for payload in (message, former.at_the_server().seal(where, message)):
                     single(where, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login)  # type: ignore[arg-type]
         with on_a_broker(forger, url):
-            outcome = play_on(cast, url, url)
+            outcome = play_on(cast, url, url, joining=30.0)
     assert digests(outcome.rounds) == undisturbed()
     assert (outcome.counts.answered, outcome.counts.conflicting) == (ROUNDS * CLIENTS, 0)
     assert outcome.seal is not None
