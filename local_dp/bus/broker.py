@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -108,10 +109,16 @@ class EmbeddedBroker:
 
 
 class _Subscriptions(dict[str, list[Any]]):
-    """Who subscribed to what; amqtt writes it out at every new subscription, for a log that it does not keep, which n clients would pay n times."""
+    """Who subscribed to what, for amqtt: it writes this out at every subscription, for a log that it does not keep, which n clients would pay n times.
+
+    And it goes through it while it waits, for what is retained is sent to whoever joins: if others subscribed meanwhile, that connection was lost.
+    """
 
     def __repr__(self) -> str:
         return f"{len(self)} filters"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(super().__iter__()))
 
 
 class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types

@@ -7,7 +7,7 @@ import socket
 from collections import deque
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
@@ -21,6 +21,8 @@ _FILTERS = 100  # in one packet
 _QUIET = logging.getLogger("local_dp.bus.mqtt")
 _QUIET.addHandler(logging.NullHandler())
 _QUIET.propagate = False
+
+Answers = TypeVar("Answers")
 
 
 class MqttBus:
@@ -81,8 +83,8 @@ class MqttBus:
         new, old = [each for each in filters if each not in standing], [each for each in standing if each not in wanted]
         self._standing = wanted
         leaving = [client.unsubscribe(some) for some in _packets(old)]
-        answers = await asyncio.gather(*(client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
-        granted = (reason for answer in answers for reason in answer or ())
+        asked = asyncio.gather(*(client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
+        granted = (reason for answer in await _answered(client, asked) for reason in answer or ())
         return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted)
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
@@ -120,6 +122,18 @@ class MqttBus:
             raise refused_who(self.address) from error
         if give_up is not None and asyncio.get_running_loop().time() >= give_up:
             raise unreachable(self.address, error) from error
+
+
+async def _answered(client: aiomqtt.Client, asked: asyncio.Future[Answers]) -> Answers:
+    """What the broker answers. MqttError as soon as the connection is lost, for which aiomqtt itself waits as long as for an answer."""
+    lost = client._disconnected
+    try:
+        await asyncio.wait((asked, lost), return_when=asyncio.FIRST_COMPLETED)
+        if not asked.done():
+            raise aiomqtt.MqttError("the connection was lost") from lost.exception()
+        return asked.result()
+    finally:
+        asked.cancel()
 
 
 def _packets(filters: Sequence[str]) -> Iterator[list[str]]:

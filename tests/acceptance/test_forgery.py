@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paho.mqtt.publish import single
 
 from clients.member import HOSTS, will
 from local_dp.bus.address import Address
@@ -15,7 +14,7 @@ from local_dp.errors import ForgedError, InputError, LocalDPError
 from local_dp.sealing import SIGNATURE, Party, new_key, public
 from local_dp.wire import End, Hello, Roll, encode, topic
 from server.roster import Place, Roster
-from tests.support.brokers import a_broker, needs_mosquitto
+from tests.support.brokers import a_broker, needs_mosquitto, retain
 from tests.support.builders import RUN, request, survey_query
 from tests.support.figures import figure
 from tests.support.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
@@ -71,14 +70,12 @@ def test_the_forger_gets_nothing_on_a_broker(kind: str, tmp_path: Path) -> None:
     cast, former = Cast.of(), Cast.of()
     forger = Forger(cast, list(ATTACKS))
     with a_broker(kind, tmp_path) as url:
-        at = Address.parse(url)
-        login = None if at.user is None else {"username": at.user, "password": at.password or ""}
         for where in (topic(RUN, "req", "all"), topic(RUN, "req", HOSTS)):
             for message in (encode(End(run=RUN)), encode(request(survey_query(CLIENTS)))):
                 for payload in (message, former.at_the_server().seal(where, message)):
-                    single(where, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login)  # type: ignore[arg-type]
+                    retain(url, where, payload)
         with on_a_broker(forger, url):
-            outcome = play_on(cast, url, url, joining=30.0)
+            outcome = play_on(cast, url, url)
     assert digests(outcome.rounds) == undisturbed()
     assert (outcome.counts.answered, outcome.counts.conflicting) == (ROUNDS * CLIENTS, 0)
     assert outcome.seal is not None

@@ -1,13 +1,19 @@
 """The embedded broker: what it does for one client does not grow with the others, and one that sends very much waits."""
 
 import asyncio
+from collections.abc import AsyncGenerator
 
+import aiomqtt
 import pytest
 from amqtt.broker import Broker
 from amqtt.session import Session
 
 from local_dp.bus import broker
+from local_dp.bus.address import Address
+from local_dp.bus.base import CONNECTED
 from local_dp.bus.broker import PACE, Paced, linear_broker
+from local_dp.bus.mqtt import MqttBus
+from tests.support.brokers import embedded, retain
 from tests.support.virtual_time import run_virtually
 
 
@@ -32,6 +38,33 @@ def test_a_subscription_does_not_write_out_all_others() -> None:
     subscriptions = asyncio.run(subscribed()).subscriptions
     assert len(subscriptions["run/req/all"]) == 3
     assert repr(subscriptions) == "1 filters"
+
+
+def test_nobody_is_turned_away_who_joins_while_others_do() -> None:
+    """Each gets what is retained as it joins, which the broker waits for while others subscribe: no connection is made twice."""
+    made: list[str] = []
+
+    class Counted(MqttBus):
+        def _new_client(self) -> aiomqtt.Client:
+            made.append(self.identifier)
+            return super()._new_client()
+
+    async def join(address: Address, number: int) -> AsyncGenerator[object, None]:
+        messages = Counted(address, f"c{number}", [f"t/{number}", "t/+"]).messages(patience=10.0)
+        assert await anext(messages) == CONNECTED
+        return messages
+
+    async def join_all(address: Address) -> None:
+        first = await join(address, 0)
+        others = await asyncio.gather(*(join(address, number) for number in range(1, 100)))
+        for messages in (first, *others):
+            await messages.aclose()
+
+    with embedded() as url:
+        for number in range(20):
+            retain(url, f"t/{number}", b"kept")
+        asyncio.run(join_all(Address.parse(url)))
+    assert len(made) == 100
 
 
 def test_who_sends_very_much_is_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,6 +90,10 @@ class _Refusing:
     def __init__(self) -> None:
         self.said: list[tuple[str, tuple[str, ...]]] = []
 
+    @property
+    def _disconnected(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
     async def subscribe(self, topics: list[tuple[str, int]]) -> list[int]:
         self.said.append(("subscribe", tuple(topic for topic, _ in topics)))
         return [0 if topic == "t" else 0x80 for topic, _ in topics]

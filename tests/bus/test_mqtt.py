@@ -6,7 +6,7 @@ import pytest
 from aiomqtt.exceptions import MqttCodeError
 from paho.mqtt.enums import MQTTErrorCode
 
-from local_dp.bus.address import Address
+from local_dp.bus.address import TIMEOUT, Address
 from local_dp.bus.base import CONNECTED, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
@@ -45,6 +45,12 @@ def test_a_broker_that_is_busy_or_goes_away_is_asked_again() -> None:
     """Busy, or closed after a delivery: each is tried again."""
     with scripted((said(BUSY),), (said(WELCOME), granted(AB)), (said(WELCOME), granted())) as (address, _):
         assert _events(address, 3) == [CONNECTED, Delivery("t", b"ab"), CONNECTED]
+
+
+def test_a_connection_that_is_lost_before_the_subscriptions_stand_is_made_again_at_once() -> None:
+    """Not when the time for an answer is over, which is twice the patience here."""
+    with scripted((said(WELCOME),), (said(WELCOME), granted())) as (address, _):
+        assert _events(address, 1, patience=TIMEOUT / 2) == [CONNECTED]
 
 
 @pytest.mark.parametrize("number", sorted(int(code) for code in MQTTErrorCode))

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from paho.mqtt.publish import single
 
+from local_dp.bus.address import Address
 from local_dp.bus.children import environment, python
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
@@ -99,3 +101,10 @@ def a_broker(kind: str, folder: Path, *lines: str) -> Iterator[str]:
     else:
         with mosquitto(folder, *lines) as broker:
             yield broker.url
+
+
+def retain(url: str, topic: str, payload: bytes) -> None:
+    """Has the broker keep a message for whoever subscribes to its topic later."""
+    at = Address.parse(url)
+    login = None if at.user is None else {"username": at.user, "password": at.password or ""}
+    single(topic, payload, qos=1, retain=True, hostname=at.host, port=at.port, auth=login)  # type: ignore[arg-type]
