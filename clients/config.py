@@ -74,3 +74,9 @@ def pack_columns(batches: Iterable[Records]) -> dict[str, tuple[str, bytes]]:
             fixed = values.astype(values.dtype.newbyteorder("<"), copy=False)
             parts.setdefault((name, fixed.dtype.str), []).append(np.ascontiguousarray(fixed).tobytes())
     return {name: (kind, b"".join(made)) for (name, kind), made in parts.items()}
+
+
+def one_of(columns: dict[str, tuple[str, bytes]], row: int) -> dict[str, tuple[str, bytes]]:
+    """The columns with this row alone."""
+    cells = {name: (kind, np.dtype(kind).itemsize, data) for name, (kind, data) in columns.items()}
+    return {name: (kind, data[row * size : (row + 1) * size]) for name, (kind, size, data) in cells.items()}

@@ -15,6 +15,7 @@ from shutil import rmtree
 
 import msgpack
 
+from clients.pages import filled
 from clients.process import introduce, live
 from clients.quiet import never_heard
 from clients.rehearsal import answer, rehearse
@@ -22,8 +23,6 @@ from local_dp.bus.children import allow_open_files
 from local_dp.errors import RefusedError
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.testing.gate import verify
-
-_FILLING = 1 << 16  # bytes of each size
 
 
 def _child(index: int, launcher: str) -> None:
@@ -61,12 +60,6 @@ def main() -> None:
         rmtree(Path(sys.argv[2]).parent, ignore_errors=True)
 
 
-def _filled() -> list[object]:
-    """Small objects of every size, so many that no page which children share has a gap left: what they make lies together, and they copy fewer pages."""
-    smallest = [made for number in range(_FILLING // 32) for made in (object(), float(number))]
-    return smallest + [bytes(size) for size in range(15, 480, 16) for _ in range(_FILLING // size)]
-
-
 def _fork() -> None:
     count, launcher = int(sys.argv[1]), sys.argv[2]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
@@ -75,7 +68,7 @@ def _fork() -> None:
     rehearse(count, Path(launcher).parent if sys.argv[4:] else None)
     verify_first(sys.argv[3])
     gc.collect()
-    kept = _filled()
+    kept = filled()
     gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others
     for index in range(count):
         if select.select([sys.stdin], [], [], 0)[0]:

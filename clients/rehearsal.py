@@ -5,6 +5,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from clients.config import MemberConfig, pack_columns
+from clients.pages import together
 from clients.process import introduce, live
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -37,8 +39,9 @@ def rehearse(children: int, stores: Path | None = None) -> None:
     RANDOMIZERS.load_all()
     encodings.idna.ToASCII("localhost")  # looking up a host name imports this
     for turn in range(min(children, _ENOUGH)):
-        answer()
-        _life("" if stores is None else str(stores / f"rehearsal-{turn}.store"))
+        with nullcontext() if turn else together():
+            answer()
+            _life("" if stores is None else str(stores / f"rehearsal-{turn}.store"))
 
 
 def answer() -> None:

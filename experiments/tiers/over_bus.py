@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from clients.config import MemberConfig, pack_columns
+from clients.config import MemberConfig, one_of, pack_columns
 from clients.fleet import Fleet
 from experiments.tiers.faults import Trouble
 from experiments.tiers.identities import Identities
@@ -40,9 +40,9 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
     name = f"run-{secrets.token_hex(4)}"
     address: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
+    given = Address.parse(settings.broker) if broker is None else None  # before anybody is started
     spans = _spans(settings)
     liars = settings.faults.liars(settings.clients, settings.randomness.seed) if settings.faults else ()
-    known = Identities.of(settings, spans)
 
     async def config_of(index: int) -> MemberConfig:
         await asyncio.shield(address)
@@ -53,7 +53,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             group=known.places[index].group,
             broker=broker.url if broker is not None else settings.broker,
             start=start,
-            columns=pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK)),
+            columns=_columns(settings, start, stop) if everybody is None else one_of(everybody, index),
             seed=None if settings.randomness.private else settings.randomness.seed,
             budget=settings.epsilon,
             allowed=settings.allowed,
@@ -68,20 +68,23 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
     fleet, shuffler = Fleet(len(spans), config_of, [query.randomizer for query in first], bool(settings.stores)), None
     joining = _JOINING * (1 + len(spans) / 600)
     try:
-        if broker is None:
-            address.set_result(Address.parse(settings.broker))
         await fleet.start()
-        watches = [fleet.watch()]
+        known = Identities.of(settings, spans)  # and what else takes a while, as the helper imports what members need
+        everybody = _columns(settings, 0, settings.clients) if settings.tier == "processes" else None
+        watches = [fleet.watch]
         if broker is not None:
             await broker.start()
-            watches.append(broker.watch())
-            address.set_result(Address.parse(broker.url))
+            watches.append(broker.watch)
+            given = Address.parse(broker.url)
+        assert given is not None
+        address.set_result(given)
         if settings.behind is not None:
             shuffler = ShufflerProcess(_shuffler(settings, settings.behind, known, name, settings.broker if broker is None else broker.url, joining))
             await shuffler.start()
-            watches.append(shuffler.watch())
+            watches.append(shuffler.watch)
         trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
-        outcome = await serve_run(algorithm, settings, name, await address, joining, on_progress, *watches, trouble=trouble, keys=known.server)
+        looks = [watch() for watch in watches]
+        outcome = await serve_run(algorithm, settings, name, given, joining, on_progress, *looks, trouble=trouble, keys=known.server)
         return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
     finally:
         if shuffler is not None:
@@ -89,6 +92,11 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
         await fleet.stop()
         if broker is not None:
             await broker.stop()
+
+
+def _columns(settings: Settings, start: int, stop: int) -> dict[str, tuple[str, bytes]]:
+    """The records of the clients start..stop, as they travel."""
+    return pack_columns(settings.population.batch(*part) for part in chunks(start, stop, CHUNK))
 
 
 def _shuffler(settings: Settings, crowd: Behind, known: Identities, name: str, broker: str, joining: float) -> ShufflerConfig:

@@ -103,7 +103,7 @@ class Category(Query):
         """The position of each value in the list, -1 where it is not listed."""
         column = records[self.column]
         if column.dtype.kind in "iub" and self.labels == tuple(map(str, range(len(self.labels)))):
-            return np.where((column >= 0) & (column < len(self.labels)), column, -1).astype(np.int64)
+            return np.where((column >= 0) & (column < len(self.labels)), column.astype(np.int64), -1)
         values = labels_of(records, self.column)
         order, ordered = self._sorted
         nearest = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)

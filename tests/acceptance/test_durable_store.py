@@ -97,9 +97,10 @@ def _random_kills(folder: Path, kills: int) -> None:
 
     member(path, 24.0).store.close()  # type: ignore[attr-defined]
     pace = _pace(folder)
-    for _ in range(kills):
+    while killed < kills or len(said) < kills:  # on a busy machine few live to answer
         sent, ended = forked(live, pace * generator.uniform(-2, 6))
-        killed += ended == signal.SIGKILL
+        assert ended == signal.SIGKILL
+        assert (killed := killed + 1) <= 4 * kills
         for message in sent:
             assert said.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"
         for number in [*said][-20:]:
@@ -107,8 +108,6 @@ def _random_kills(folder: Path, kills: int) -> None:
             assert role.store.get("run", number) is not None, "uncharged, and sent"
             role.store.close()  # type: ignore[attr-defined]
     print(f"test 4: {killed} SIGKILLs, {len(said)} rounds answered, 0 uncharged replies, 0 changed replies")
-    assert killed == kills
-    assert len(said) >= kills
 
 
 def test_kills_at_random_change_nothing(tmp_path: Path) -> None:
