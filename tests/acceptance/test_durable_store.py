@@ -100,7 +100,8 @@ def _random_kills(folder: Path, kills: int) -> None:
     while killed < kills or len(said) < kills:  # on a busy machine few live to answer
         sent, ended = forked(live, pace * generator.uniform(-2, 6))
         assert ended == signal.SIGKILL
-        assert (killed := killed + 1) <= 4 * kills
+        killed += 1
+        assert killed <= 4 * kills
         for message in sent:
             assert said.setdefault(int.from_bytes(message[:2]), message[2:]) == message[2:], "another reply"
         for number in [*said][-20:]:
