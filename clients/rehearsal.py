@@ -32,14 +32,14 @@ _CONNACK = bytes.fromhex("20020000")
 def rehearse(children: int, stores: Path | None = None) -> None:
     """Plays a client's life on a made-up record against a made-up broker, with a connection as in a run; nothing leaves the process.
 
-    Once for each child that is to come, if they are few: with ten, little is left for them to do for the first time. Where they are to keep stores, each
-    life has one too, in that folder.
+    Once for each child that is to come, if they are few: with ten, little is left for them to do for the first time, and it pays to lay together what they
+    share. Where they are to keep stores, each life has one too, in that folder.
     """
     QUERIES.load_all()
     RANDOMIZERS.load_all()
     encodings.idna.ToASCII("localhost")  # looking up a host name imports this
     for turn in range(min(children, _ENOUGH)):
-        with nullcontext() if turn else together():
+        with together() if turn == 0 and children >= _ENOUGH else nullcontext():
             answer()
             _life("" if stores is None else str(stores / f"rehearsal-{turn}.store"))
 
