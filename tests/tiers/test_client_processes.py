@@ -23,7 +23,7 @@ from tests.support.brokers import embedded
 from tests.support.builders import SEED
 from tests.support.tiers import run_tier
 
-CLIENTS = 8
+CLIENTS = 12
 
 
 def test_a_client_process_imports_nothing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
