@@ -88,10 +88,10 @@ def test_the_benchmark_times_neither_its_own_looks_nor_the_end(monkeypatch: pyte
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are whose")
 def test_a_client_process_shares_its_memory() -> None:
-    """After a round it has at most 1.31 times the memory for itself of one that was forked to join the broker and does nothing else: it is 1.21 times
-    by Python 3.11, and 1.28 and 1.13 times by 3.12 and 3.13.
+    """After a round it has at most 1.31 times the memory for itself of one that was forked to join the broker and does nothing else.
 
-    Where the code of what it runs lies among other code it is 1.34 times and more by the first two, of a client that is forked before the life of one was rehearsed 2.4 times.
+    It is 1.21 times by Python 3.11, and 1.28 and 1.13 times by 3.12 and 3.13. Where the code of what it runs lies among other code it is 1.34 times and
+    more by the first two, of a client that is forked before the life of one was rehearsed 2.4 times.
     """
     sizes: list[int] = []
 
