@@ -38,14 +38,14 @@ _JOINING = 30.0  # seconds to wait for members, and as much again for each 600 o
 
 async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
     name = f"run-{secrets.token_hex(4)}"
-    address: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
+    prepared = asyncio.Event()
     broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
     given = Address.parse(settings.broker) if broker is None else None  # before anybody is started
     spans = _spans(settings)
     liars = settings.faults.liars(settings.clients, settings.randomness.seed) if settings.faults else ()
 
     async def config_of(index: int) -> MemberConfig:
-        await asyncio.shield(address)
+        await prepared.wait()
         start, stop = spans[index]
         return MemberConfig(
             run=name,
@@ -77,7 +77,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             watches.append(broker.watch)
             given = Address.parse(broker.url)
         assert given is not None
-        address.set_result(given)
+        prepared.set()
         if settings.behind is not None:
             shuffler = ShufflerProcess(_shuffler(settings, settings.behind, known, name, settings.broker if broker is None else broker.url, joining))
             await shuffler.start()
