@@ -6,7 +6,10 @@ from clients.pages import together
 
 
 def _outer(count: int) -> list[int]:
-    return [_inner(number) for number in range(count)]
+    def within(number: int) -> int:
+        return _inner(number)
+
+    return list(map(within, range(count)))
 
 
 def _inner(number: int) -> int:
@@ -26,8 +29,5 @@ def test_what_ran_is_copied_and_does_the_same() -> None:
     assert after == before
     assert [new is old for new, old in zip(after, before, strict=True)] == [False, False, True]
     assert _outer(3) == [0, -1, -2]
-    assert all(new is not old for new, old in zip(*(filter(_is_code, code.co_consts) for code in (after[0], before[0])), strict=True))
-
-
-def _is_code(constant: object) -> bool:
-    return isinstance(constant, CodeType)
+    (new,), (old,) = ([each for each in code.co_consts if isinstance(each, CodeType)] for code in (after[0], before[0]))
+    assert new is not old
