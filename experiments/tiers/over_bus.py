@@ -40,7 +40,8 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
     name = f"run-{secrets.token_hex(4)}"
     prepared = asyncio.Event()
     broker = EmbeddedBroker() if settings.broker == EMBEDDED else None
-    given = Address.parse(settings.broker) if broker is None else None  # before anybody is started
+    if broker is None:
+        Address.parse(settings.broker)  # refused before anybody is started
     spans = _spans(settings)
     liars = settings.faults.liars(settings.clients, settings.randomness.seed) if settings.faults else ()
 
@@ -51,7 +52,7 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
             run=name,
             member=known.places[index].member,
             group=known.places[index].group,
-            broker=broker.url if broker is not None else settings.broker,
+            broker=url,
             start=start,
             columns=_columns(settings, start, stop) if everybody is None else one_of(everybody, index),
             seed=None if settings.randomness.private else settings.randomness.seed,
@@ -75,16 +76,15 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
         if broker is not None:
             await broker.start()
             watches.append(broker.watch)
-            given = Address.parse(broker.url)
-        assert given is not None
+        url = settings.broker if broker is None else broker.url
         prepared.set()
         if settings.behind is not None:
-            shuffler = ShufflerProcess(_shuffler(settings, settings.behind, known, name, settings.broker if broker is None else broker.url, joining))
+            shuffler = ShufflerProcess(_shuffler(settings, settings.behind, known, name, url, joining))
             await shuffler.start()
             watches.append(shuffler.watch)
         trouble = None if settings.faults is None else Trouble(settings.faults, settings.randomness.seed, len(spans), fleet.kill)
         looks = [watch() for watch in watches]
-        outcome = await serve_run(algorithm, settings, name, given, joining, on_progress, *looks, trouble=trouble, keys=known.server)
+        outcome = await serve_run(algorithm, settings, name, Address.parse(url), joining, on_progress, *looks, trouble=trouble, keys=known.server)
         return outcome if trouble is None else replace(outcome, faults=trouble.result(len(liars)))
     finally:
         if shuffler is not None:
