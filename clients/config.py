@@ -8,8 +8,7 @@ import msgpack
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from clients.durable import SqliteStore
-from clients.journal import MemoryStore
+from clients.journal import MemoryStore, Store
 from clients.liar import LyingRole
 from clients.role import ClientRole, Policy
 from local_dp.noise import KeyedNoise, SystemNoise
@@ -43,8 +42,7 @@ class MemberConfig(BaseModel):
     def role(self) -> ClientRole:
         """The client role this describes. Raises InputError for a store that cannot be used."""
         records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
-        store = SqliteStore(Path(self.store), self.budget) if self.store else MemoryStore(self.budget)
-        secret = store.secret if isinstance(store, SqliteStore) else None
+        store, secret = self._kept()
         noise = SystemNoise(secret) if self.seed is None else KeyedNoise(self.seed)
         allowed = None if self.allowed is None else frozenset(self.allowed)
         kind = LyingRole if self.liars else ClientRole
@@ -52,6 +50,15 @@ class MemberConfig(BaseModel):
         if isinstance(role, LyingRole):
             role.liars = self.liars
         return role
+
+    def _kept(self) -> tuple[Store, bytes | None]:
+        """The store, and the secret of its labels where it outlives the process."""
+        if not self.store:
+            return MemoryStore(self.budget), None
+        from clients.durable import SqliteStore  # a process without one is forked sooner without the database's libraries
+
+        store = SqliteStore(Path(self.store), self.budget)
+        return store, store.secret
 
     def envelopes(self) -> Envelopes:
         """How it signs, and whom it hears."""

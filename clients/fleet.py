@@ -5,52 +5,33 @@ import os
 import signal
 import struct
 import tempfile
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import msgpack
-
 from clients.config import MemberConfig
+from clients.opening import Opening
 from clients.process import FAILED
 from local_dp.bus.children import allow_open_files, environment, is_stopped, python
-from local_dp.domains import Parameter
 from local_dp.errors import BusError
-from local_dp.randomizers.base import Randomizer
-from local_dp.testing.claims import data
-from local_dp.testing.gate import is_built_in
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
-_ASKED = 16  # randomizers verified beforehand, at most: others are when they are asked for
 _GLANCE = 0.2  # seconds
 _STOPPED = 2.0  # seconds that the helper may be stopped for while members are still to be started
 _PARTING = 5.0  # seconds
 
 
-def _packed(asked: Iterable[Randomizer]) -> str:
-    """Names and parameters, for the command line of the helper; built-in ones are verified faster than they are named."""
-    named: dict[str, tuple[str, dict[str, Parameter]]] = {}
-    for each in asked:
-        if not is_built_in(each) and len(named) < _ASKED:
-            with suppress(TypeError):  # parameters that are no data: a client refuses it
-                params = {name: data(value) for name, value in each.params().items()}
-                named[repr((each.name, params))] = each.name, params
-    packed: bytes = msgpack.packb(list(named.values()))
-    return packed.hex()
-
-
 class Fleet:
     """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so that no other process ever holds it.
 
-    The randomizers in `asked`, with which the run begins, are verified once, before the members are forked; a member verifies whatever else it is asked.
+    What the run's `opening` asks is verified and rehearsed once, before the members are forked; a member verifies whatever else it is asked.
     Whether they keep `stores` tells what else is done once before.
     """
 
-    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], asked: Iterable[Randomizer] = (), stores: bool = False) -> None:
+    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], opening: Opening, stores: bool = False) -> None:
         self.count = count
         self.config_of = config_of
-        self._told = [_packed(asked), *(["stores"] if stores else [])]
+        self._told = [opening.to_bytes().hex(), *(["stores"] if stores else [])]
         self.pids: dict[int, int] = {}
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)

@@ -13,19 +13,18 @@ from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 
-import msgpack
-
+from clients.opening import Opening
 from clients.pages import filled
 from clients.process import introduce, live
-from clients.quiet import never_heard
-from clients.rehearsal import answer, rehearse
+from clients.quiet import never_heard, never_warned
+from clients.rehearsal import Rehearsal
 from local_dp.bus.children import allow_open_files
 from local_dp.errors import RefusedError
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.testing.gate import verify
 
 
-def _child(index: int, launcher: str) -> None:
+def _child(index: int, launcher: str, rehearsal: Rehearsal) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     never_heard()
     code = 1
@@ -33,7 +32,7 @@ def _child(index: int, launcher: str) -> None:
         line = socket.socket(socket.AF_UNIX)  # closed by the end of this process alone: so the launcher knows that it has ended
         line.connect(launcher)
         config = introduce(line, index)
-        answer()
+        rehearsal.answer()
         code = 0 if config is None else live(line, config)
     except OSError:
         code = 0  # the launcher went away first
@@ -41,18 +40,18 @@ def _child(index: int, launcher: str) -> None:
         os._exit(code)
 
 
-def verify_first(asked: str) -> None:
-    """Verifies the randomizers that the run begins with, once for all children, who find the verdict; as names and parameters, MessagePack in hexadecimal."""
-    for name, params in msgpack.unpackb(bytes.fromhex(asked), use_list=False, raw=False):
+def verify_first(opening: Opening) -> None:
+    """Verifies the randomizers that the run begins with, once for all children, who find the verdict."""
+    for ask in opening.asks:
         with suppress(RefusedError):  # each client says so itself when it is asked
-            verify(RANDOMIZERS.build(name, params))
+            verify(RANDOMIZERS.build(ask.randomizer, ask.randomizer_params))
 
 
 def main() -> None:
     """Forks `count` members (first argument), which call at the launcher's socket (second), and waits until standard input closes.
 
-    The third argument names the randomizers that are verified before, and there is a fourth where members keep stores. Whatever became of the launcher, its
-    folder is gone with us.
+    The third argument is the run's opening, in hexadecimal, and there is a fourth where members keep stores. Whatever became of the launcher, its folder is
+    gone with us.
     """
     try:
         _fork()
@@ -65,8 +64,11 @@ def _fork() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the launcher decides when a run ends; members see it go
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no child is left as a zombie
     allow_open_files(0)
-    rehearse(count, Path(launcher).parent if sys.argv[4:] else None)
-    verify_first(sys.argv[3])
+    never_warned()
+    opening = Opening.from_bytes(bytes.fromhex(sys.argv[3]))
+    verify_first(opening)
+    rehearsal = Rehearsal(opening)
+    rehearsal.play(count, Path(launcher).parent if sys.argv[4:] else None)
     gc.collect()
     kept = filled()
     gc.freeze()  # a collection in a child must not touch, and so copy, the pages it shares with all others
@@ -75,7 +77,7 @@ def _fork() -> None:
             return  # it closed while we forked: nobody waits for the others
         if os.fork() == 0:
             os.close(sys.stdin.fileno())
-            _child(index, launcher)
+            _child(index, launcher, rehearsal)
     sys.stdin.buffer.read()
     del kept
 

@@ -6,13 +6,35 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 
+import numpy as np
+
 _FILLING = 1 << 16  # bytes of each size
+_GAPS = 1 << 10  # of each size, at most
+_LARGE = 16  # of the largest, of which few gaps are
+_SIZES = (*(1 << power for power in range(16, 10, -1)), *range(1024, 16, -16))
 
 
 def filled() -> list[object]:
     """Small objects of every size, so many that no page which children share has a gap left: what is made while they are kept lies together."""
     smallest = [made for number in range(_FILLING // 32) for made in (object(), float(number))]
-    return smallest + [bytes(size) for size in range(15, 480, 16) for _ in range(_FILLING // size)]
+    return [*smallest, *(bytes(size) for size in range(15, 480, 16) for _ in range(_FILLING // size)), _gaps()]
+
+
+def _gaps() -> object:
+    """The same of the C library, whose arrays are numpy's: of each size, from the largest, until one lies behind all others.
+
+    They are held as a chain: a list would leave a gap behind whenever it grows.
+    """
+    held: object = None
+    end = 0
+    for size in (*[_SIZES[0]] * _LARGE, *_SIZES):
+        for _ in range(_GAPS):
+            gap = np.empty(size, dtype=np.uint8)
+            held = (gap, held)
+            if gap.ctypes.data > end:
+                end = gap.ctypes.data
+                break
+    return held
 
 
 @contextmanager

@@ -16,11 +16,15 @@ class _Nowhere(io.TextIOBase):
 
 
 _NOWHERE = _Nowhere()
+_NEVER: list[None] = []  # holds something where nothing is ever heard
 
 
 @contextmanager
 def unheard() -> Iterator[None]:
     """Whatever is said meanwhile, on either stream, as a warning or in a log, might tell of a record, and is lost."""
+    if _NEVER:
+        yield
+        return
     kept = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -31,9 +35,21 @@ def unheard() -> Iterator[None]:
         logging.disable(kept)
 
 
+def never_warned() -> None:
+    """From now on this process, and what it forks, says nothing as a warning or in a log."""
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+
+
 def never_heard() -> None:
-    """From now on this process says nothing on its two streams, whoever writes to them: for one that is told of errors over a line of its own."""
+    """From now on this process says nothing at all, on its two streams either, whoever writes to them: for one that is told of errors over a line of its own.
+
+    A process that is forked by one that has `never_warned` inherits that, which touches every log there is.
+    """
+    if logging.root.manager.disable < logging.CRITICAL:
+        never_warned()
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     os.close(nowhere)
+    _NEVER.append(None)

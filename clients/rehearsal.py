@@ -4,23 +4,26 @@ import encodings.idna
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import nullcontext
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from clients.config import MemberConfig, pack_columns
+from clients.config import MemberConfig
+from clients.member import serve
+from clients.opening import Opening
 from clients.pages import together
 from clients.process import introduce, live
+from local_dp.bus.base import CONNECTED, Connected, Delivery
+from local_dp.bus.blocking import finish
+from local_dp.bus.sealed import SealedClientBus
+from local_dp.loss import MAX_EPSILON
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.records import Records
 from local_dp.sealing import Party, public
-from local_dp.wire import CLIENT, Ask, End, Request, decode, encode, topic
+from local_dp.wire import End, Request, encode, topic
 
 _RUN, _GROUP = "rehearsal", "g0"
 _ENOUGH = 10  # the interpreter rewrites a function's code when it has run it eight times: in us, and not in each child
@@ -29,60 +32,90 @@ _PUBLIC = public(_KEY)
 _CONNACK = bytes.fromhex("20020000")
 
 
-def rehearse(children: int, stores: Path | None = None) -> None:
-    """Plays a client's life on a made-up record against a made-up broker, with a connection as in a run; nothing leaves the process.
+class Rehearsal:
+    """A client's life on a made-up record, in which the first thing asked is what the run asks first; nothing leaves the process."""
 
-    Once for each child that is to come, if they are few: with ten, little is left for them to do for the first time, and it pays to lay together what they
-    share. Where they are to keep stores, each life has one too, in that folder.
-    """
-    QUERIES.load_all()
-    RANDOMIZERS.load_all()
-    encodings.idna.ToASCII("localhost")  # looking up a host name imports this
-    for turn in range(min(children, _ENOUGH)):
-        with together() if turn == 0 and children >= _ENOUGH else nullcontext():
-            answer()
-            _life("" if stores is None else str(stores / f"rehearsal-{turn}.store"))
+    def __init__(self, opening: Opening) -> None:
+        self.opening = opening
+        self._request = _said(encode(Request(run=_RUN, round=1, asks=opening.asks[:1])))
+        self._nobody = self._config("")
+
+    def play(self, children: int, stores: Path | None = None) -> None:
+        """Plays it against a made-up broker, with a connection as in a run: once for each child that is to come, if they are few.
+
+        With ten, little is left for them to do for the first time, and it pays to lay together what they share. Where they are to keep stores, each life
+        has one too, in that folder.
+        """
+        QUERIES.load_all()
+        RANDOMIZERS.load_all()
+        encodings.idna.ToASCII("localhost")  # looking up a host name imports this
+        for turn in range(min(children, _ENOUGH)):
+            with together() if turn == 0 and children >= _ENOUGH else nullcontext():
+                self.answer()
+                self._life("" if stores is None else str(stores / f"rehearsal-{turn}.store"))
+
+    def answer(self) -> None:
+        """The part of it that answers a request. A child repeats it: the pages that answering writes to are copied before the first round, not in it."""
+        config = MemberConfig.from_bytes(self._nobody)
+        finish(serve(config.role(), SealedClientBus(_Asked(*self._request), config.envelopes()), _RUN, _GROUP))
+
+    def _life(self, store: str) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as broker:
+            playing = threading.Thread(target=self._broker, args=(broker,))
+            playing.start()
+            config = self._config(f"mqtt://127.0.0.1:{broker.getsockname()[1]}", store)
+            member, launcher = socket.socketpair()
+            with member, launcher:
+                launcher.sendall(struct.pack("<I", len(config)) + config)
+                told = introduce(member, 0)
+                assert told is not None
+                live(member, told, 0.0)
+            playing.join()
+
+    def _config(self, broker: str, store: str = "") -> bytes:
+        """That of a member who holds nothing in each column, and may spend whatever is asked."""
+        columns = {name: (kind, bytes(np.dtype(kind).itemsize)) for name, kind in self.opening.types.items()}
+        spent: dict[str, Any] = {"start": 0, "columns": columns, "seed": 0, "budget": MAX_EPSILON, "allowed": None}
+        return MemberConfig(run=_RUN, member="nobody", group=_GROUP, broker=broker, keys=(_KEY, _PUBLIC), store=store, **spent).to_bytes()
+
+    def _broker(self, listener: socket.socket) -> None:
+        """Just enough of MQTT 3.1.1 for one member that waits for each answer: its hello is answered by a request, its reply by the end of the run."""
+        answers, (line, _) = self._answers(), listener.accept()
+        with line:
+            while packet := line.recv(1 << 12):
+                line.sendall(_suback(packet) if packet[0] >> 4 == 8 else next(answers, b""))
+
+    def _answers(self) -> Iterator[bytes]:
+        """To the connection, to the hello, to the reply."""
+        yield _CONNACK
+        for where, payload in (self._request, _said(encode(End(run=_RUN)))):
+            name = where.encode()
+            body = struct.pack(">H", len(name)) + name + payload
+            yield b"\x30" + _length(len(body)) + body
 
 
-def answer() -> None:
-    """The part of it that answers a request. A child repeats it: the pages that answering writes to are copied before the first round, not in it."""
-    config, (where, envelope) = MemberConfig.from_bytes(_config("").to_bytes()), _asked()
-    envelopes = config.envelopes()
-    request = decode(envelopes.open(where, envelope), CLIENT)
-    assert isinstance(request, Request)
-    for reply in config.role().handle(request):
-        envelopes.seal(where, encode(reply))
+class _Asked:
+    """A bus on which a member is asked once; what it says is lost."""
+
+    def __init__(self, where: str, request: bytes) -> None:
+        self.request = Delivery(where, request)
+
+    async def publish(self, topic: str, payload: bytes) -> None: ...
+
+    async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
+        yield CONNECTED
+        yield self.request
+
+    def now(self) -> float:
+        return 0.0
+
+    async def rest(self, seconds: float) -> None: ...
 
 
-def _life(store: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as broker:
-        playing = threading.Thread(target=_broker, args=(broker,))
-        playing.start()
-        config = _config(f"mqtt://127.0.0.1:{broker.getsockname()[1]}", store).to_bytes()
-        member, launcher = socket.socketpair()
-        with member, launcher:
-            launcher.sendall(struct.pack("<I", len(config)) + config)
-            told = introduce(member, 0)
-            assert told is not None
-            live(member, told, 0.0)
-        playing.join()
-
-
-def _broker(listener: socket.socket) -> None:
-    """Just enough of MQTT 3.1.1 for one member that waits for each answer: its hello is answered by a request, its reply by the end of the run."""
-    answers, (line, _) = _answers(), listener.accept()
-    with line:
-        while packet := line.recv(1 << 12):
-            line.sendall(_suback(packet) if packet[0] >> 4 == 8 else next(answers, b""))
-
-
-def _answers() -> Iterator[bytes]:
-    """To the connection, to the hello, to the reply."""
-    yield _CONNACK
-    for where, payload in (_asked(), _said(encode(End(run=_RUN)))):
-        name = where.encode()
-        body = struct.pack(">H", len(name)) + name + payload
-        yield bytes((0x30, len(body) & 127 | 128, len(body) >> 7)) + body
+def _said(message: bytes) -> tuple[str, bytes]:
+    """A topic, and what the server says under it."""
+    where = topic(_RUN, "req", _GROUP)
+    return where, Party.server(_RUN, _KEY, lambda topic: None).seal(where, message)
 
 
 def _suback(subscribe: bytes) -> bytes:
@@ -90,29 +123,6 @@ def _suback(subscribe: bytes) -> bytes:
     return b"\x90\x04" + subscribe[2:4] + bytes(2)
 
 
-def _config(broker: str, store: str = "") -> MemberConfig:
-    columns = pack_columns([Records({"yes": np.zeros(1, dtype=np.uint8)})])
-    named: dict[str, Any] = {"run": _RUN, "member": "nobody", "group": _GROUP, "broker": broker}
-    return MemberConfig(**named, start=0, columns=columns, seed=0, budget=1.0, allowed=None, keys=(_KEY, _PUBLIC), store=store)
-
-
-@cache
-def _said(message: bytes) -> tuple[str, bytes]:
-    """A topic, and what the server says under it."""
-    where = topic(_RUN, "req", _GROUP)
-    return where, Party.server(_RUN, _KEY, lambda topic: None).seal(where, message)
-
-
-@cache
-def _asked() -> tuple[str, bytes]:
-    randomizer = BinaryRR(1.0)
-    ask = Ask(
-        query="question",
-        query_params={"text": "yes == 1"},
-        randomizer=randomizer.name,
-        randomizer_params=randomizer.params(),
-        start=0,
-        stop=1,
-        coins=bytes(16),
-    )
-    return _said(encode(Request(run=_RUN, round=1, asks=(ask,))))
+def _length(size: int) -> bytes:
+    """As MQTT writes one: seven bits to a byte, the lowest first."""
+    return bytes((size,)) if size < 128 else bytes((size & 127 | 128,)) + _length(size >> 7)

@@ -16,7 +16,6 @@ from local_dp.ledger import Charge
 from local_dp.noise import KeyedNoise, Noise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.oracles.local.sessions import Spoken
-from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.with_coin import WithCoin
@@ -138,9 +137,8 @@ class ClientRole:
         return (start, stop) if start < stop else None
 
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
-        query = QUERIES.build(ask.query, ask.query_params)
         try:
-            query.values(self.schema)
+            query = self.work.query(ask.query, ask.query_params, self.schema)
             return LocalQuery(query, self._randomizer(ask), Cohort(*span), ask.once)
         except InputError as error:
             raise RefusedError("bad-query", str(error)) from error

@@ -58,6 +58,11 @@ class Records:
         empty = {name: values[:0] for name, values in self.columns.items()}
         return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()})
 
+    @property
+    def types(self) -> tuple[tuple[str, str], ...]:
+        """Names and types, in the names' order."""
+        return tuple(sorted((name, values.dtype.str) for name, values in self.columns.items()))
+
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
         return Records({name: values[rows] for name, values in self.columns.items()})

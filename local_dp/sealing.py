@@ -3,12 +3,13 @@
 What is signed is a tag, the digest of the run (its name and its server's key), the topic and the message: an envelope holds nowhere else. Keys are 32 bytes.
 """
 
+import os
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import Protocol, TypeAlias
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
+from nacl.exceptions import BadSignatureError
 
 from local_dp.errors import ForgedError
 from local_dp.wire import MAX_BYTES
@@ -56,9 +57,8 @@ class Party:
 
     def __init__(self, run: str, server: bytes, own: bytes, speaker: Speaker) -> None:
         self._head = TAG + blake2b(server + run.encode(), digest_size=32).digest()
-        self._own = Ed25519PrivateKey.from_private_bytes(own)
+        self._own = crypto_sign_seed_keypair(own)[1]
         self._speaker = speaker
-        self._known: dict[bytes, Ed25519PublicKey] = {}
 
     @classmethod
     def member(cls, run: str, server: bytes, own: bytes) -> "Party":
@@ -71,16 +71,17 @@ class Party:
         return cls(run, public(own), own, speaker)
 
     def seal(self, topic: str, message: bytes) -> bytes:
-        return self._own.sign(self._statement(topic, message)) + message
+        signed: bytes = crypto_sign(self._statement(topic, message), self._own)
+        return signed[:SIGNATURE] + message
 
     def open(self, topic: str, envelope: bytes) -> bytes:
         key = self._speaker(topic)
-        if key is None or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES:
+        if key is None or len(key) != KEY or not SIGNATURE < len(envelope) <= SIGNATURE + MAX_BYTES:  # libsodium reads 32 bytes of a key, however long it is
             raise ForgedError("no signed message of anybody who may speak there")
         message = envelope[SIGNATURE:]
         try:
-            self._verifier(key).verify(envelope[:SIGNATURE], self._statement(topic, message))
-        except InvalidSignature:
+            crypto_sign_open(envelope[:SIGNATURE] + self._statement(topic, message), key)
+        except BadSignatureError:
             raise ForgedError("a message that its speaker has not signed for this run and topic") from None
         return message
 
@@ -88,17 +89,13 @@ class Party:
         where = topic.encode(errors="surrogatepass")
         return self._head + len(where).to_bytes(4) + where + message
 
-    def _verifier(self, key: bytes) -> Ed25519PublicKey:
-        if key not in self._known:
-            self._known[key] = Ed25519PublicKey.from_public_bytes(key)
-        return self._known[key]
-
 
 def new_key() -> bytes:
     """A private key, from the operating system's entropy."""
-    return Ed25519PrivateKey.generate().private_bytes_raw()
+    return os.urandom(KEY)
 
 
 def public(private: bytes) -> bytes:
     """The public key of a private one."""
-    return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+    key: bytes = crypto_sign_seed_keypair(private)[0]
+    return key

@@ -11,7 +11,7 @@ import msgpack
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from local_dp.errors import InputError, WireError
-from local_dp.oracles.local.asked import CHUNK, ONCE
+from local_dp.oracles.local.asked import CHUNK, ONCE, LocalQuery
 
 MAX_BYTES = 1 << 20
 MAX_TEXT = 1 << 16  # characters of one parameter: a hypothesis may have thousands of coefficients
@@ -52,6 +52,20 @@ class Ask(BaseModel):
     stop: Index
     coins: Annotated[bytes, Field(min_length=16, max_length=16)]
     once: Annotated[str, Field(pattern=ONCE)] = ""
+
+    @classmethod
+    def of(cls, query: LocalQuery, coins: bytes) -> "Ask":
+        asked, randomizer = query.query, query.randomizer
+        return cls(
+            query=asked.name,
+            query_params=asked.params(),
+            randomizer=randomizer.name,
+            randomizer_params=randomizer.params(),
+            start=query.cohort.start,
+            stop=query.cohort.stop,
+            coins=coins,
+            once=query.once,
+        )
 
 
 class Request(_Message):

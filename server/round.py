@@ -72,17 +72,7 @@ class Part:
 
     def ask(self) -> Ask:
         """The ask as data."""
-        query, randomizer = self.query.query, self.query.randomizer
-        return Ask(
-            query=query.name,
-            query_params=query.params(),
-            randomizer=randomizer.name,
-            randomizer_params=randomizer.params(),
-            start=self.query.cohort.start,
-            stop=self.query.cohort.stop,
-            coins=self.coins,
-            once=self.query.once,
-        )
+        return Ask.of(self.query, self.coins)
 
     def decoded(self, window: slice) -> Words:
         """The reports of these positions."""

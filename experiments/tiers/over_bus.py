@@ -9,6 +9,7 @@ from typing import Any
 
 from clients.config import MemberConfig, one_of, pack_columns
 from clients.fleet import Fleet
+from clients.opening import Opening
 from experiments.tiers.faults import Trouble
 from experiments.tiers.identities import Identities
 from experiments.tiers.outcome import Outcome, Seal
@@ -66,7 +67,8 @@ async def over_bus(algorithm: LocalAlgorithm, settings: Settings, on_progress: O
     first = Game(algorithm).queries or ()
     if settings.behind is not None:
         Crowds(settings.behind).check(first)  # before anybody is started
-    fleet, shuffler = Fleet(len(spans), config_of, [query.randomizer for query in first], bool(settings.stores)), None
+    opening = Opening.of(dict(settings.population.batch(0, 1).types), first)
+    fleet, shuffler = Fleet(len(spans), config_of, opening, bool(settings.stores)), None
     joining = _JOINING * (1 + len(spans) / 600)
     try:
         await fleet.start()

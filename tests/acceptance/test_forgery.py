@@ -227,3 +227,13 @@ def test_undisturbed_is_what_it_says() -> None:
     coordinator, forged = play_in_memory(Cast.of(), MemoryBroker())
     assert digests(coordinator.rounds) == undisturbed()
     assert (coordinator.counts.answered, coordinator.rejected, forged) == (ROUNDS * CLIENTS, 0, 0)
+
+
+def test_a_key_has_32_bytes() -> None:
+    """A longer one that begins as the speaker's, and a shorter one, open nothing: the library below reads 32 bytes wherever they end."""
+    own = new_key()
+    where, said = topic(RUN, "rep", HOSTS, "m"), Party.member(RUN, public(own), own).seal(topic(RUN, "rep", HOSTS, "m"), b"x")
+    for key in (public(own) + b"\0", public(own)[:-1], b"", None):
+        with pytest.raises(ForgedError):
+            Party(RUN, public(own), own, {where: key}.get).open(where, said)
+    assert Party.member(RUN, public(own), own).open(where, said) == b"x"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -220,26 +221,28 @@ import os, sys, warnings
 import numpy as np
 from clients.quiet import {how}
 {before}
+import logging; logging.getLogger("y").addHandler(logging.FileHandler({kept!r}))
 with {within}:
     print("{value}"); print("{value}", file=sys.stderr); warnings.warn("{value}"); np.float64({value}) * np.float64(1e308)
-    import logging; logging.getLogger("x").error("{value}")
+    logging.getLogger("x").error("{value}"); logging.getLogger("y").error("{value}")
     {raw}
 """
 
 
-def _heard(value: str, *, child: bool) -> bytes:
-    """What a process says on both streams while a record is read: as a member of a fleet, whose streams are closed, or as a host in a terminal."""
-    how, before, within = ("never_heard", "never_heard()", "warnings.catch_warnings()") if child else ("unheard", "", "unheard()")
-    raw = f"os.write(2, b'{value}')" if child else "pass"
-    code = SAYING.format(how=how, before=before, within=within, value=value, raw=raw)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=dict(os.environ))
-    return done.stdout + done.stderr
+def _heard(value: str, kept: Path, *, child: bool) -> bytes:
+    """What a process says on both streams, and to a log it keeps, while a record is read: as a member of a fleet, whose streams are closed, or as a host in a
+    terminal. Where whoever starts it has warnings raised, a warning that is raised would show as well.
+    """
+    before, raw = ("never_heard()", f"os.write(2, b'{value}')") if child else ("", "pass")
+    code = SAYING.format(how="never_heard, unheard", before=before, within="unheard()", value=value, raw=raw, kept=str(kept))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env={**os.environ, "PYTHONWARNINGS": "error::UserWarning"})
+    return done.stdout + done.stderr + kept.read_bytes()
 
 
 @pytest.mark.parametrize("child", [True, False])
-def test_a_client_says_nothing_while_a_record_is_read(child: bool) -> None:
+def test_a_client_says_nothing_while_a_record_is_read(child: bool, tmp_path: Path) -> None:
     """A query that prints, warns, logs and overflows by what the record holds: the bytes on both streams are none, for each record."""
-    assert {_heard(value, child=child) for value in ("0.5", "1e200")} == {b""}
+    assert {_heard(value, tmp_path / "log", child=child) for value in ("0.5", "1e200")} == {b""}
 
 
 def test_the_streams_are_the_same_for_many_records(capfd: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from clients.fleet import Fleet
+from clients.opening import Opening
 from experiments.tiers import over_bus
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import EMBEDDED, MOST_HOSTS, Randomness, Settings, Tier
@@ -133,7 +134,7 @@ def test_a_stopped_helper_is_noticed() -> None:
         async def never(index: int) -> Any:
             await asyncio.Event().wait()
 
-        fleet = Fleet(4, never)
+        fleet = Fleet(4, never, Opening())
         try:
             await fleet.start()
             assert fleet._helper is not None

@@ -6,12 +6,15 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from clients import fleet, helper, work
+from clients import helper, work
+from clients.opening import Opening
 from clients.refusals import line
 from experiments.tiers import verified
 from experiments.tiers.verified import Verified
 from local_dp.arrays import Ints, Words
 from local_dp.errors import RefusedError
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -126,6 +129,7 @@ def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatc
     def closed(*anything: Any) -> None:
         raise RefusedError("unverifiable", "closed")
 
+    monkeypatch.setattr(work, "_VERIFIED", work._Kept())  # as in a process that has verified nothing yet
     for home in (work, verified):
         monkeypatch.setattr(home, "verify", closed)
     (refusal,) = role(yes_records(3)).handle(request(survey_query(3)))
@@ -139,10 +143,12 @@ def test_the_first_randomizers_are_verified_before_the_fork(monkeypatch: pytest.
     """Those from outside are named to the helper, once each, and its children find their verdict; what is refused waits for a client to say so."""
     for kind in (Counting, Teller):
         monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
-    packed = fleet._packed([Counting(3.0), Counting(3.0), BinaryRR(1.0), Teller(1.0, k=4)])
+    begins = [LocalQuery(Question("yes == 1"), each, Cohort(0, 9)) for each in (BinaryRR(1.0), Counting(3.0), Counting(3.0), BinaryRR(0.5), Teller(1.0, k=2))]
+    opening = Opening.of({"yes": "|u1"}, begins)
+    assert [ask.randomizer for ask in opening.asks] == [BinaryRR.name, Counting.name, Teller.name]
+    verify(BinaryRR(1.0))
     before = gate._verdict.cache_info().misses
-    helper.verify_first(packed)
+    helper.verify_first(Opening.from_bytes(opening.to_bytes()))
     assert gate._verdict.cache_info().misses == before + 2
     verify(Counting(3.0))
     assert gate._verdict.cache_info().misses == before + 2
-    assert fleet._packed([BinaryRR(1.0)]) == fleet._packed([])

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clients import fleet
 from clients.fleet import LEAN
+from clients.opening import Opening
 from local_dp.arrays import Bools
 from local_dp.bus.children import environment, python
 from local_dp.wire import Hello, Reply, topic
@@ -70,7 +70,7 @@ def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:
         launcher.bind(path)
         launcher.listen(64)
         launcher.setblocking(False)
-        words = python("clients.helper", "40", path, fleet._packed([]))
+        words = python("clients.helper", "40", path, Opening().to_bytes().hex())
         done = subprocess.run(words, stdin=subprocess.DEVNULL, env=environment(**LEAN), timeout=60, check=False)
         assert done.returncode == 0
         with pytest.raises(BlockingIOError):

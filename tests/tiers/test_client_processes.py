@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from clients.fleet import LEAN, Fleet
+from clients.opening import Opening
 from experiments.cli import bench_runs
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import EMBEDDED, Randomness, Settings
@@ -60,7 +61,7 @@ def test_clients_that_cannot_be_started_end_the_run(monkeypatch: pytest.MonkeyPa
     """When the process that forks them ends before all are there, the run says so at once and does not wait for them."""
 
     async def watched() -> None:
-        fleet = Fleet(3, lambda index: asyncio.Future())
+        fleet = Fleet(3, lambda index: asyncio.Future(), Opening())
         await fleet.start()
         try:
             await fleet.watch()
@@ -88,10 +89,10 @@ def test_the_benchmark_times_neither_its_own_looks_nor_the_end(monkeypatch: pyte
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are whose")
 def test_a_client_process_shares_its_memory() -> None:
-    """After a round it has at most 1.31 times the memory for itself of one that was forked to join the broker and does nothing else.
+    """After a round it has at most 1.19 times the memory for itself of one that was forked to join the broker and does nothing else.
 
-    It is 1.21 times by Python 3.11, and 1.28 and 1.13 times by 3.12 and 3.13. Where the code of what it runs lies among other code it is 1.34 times and
-    more by the first two, of a client that is forked before the life of one was rehearsed 2.4 times.
+    It is 1.14, 1.16 and 1.04 times at most by Python 3.11, 3.12 and 3.13. Where gaps are left in what is shared it is 1.20 times and more, where the code of
+    what it runs lies among other code 1.26, of a client that is forked before the life of one was rehearsed 2.4 times.
     """
     sizes: list[int] = []
 
@@ -104,4 +105,4 @@ def test_a_client_process_shares_its_memory() -> None:
         settings = Settings(Survey(), Survey().synthetic(CLIENTS, SEED), 1.0, Randomness(SEED, False), tier="processes", broker=url)
         execute(settings, look)
         assert len(sizes) == CLIENTS
-        assert max(sizes) <= 1.31 * _private_of_bare(url)
+        assert max(sizes) <= 1.19 * _private_of_bare(url)

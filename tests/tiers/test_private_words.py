@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from clients.config import MemberConfig, pack_columns
-from clients.rehearsal import answer
+from clients.opening import Opening
+from clients.rehearsal import Rehearsal
 from local_dp.noise import Draw, KeyedNoise, Noise
 from tests.support.builders import yes_records
 from tests.support.command import local_dp
@@ -33,7 +34,7 @@ def first_bytes(config: bytes) -> bytes:
 
 def by_fork(draw: Callable[[bytes], bytes], processes: int) -> Iterator[bytes]:
     """What each of the processes draws that are forked from this one, as the helper forks them: after it has answered itself."""
-    answer()
+    Rehearsal(Opening()).answer()
     draw(member(0).to_bytes())
     for index in range(processes):
         reading, writing = os.pipe()
