@@ -18,7 +18,7 @@ MAX_TEXT = 1 << 16  # characters of one parameter: a hypothesis may have thousan
 VERSION = "ldp/1"
 _BEHIND = ".behind"
 EVERYBODY = "all"  # the group every member is in
-_NAME = r"^[A-Za-z0-9_.-]{1,64}$"
+_NAME = r"\A[A-Za-z0-9_.-]{1,64}\Z"
 Name: TypeAlias = Annotated[str, Field(pattern=_NAME)]
 Index: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 48)]
 _Texts: TypeAlias = Annotated[tuple[str, ...], Field(fail_fast=True)]  # one error says enough: a list of all of them took gigabytes
@@ -33,8 +33,12 @@ Checksum: TypeAlias = Annotated[int, Field(ge=0, lt=1 << 64)]
 Line: TypeAlias = tuple[Annotated[int, Field(ge=1, lt=1 << 32)], Index, Checksum]  # a round, its reports, their checksum
 
 
+# patterns by Python's own engine: pydantic's makes a state for each place of a name when it first meets it, in each process anew
+_STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False, regex_engine="python-re")
+
+
 class _Message(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = _STRICT
 
     run: Name
 
@@ -42,7 +46,7 @@ class _Message(BaseModel):
 class Ask(BaseModel):
     """One local query as data: which question, which randomizer, for the clients start..stop; the key of its public coins; the label of a memoised one."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = _STRICT
 
     query: Name
     query_params: Parameters
@@ -111,7 +115,7 @@ class Absent(_Message):
     start: Index
     stop: Index
     why: Literal["missing", "refused", "crowd"]
-    code: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{0,64}$")] = ""  # under which the first refused
+    code: Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.-]{0,64}\Z")] = ""  # under which the first refused
 
 
 class Receipt(_Message):

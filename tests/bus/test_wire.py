@@ -1,13 +1,15 @@
 """The messages: canonical, strict, bounded."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgpack
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from local_dp.errors import WireError
-from local_dp.wire import MAX_BYTES, AnyMessage, Reply, decode, encode
+from local_dp.wire import EITHER, MAX_BYTES, AnyMessage, Ask, Reply, decode, encode
 from tests.support.builders import request, survey_query
 from tests.support.golden import KINDS, MESSAGES, kept
 
@@ -104,3 +106,39 @@ def test_a_list_is_refused_at_its_first_error() -> None:
     found = [part for kind in KINDS for part in _sequences(kind.__pydantic_core_schema__)]
     assert len(found) == 8
     assert all(part.get("fail_fast") for part in found)
+
+
+def _named(kind: type[BaseModel]) -> Iterator[tuple[str, bool]]:
+    """The fields whose text follows a pattern, and whether it may be empty."""
+    for name, field in kind.model_fields.items():
+        for rule in field.metadata:
+            if (pattern := getattr(rule, "pattern", None)) is not None:
+                yield name, re.fullmatch(pattern, "") is not None
+
+
+@pytest.mark.parametrize("kind", [Ask, *EITHER.kinds.values()])
+def test_a_name_is_letters_to_its_end(kind: type[BaseModel]) -> None:
+    """Of each field that is a name: 64 characters are, and nothing that ends in a line or begins with one, holds another letter, or is longer."""
+    named = dict(_named(kind))
+    assert named
+    for name, empty in named.items():
+        for text in ("a", "A-_.9", "x" * 64, *([""] if empty else [])):
+            assert name not in _wrong(kind, {name: text})
+        for text in ("a\n", "\na", "a\nb", "a b", "ä", "a\0", "x" * 65, "\n", *([] if empty else [""])):
+            assert name in _wrong(kind, {name: text})
+
+
+def _wrong(kind: type[BaseModel], data: dict[str, str]) -> set[object]:
+    """The fields that are there and not as they should be."""
+    with pytest.raises(ValidationError) as found:
+        kind.model_validate({**data, "more": 1})
+    return {error["loc"][0] for error in found.value.errors() if error["type"] == "string_pattern_mismatch"}
+
+
+def test_the_names_of_parameters_are_names() -> None:
+    """They too end where they end."""
+    ask = {"query": "q", "randomizer": "r", "start": 0, "stop": 1, "coins": bytes(16), "query_params": {}, "randomizer_params": {"epsilon": 1.0}}
+    Ask.model_validate(ask)
+    for place in ("query_params", "randomizer_params"):
+        with pytest.raises(ValidationError, match="pattern"):
+            Ask.model_validate({**ask, place: {"epsilon\n": 1.0}})

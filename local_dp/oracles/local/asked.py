@@ -21,7 +21,7 @@ from local_dp.records import Records, chunks
 
 CHUNK = 1 << 18  # clients at a time, or words of clients who use several, and clients to a digest: fewer, and two threads would wait for each other
 _NUMBERS = 1 << 25  # that records are made into at a time
-ONCE = r"^[A-Za-z0-9_.-]{0,64}$"
+ONCE = r"\A[A-Za-z0-9_.-]{0,64}\Z"
 
 
 @dataclass(frozen=True, order=True)
