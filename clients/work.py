@@ -28,19 +28,21 @@ Made = TypeVar("Made")
 
 
 class _Kept(Generic[Made]):
-    """What was made last, by name and parameters."""
+    """What was asked for last, by name and parameters."""
 
     def __init__(self) -> None:
         self._made = OrderedDict[str, Made]()
 
     def get(self, key: str) -> Made | None:
         """What is kept under it."""
-        return self._made.get(key)
+        made = self._made.get(key)
+        if made is not None:
+            self._made.move_to_end(key)
+        return made
 
     def put(self, key: str, made: Made) -> Made:
         """Keeps it, and forgets what nobody has asked for the longest."""
         self._made[key] = made
-        self._made.move_to_end(key)
         if len(self._made) > _KEPT:
             self._made.popitem(last=False)
         return made
@@ -85,19 +87,18 @@ class Work:
     def build(self, name: str, params: Mapping[str, Parameter]) -> Randomizer:
         """The randomizer, not verified. Raises RefusedError, "too-much" among others."""
         key = _key(name, params)
-        built = self._built.get(key)
-        if built is None:
-            self._spend(_BUILD)
-            known = _VERIFIED.get(key)
-            built = RANDOMIZERS.build(name, params) if known is None else known.randomizer
-        return self._built.put(key, built)
+        if (built := self._built.get(key)) is not None:
+            return built
+        self._spend(_BUILD)
+        known = _VERIFIED.get(key)
+        return self._built.put(key, RANDOMIZERS.build(name, params) if known is None else known.randomizer)
 
     def verify(self, randomizers: Iterable[Randomizer]) -> None:
         """Raises RefusedError unless each is what it says, as `local_dp.testing.gate` finds out, or "too-much" before it begins to."""
         for each in {id(each): each for each in randomizers}.values():
             key = _key(each.name, each.params())
             known = _VERIFIED.get(key)
-            if known is None or known.randomizer is not each or each.evidence not in self.evidence:
+            if known and (known.randomizer is not each or each.evidence not in self.evidence):
                 known = None
             if key not in self._sure and each.evidence in self.evidence:  # else the verdict costs nothing
                 self._spend(known.entries if known else entries(each) if is_built_in(each) else _AUDIT)

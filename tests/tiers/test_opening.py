@@ -118,3 +118,14 @@ def test_a_query_fits_the_columns_it_was_tried_on(made: list[str]) -> None:
     codes = [role(Records({name: np.array([value])})).handle(asked)[0] for name, value in (("town", "Ulm"), ("town", 3.0), ("age", 3.0), ("town", "Aar"))]
     assert [getattr(each, "code", "") for each in codes] == ["", "bad-query", "bad-query", ""]
     assert made == [Question.name, BinaryRR.name, Question.name, Question.name]
+
+
+def test_what_is_asked_again_is_kept(made: list[str]) -> None:
+    """Two questions take turns, one always the same and one always another: the first is built once in forty rounds, and the others once each."""
+    member = role(yes_records(1), budget=24.0)
+    for number in range(40):
+        text = f"yes == {number // 2 + 1}" if number % 2 else "yes == 1"
+        asked = LocalQuery(Question(text), BinaryRR(0.5), Cohort(0, 1))
+        assert isinstance(member.handle(request(asked, number=number + 1))[0], Reply)
+    assert made.count(Question.name) == 20
+    assert made.count(BinaryRR.name) == 1
