@@ -67,7 +67,7 @@ def _fork() -> None:
     never_warned()
     opening = Opening.from_bytes(bytes.fromhex(sys.argv[3]))
     verify_first(opening)
-    rehearsal = Rehearsal(opening)
+    rehearsal = Rehearsal.of(opening)
     rehearsal.play(count, Path(launcher).parent if sys.argv[4:] else None)
     gc.collect()
     kept = filled()

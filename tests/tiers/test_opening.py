@@ -1,11 +1,12 @@
 """What is rehearsed before the first fork is what the run asks first; no record is told for it, and no client's account is another's."""
 
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 
-from clients import work
+from clients import rehearsal, work
 from clients.opening import Opening
 from clients.rehearsal import Rehearsal
 from experiments.tiers.settings import Randomness, Settings
@@ -129,3 +130,13 @@ def test_what_is_asked_again_is_kept(made: list[str]) -> None:
         assert isinstance(member.handle(request(asked, number=number + 1))[0], Reply)
     assert made.count(Question.name) == 20
     assert made.count(BinaryRR.name) == 1
+
+
+def test_what_takes_long_is_not_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question of a package that takes longer than an answer may is left to the round: each child would ask it twice."""
+    monkeypatch.setattr(rehearsal, "_SHORT", 5.0)
+    opening = Opening.of({"yes": "|u1"}, [survey_query(9, randomizer=BinaryRR(0.5))])
+    assert Rehearsal.of(opening).opening == opening
+    times = count(0.0, 6.0)
+    monkeypatch.setattr("clients.rehearsal.time.perf_counter", lambda: next(times))
+    assert Rehearsal.of(opening).opening == Opening()
