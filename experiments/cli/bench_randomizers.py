@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, best_of
+from experiments.cli.speeds import Speed, best_of, once
 from local_dp.arrays import Ints, Words
 from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of, fitting
@@ -20,10 +20,13 @@ from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.simulated import answers
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
+from local_dp.testing.audit import audit
+from local_dp.testing.black_box import NUMBERS
 
 REPEATS = 32  # batches timed at once
 SINGLE = 4096  # reports made one by one
@@ -50,7 +53,7 @@ def randomizer_speeds() -> list[Speed]:
         (DiscreteLaplace(1.0), 100, 100),
     ]
     ends = [speed for randomizer, client, server in asked for speed in _both_ends(randomizer, client, server)]
-    return [*ends, *_single(), *_of_vectors()]
+    return [*ends, *_single(), *_of_vectors(), _slowest_audit()]
 
 
 def _both_ends(randomizer: Randomizer, client: float, server: float) -> list[Speed]:
@@ -132,6 +135,15 @@ def _of_vectors() -> list[Speed]:
             value = VECTORS / best_of(work) / MILLION
             speeds.append(Speed(f"{randomizer.name}, d = {DIMENSION}, {side}", value, "million reports/s", reference, 0.4, value >= 0.4))
     return speeds
+
+
+def _slowest_audit() -> Speed:
+    """Seconds that `local-dp audit` computes for the slowest built-in at epsilon 1; the reference draws as many words as an audit at most has numbers."""
+    SCREEN.working("auditing every built-in")
+    made = [RANDOMIZERS[name](1.0) for name in RANDOMIZERS.built_in]
+    seconds, slowest = max((once(partial(audit, randomizer)), randomizer.name) for randomizer in made)
+    bare = best_of(lambda: philox_words(stream_key("bench", 0), 0, NUMBERS, 64))
+    return Speed(f"audit, the slowest of {len(made)} built-ins: {slowest}", seconds, "s", bare, 5.0, seconds <= 5.0)
 
 
 def _inner_products(rows: Ints) -> None:

@@ -19,11 +19,13 @@ class Speed:
     meets: bool
 
 
+def once(work: Callable[[], object]) -> float:
+    """Seconds."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
 def best_of(work: Callable[[], object]) -> float:
     """The shortest of a few repeats, in seconds: the others were disturbed."""
-    times = []
-    for _ in range(REPEATS):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return min(times)
+    return min(once(work) for _ in range(REPEATS))

@@ -14,7 +14,7 @@ from local_dp.testing.findings import Finding, Witness
 from local_dp.testing.watch import watched
 
 VALUES = 4096  # inputs that are asked one by one, from end to end
-ALONE = 1 << 20  # coordinates of them
+ALONE = 1 << 20  # coordinates or words of them
 MOST = 1 << 22  # inputs that are asked together
 MOST_WORDS = 1 << 24  # of them
 REPEATED = 256  # clients whose reports are asked for one by one
@@ -23,8 +23,9 @@ REPEATED = 256  # clients whose reports are asked for one by one
 def behaviour_found(randomizer: Randomizer) -> tuple[Finding, ...]:
     """Six checks; one that fails leaves out those behind it, which would fail for the same reason."""
     found: list[Finding] = []
-    for check in (_words, _answers, _length, _outside, _repeats, _narrow):
-        found.append(check(randomizer))
+    for check in (_words, _answered, _outside, _repeats, _narrow):
+        some = check(randomizer)
+        found += some if isinstance(some, tuple) else (some,)
         if not found[-1].holds:
             break
     return tuple(found)
@@ -77,56 +78,45 @@ def _batches(randomizer: Randomizer) -> Iterator[Ints]:
     yield from (each[None] for each in _inputs(randomizer, within(randomizer, VALUES, ALONE)))
 
 
-def _over_all(randomizer: Randomizer, check: str, fault: Callable[[Words], str], right: str) -> Finding:
-    """Whether there is a fault in what is sent for any input; if there is, for which: the first found by halves."""
-    most = max(1, CHUNK // randomizer.words)
+def _answered(randomizer: Randomizer) -> tuple[Finding, ...]:
+    """Every input is answered, by a report of the declared type and length; if not, the first fault, and an input that shows it, found by halves."""
+    dtype, most = randomizer.report_dtype, max(1, CHUNK // randomizer.words)
+    if dtype.hasobject:
+        return (Finding("length", False, True, f"its reports are of type {dtype}, which has no fixed length"),)
     words, coins = words_for(randomizer, most), coins_for(randomizer, most)
 
-    def wrong(values: Ints) -> str:
+    def fault(values: Ints) -> tuple[str, str] | None:
+        """The check that fails, and how."""
         try:
-            return fault(np.asarray(randomizer.respond(values.copy(), words[: len(values)].copy(), coins[: len(values)])))
+            sent = np.asarray(randomizer.respond(values.copy(), words[: len(values)].copy(), coins[: len(values)]))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
-            return f"fails with {type(error).__name__}, so that who does not answer tells its value"
+            return "answers", f"fails with {type(error).__name__}, so that who does not answer tells its value"
+        if sent.dtype == dtype.base and sent.shape == (len(values), *dtype.shape):
+            return None
+        return "length", f"gives reports of {sent.dtype} and shape {list(sent.shape)}, where {len(values)} of {dtype} are declared"
 
     for values in _batches(randomizer):
-        if wrong(values):
-            some = _culprit(wrong, values)
+        if fault(values):
+            some = _culprit(fault, values)
+            check, said = fault(some) or ("answers", "is answered at times and at times not")
             value, ends = some[0].tolist(), [each.tolist() for each in randomizer.domain.some(2)]
             other = ends[0] if value != ends[0] else ends[-1]
             which = f"input {value}" if len(some) == 1 else f"a batch of {len(some)} inputs"
-            return Finding(check, False, True, f"{which} {wrong(some)}", Witness((value, other), f"no report, or one of another form ({check})", 0, None))
+            return (Finding(check, False, True, f"{which} {said}", Witness((value, other), f"no report, or one of another form ({check})", 0, None)),)
     asked = min(randomizer.domain.size, _most(randomizer))
-    return Finding(check, True, asked == randomizer.domain.size, f"{asked} of {randomizer.domain.size} inputs {right}")
+    exact, told = asked == randomizer.domain.size, f"{asked} of {randomizer.domain.size} inputs"
+    return Finding("answers", True, exact, f"{told} are answered"), Finding("length", True, exact, f"{told} give a report of {dtype.itemsize} bytes")
 
 
-def _culprit(wrong: Callable[[Ints], str], values: Ints) -> Ints:
+def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
     """One of these inputs with which there is something wrong; several where none of their halves shows it."""
     while len(values) > 1:
         halves = values[: len(values) // 2], values[len(values) // 2 :]
-        some = next((half for half in halves if wrong(half)), None)
+        some = next((half for half in halves if fault(half)), None)
         if some is None:
             break
         values = some
     return values
-
-
-def _answers(randomizer: Randomizer) -> Finding:
-    """Every input is answered."""
-    return _over_all(randomizer, "answers", lambda sent: "", "are answered")
-
-
-def _length(randomizer: Randomizer) -> Finding:
-    """Every report is of the declared type and length."""
-    dtype = randomizer.report_dtype
-    if dtype.hasobject:
-        return Finding("length", False, True, f"its reports are of type {dtype}, which has no fixed length")
-
-    def fault(sent: Words) -> str:
-        if sent.dtype == dtype.base and sent.ndim > 0 and sent.shape[1:] == dtype.shape:
-            return ""
-        return f"gives a report of {sent.dtype}{list(sent.shape[1:])}, where {dtype} is declared"
-
-    return _over_all(randomizer, "length", fault, f"give a report of {dtype.itemsize} bytes")
 
 
 def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:

@@ -13,7 +13,8 @@ from local_dp.testing.behaviour import coins_for
 from local_dp.testing.drawing import within, words_for
 from local_dp.testing.findings import Finding, Witness
 
-REPORTS = 200_000  # of each input of a pair, fewer of vectors of more than 41 coordinates; the first half chooses the bet, the second decides
+REPORTS = 200_000  # of each input of a pair, or fewer; the first half chooses the bet, the second decides
+NUMBERS = 1 << 25  # coordinates or words of all of them
 ALPHA = 1e-4  # the probability that an audit finds fault with a randomizer that has none
 SYMBOLS = 1024  # reports of more kinds than this are told apart by as many steps of their order only
 _MOST = 30.0  # nats
@@ -57,16 +58,17 @@ def black_box_found(randomizer: Randomizer, seed: int = 11) -> Finding:
     coins: list[int] = coins_for(randomizer, 2).tolist() if randomizer.uses_coins else [0]
     asked = [(pair, coin) for pair in _pairs(randomizer) for coin in coins]
     bar = math.log(2 * len(asked) / ALPHA)
+    n = within(randomizer, REPORTS, NUMBERS // (2 * len(asked)))
     best, worst = 0.0, None
     for place, (inputs, coin) in enumerate(asked):
-        reports = [_sent(randomizer, value, coin, seed + 2 * place + side) for side, value in enumerate(inputs)]
+        reports = [_sent(randomizer, value, n, coin, seed + 2 * place + side) for side, value in enumerate(inputs)]
         first, second = _symbols(np.concatenate(reports)).reshape(2, -1)
         for one, other, pair in ((first, second, inputs), (second, first, inputs[::-1])):
             shown = _bet(one, other, randomizer.loss.epsilon, randomizer.loss.delta).shown(bar)
             if worst is None or shown > best:
                 best, worst = shown, Witness((np.asarray(pair[0]).tolist(), np.asarray(pair[1]).tolist()), "some set of reports", coin, math.exp(shown))
     holds = best <= randomizer.loss.epsilon
-    drawn = f"{2 * within(randomizer, REPORTS) * len(asked):,} reports show a loss of at least {best:.4g} nats with confidence {1 - ALPHA:g}"
+    drawn = f"{2 * n * len(asked):,} reports show a loss of at least {best:.4g} nats with confidence {1 - ALPHA:g}"
     if holds:
         return Finding("black box", True, False, f"no violation of {randomizer.loss} was found: {drawn}; that is no proof")
     return Finding("black box", False, False, f"{randomizer.loss} is violated: {drawn}", worst)
@@ -82,9 +84,8 @@ def _pairs(randomizer: Randomizer) -> list[tuple[Any, Any]]:
     return list(dict.fromkeys(pair for pair in some if pair[0] != pair[1]))
 
 
-def _sent(randomizer: Randomizer, value: Any, coin: int, seed: int) -> Words:
-    """Reports of one input under one coin."""
-    n = within(randomizer, REPORTS)
+def _sent(randomizer: Randomizer, value: Any, n: int, coin: int, seed: int) -> Words:
+    """n reports of one input under one coin."""
     coins = np.full(n, coin, dtype=np.uint64) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
     return np.asarray(randomizer.respond(np.repeat(np.asarray(value)[None], n, axis=0), words_for(randomizer, n, seed), coins))
 
@@ -102,7 +103,7 @@ def _symbols(reports: Words) -> Ints:
             return which
     first: Any = flat[:, 0]
     number: Floats = (first if flat.dtype.names is None else first[flat.dtype.names[0]]).astype(np.float64)
-    edges = np.unique(np.quantile(number, np.linspace(0, 1, SYMBOLS + 1)[1:-1]))
+    edges = np.unique(np.sort(number)[np.arange(1, SYMBOLS) * len(number) // SYMBOLS])  # quantiles, in a seventh of the time of np.quantile
     return np.searchsorted(edges, number, side="right")
 
 

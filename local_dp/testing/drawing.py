@@ -6,7 +6,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Vectors
 from local_dp.randomizers.base import Randomizer
 
-COORDINATES = 1 << 23  # of vectors that one check draws
+NUMBERS = 1 << 23  # coordinates or words that one check draws
 ALPHA = 1e-9  # the probability that drawing finds fault with a sampler that has none
 
 
@@ -18,9 +18,10 @@ def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
     return words
 
 
-def within(randomizer: Randomizer, n: int, coordinates: int = COORDINATES) -> int:
-    """n, or fewer where values are vectors and n of them have more coordinates than these."""
-    return max(2, min(n, coordinates // randomizer.domain.d)) if isinstance(randomizer.domain, Vectors) else n
+def within(randomizer: Randomizer, n: int, numbers: int = NUMBERS) -> int:
+    """n, or fewer where so many values have more coordinates, or their reports take more words, than these numbers."""
+    each = max(randomizer.words, randomizer.domain.d if isinstance(randomizer.domain, Vectors) else 1)
+    return max(2, min(n, numbers // each))
 
 
 def divergence(seen: Floats, share: Floats) -> Floats:

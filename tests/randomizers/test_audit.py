@@ -1,10 +1,12 @@
 """The audit of a randomizer: what is broken is found, by the check that it is about, and what is right is not."""
 
 from multiprocessing import get_context
+from typing import Any
 
 import numpy as np
 import pytest
 
+from local_dp.arrays import Ints, Words
 from local_dp.loss import Pure
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
@@ -59,6 +61,32 @@ def test_every_built_in_passes(name: str) -> None:
     assert witness is not None
     assert witness.ratio is not None
     assert np.log(witness.ratio) == pytest.approx(found.loss, rel=1e-9)
+
+
+MANY: list[tuple[str, dict[str, Any]]] = [
+    ("projunit", {}),
+    ("nearest-direction", {}),
+    ("privunit", {"d": 1000}),
+    ("she", {"k": 1024}),
+    ("projunit", {"d": 1000}),
+]
+
+
+@pytest.mark.parametrize(("name", "params"), short(MANY, lambda case: case != ("projunit", {"d": 1000}), several=True))
+def test_an_audit_asks_for_no_more_than_it_may(name: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many words a report takes and coordinates a value has, all reports together take less than 2^27, and few are asked for one by one."""
+    randomizer = RANDOMIZERS.build(name, {"epsilon": 1.0, **params})
+    owner: type[Randomizer] = next(kind for kind in type(randomizer).__mro__ if "respond" in vars(kind))
+    respond, numbers = owner.respond, list[int]()
+
+    def counted(self: Randomizer, values: Ints, words: Words, cells: Words) -> Words:
+        numbers.append(max(values.size, words.size))
+        return respond(self, values, words, cells)
+
+    monkeypatch.setattr(owner, "respond", counted)
+    assert audit(randomizer).holds
+    assert len(numbers) < 5000
+    assert 1 << 20 < sum(numbers) < 1 << 27
 
 
 def test_the_witness_of_a_broken_sampler_is_what_it_sends() -> None:

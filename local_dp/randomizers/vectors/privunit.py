@@ -164,14 +164,17 @@ class PrivUnit(Randomizer):
         return points
 
     def _heights(self, words: Words) -> Floats:
-        """<v, x> of each report: whether in the cap by an integer threshold, and then by the inverse of its distribution function."""
-        from scipy.special import betaincinv
+        """<v, x> of each report: whether in the cap by an integer threshold, and then by the inverse of its distribution function.
+
+        Of a uniform point of the sphere sqrt(d - 1) h / sqrt(1 - h^2) is Student's t of d - 1 degrees of freedom.
+        """
+        from scipy.special import stdtrit
 
         within = ((words[:, 1] >> np.uint64(64 - _HEIGHT)).astype(np.float64) + 0.5) / (1 << _HEIGHT)
         share = self.cap.share
         above = np.where(words[:, 0] < np.uint64(self.threshold), share * within, share + (1 - share) * within)  # Pr[<v, x> above it]
-        heights: Floats = 1 - 2 * betaincinv((self.d - 1) / 2, (self.d - 1) / 2, above)
-        return heights
+        student: Floats = stdtrit(self.d - 1, above)
+        return -student / np.sqrt(student**2 + (self.d - 1))
 
     def possible(self, reports: Words) -> Bools:
         """Points of the sphere, up to their rounding."""
