@@ -15,6 +15,7 @@ from local_dp.errors import InputError
 from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.tallies import Tally
 
+_BLOCK = 1 << 16  # reports that are counted at a time: their places stay in cache
 MAX_CACHED = 1024  # entries of a law that is worth keeping
 SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
 
@@ -77,11 +78,24 @@ class FiniteChannel(Randomizer):
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """The tally of `reports`. O(n + cells * alphabet)."""
-        index = reports.astype(np.int64, copy=False)
-        if self.cells > 1:
-            index = index + cells.astype(np.int64, copy=False) * self.alphabet
-        counts = np.bincount(index, minlength=self.cells * self.alphabet)
+        size = self.cells * self.alphabet
+        counts = np.zeros(size, dtype=np.int64)
+        block = max(_BLOCK, 8 * size)
+        for first in range(0, len(reports), block):
+            some = slice(first, first + block)
+            counts += np.bincount(self._counted_at(reports[some], cells[some]), minlength=size)
         return Tally(counts.reshape(self.cells, self.alphabet))
+
+    def _counted_at(self, reports: Words, cells: Words) -> Words:
+        """Where each report is counted, in the narrowest type that holds whatever report there may be: what is impossible is counted nowhere else."""
+        most = (self.cells - 1) * self.alphabet + np.iinfo(reports.dtype).max
+        wide = np.dtype("u2" if most < 1 << 16 else "u4" if most < 1 << 32 else "i8")
+        if self.cells == 1:
+            return reports.astype(wide, copy=False)
+        places = cells.astype(wide)
+        places *= wide.type(self.alphabet)
+        places += reports.astype(wide, copy=False)
+        return places
 
     def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
         """ln Pr[report | value, cell], elementwise under broadcasting; -inf where impossible."""
