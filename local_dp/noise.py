@@ -4,7 +4,7 @@ Randomness is an argument everywhere in this library: a randomizer is a determin
 """
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import reduce
 from hashlib import blake2b, shake_256
@@ -19,6 +19,7 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 
 SEED_BITS = 64
+UNTOLD = np.uint16(0xFFFF)  # an entry of a table of what the first two bytes of a word tell: nothing
 _SECRET = 32  # bytes
 _SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
@@ -88,13 +89,36 @@ def leading_words(keys: tuple[bytes, bytes], start: int, stop: int, cuts: Collec
     """
     first = philox_words(keys[0], start, stop, 8)
     places = _tied(first, cuts)
-    whole = first[places].astype(np.uint64) << np.uint64(56)
+    return Leading(first, places, _whole(keys, start, first, places, lambda others: _tied(others, cuts)))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What uniform 64-bit words tell by a table of their first two bytes: `told`, but at `places`, where `whole` words do."""
+
+    told: Words
+    places: Ints
+    whole: Words
+
+
+def told_words(keys: tuple[bytes, bytes], start: int, stop: int, table: Words) -> Told:
+    """The words start..stop of a stream by a table of 2^16 entries, and whole where that says UNTOLD; as in `leading_words`, of two bytes in place of one."""
+    first = philox_words(keys[0], start, stop, 16)
+    told = table.take(first)
+    places = _where(told == UNTOLD)
+    return Told(told, places, _whole(keys, start, first, places, lambda others: _where(table.take(others) == UNTOLD)))
+
+
+def _whole(keys: tuple[bytes, bytes], start: int, first: Words, places: Ints, tied: Callable[[Words], Ints]) -> Words:
+    """The words at the places that are tied, of the first bytes from `start` on."""
+    bits, stop = 8 * first.itemsize, start + len(first)
+    whole: Words = first[places].astype(np.uint64) << np.uint64(64 - bits)
     for block in range(start - start % _TIED, stop, _TIED):
         low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
         if low < high:
-            number = block + (len(_tied(philox_words(keys[0], block, start, 8), cuts)) if block < start else 0)
-            whole[low:high] |= philox_words(keys[1], number, number + high - low) >> np.uint64(8)
-    return Leading(first, places, whole)
+            number = block + (len(tied(philox_words(keys[0], block, start, bits))) if block < start else 0)
+            whole[low:high] |= philox_words(keys[1], number, number + high - low) >> np.uint64(bits)
+    return whole
 
 
 def _tied(first: Words, cuts: Collection[int]) -> Ints:
@@ -151,6 +175,10 @@ class KeyedNoise:
     def leading(self, which: Draw, start: int, stop: int, cuts: Collection[int]) -> Leading:
         """The 64-bit words start..stop as far as is needed to tell them from the cuts: in a simulation alone, for ties take time."""
         return leading_words((which.key("noise-8", self.seed), which.key("noise-tied", self.seed)), start, stop, cuts)
+
+    def told(self, which: Draw, start: int, stop: int, table: Words) -> Told:
+        """What the 64-bit words start..stop tell by a table of their first two bytes, and whole ones where these do not: in a simulation alone too."""
+        return told_words((which.key("noise-16", self.seed), which.key("noise-16-tied", self.seed)), start, stop, table)
 
 
 class SystemNoise:

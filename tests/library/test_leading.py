@@ -9,10 +9,11 @@ import pytest
 
 from local_dp import noise as module
 from local_dp.arrays import Words
-from local_dp.noise import Draw, KeyedNoise, Leading, leading_words, philox_words, stream_key
+from local_dp.noise import UNTOLD, Draw, KeyedNoise, Leading, Told, leading_words, philox_words, stream_key, told_words
 from local_dp.oracles.local.asked import randomize
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Question
+from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.simulated import answers
@@ -68,8 +69,32 @@ def test_all_that_are_tied_and_no_others_are_whole_each_with_a_word_of_its_own(m
         assert (drawn.whole[low:high] << np.uint64(8)).tolist() == (second >> np.uint64(8) << np.uint64(8)).tolist()
 
 
+TABLE = np.where(np.arange(1 << 16) % 50 == 7, UNTOLD, np.arange(1 << 16) // 100).astype(np.uint16)
+
+
+def test_what_two_bytes_do_not_tell_whole_words_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All whose entry is UNTOLD and no others are whole, begin with their two bytes, and have the others of a word of their own, wherever the draw is cut."""
+    monkeypatch.setattr(module, "_TIED", 1 << 10)
+    start, stop = 700, 5000
+    drawn, first = told_words(KEYS, start, stop, TABLE), philox_words(KEYS[0], start, stop, 16)
+    assert drawn.told.tolist() == TABLE[first].tolist()
+    assert drawn.places.tolist() == np.flatnonzero(first % 50 == 7).tolist()
+    assert (drawn.whole >> np.uint64(48)).tolist() == first[drawn.places].tolist()
+    assert len(set((drawn.whole << np.uint64(16)).tolist())) == len(drawn.whole) > 50
+    for low, high in ((700, 1025), (1023, 1024), (1024, 2049), (3333, 5000)):
+        part, inside = told_words(KEYS, low, high, TABLE), slice(*np.searchsorted(drawn.places, (low - start, high - start)))
+        assert (part.places + low - start).tolist() == drawn.places[inside].tolist()
+        assert part.whole.tolist() == drawn.whole[inside].tolist()
+
+
 class Given(KeyedNoise):
-    """Noise of given 16-bit words, which are told from cuts that have only 16 bits."""
+    """Noise of given 16-bit words, which are told from cuts that have only 16 bits; the words that a table is asked for are of 20."""
+
+    def told(self, which: Draw, start: int, stop: int, table: Words) -> Told:
+        words = np.arange(start, stop, dtype=np.uint64) << np.uint64(44)
+        told = table[(words >> np.uint64(48)).astype(np.int64)]
+        places = np.flatnonzero(told == UNTOLD)
+        return Told(told, places, words[places])
 
     def leading(self, which: Draw, start: int, stop: int, cuts: Collection[int]) -> Leading:
         words = np.arange(start, stop, dtype=np.uint64) << np.uint64(48)
@@ -99,6 +124,18 @@ def test_simulated_bits_are_those_of_respond(kind: type[UnaryEncoding], epsilon:
         values, cells = (np.arange(n) + turn) % k, np.zeros(1, dtype=np.uint8)
         reports = answers(randomizer, Given(0), Draw(1), 0, values, cells)
         assert np.array_equal(reports, randomizer.respond(values, words, cells))
+
+
+@pytest.mark.parametrize("k", [3, 8, 200])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
+    """Over all 2^20 words of 20 bits, each symbol is sent as often as its weight says, and by the words by which `respond` sends it."""
+    randomizer, n = GRR(epsilon, word_bits=20, k=k), 1 << 20
+    values, words, cells = np.arange(n) // 7 % k, np.arange(n, dtype=np.uint32), np.zeros(1, dtype=np.uint8)
+    reports = answers(randomizer, Given(0), Draw(1), 0, values, cells)
+    assert int((reports == values).sum()) == randomizer.truth
+    assert reports.dtype == randomizer.report_dtype
+    assert np.array_equal(reports, randomizer.respond(values, words, cells))
 
 
 def test_who_answers_in_its_own_way_is_asked_itself() -> None:

@@ -21,6 +21,14 @@ def _other_weight(nano: int, k: int, bits: int) -> int:
     return ceil_fraction(2**bits / (exp_epsilon(nano) + (k - 1)))
 
 
+def offsets(words: Words, other: int, k: int) -> Words:
+    """In which of k - 1 equal steps of this width a word lies, or in the last one, beyond them."""
+    word = words.dtype.type
+    found: Words = words // word(other)
+    np.minimum(found, word(k - 1), out=found)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class GRR(FiniteOracle):
     """Reports the true one of k symbols with probability e^eps / (e^eps + k - 1), else another one uniformly.
@@ -64,11 +72,11 @@ class GRR(FiniteOracle):
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
         """Splits the word's range into k - 1 equal steps, one for each other symbol, and a last one for the truth."""
-        word = words.dtype.type
-        offset = words // word(self.other)
-        np.minimum(offset, word(self.k - 1), out=offset)
-        reports = offset.astype(np.uint16)  # k is at most 4096
-        reports += values.astype(np.uint16, copy=False)
+        return self.moved(values, offsets(words, self.other, self.k).astype(np.uint16))  # k is at most 4096
+
+    def moved(self, values: Ints, steps: Words) -> Words:
+        """The symbols that follow the values by 1 + steps, modulo k; steps below k, uint16."""
+        reports: Words = steps + values.astype(np.uint16, copy=False)
         reports += np.uint16(1)
         np.minimum(reports, reports - np.uint16(self.k), out=reports)  # modulo k: below k the subtraction wraps to a huge number
         return reports.astype(self.report_dtype, copy=False)
