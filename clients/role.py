@@ -3,7 +3,7 @@
 One role holds the clients start..start + len(records), each with its own record, ledger entry and stream of words. A client process holds one.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
@@ -113,7 +113,7 @@ class ClientRole:
     def _own(self, charge: Charge) -> Charge:
         """The charge by the place of a record among its own: a client that has another number in another run is the same client, and its label tells so."""
         what = blake2b(charge.what + f"{self.start}".encode(), digest_size=16).digest() if charge.once else b""
-        return replace(charge, start=charge.start - self.start, stop=charge.stop - self.start, what=what)
+        return Charge(charge.start - self.start, charge.stop - self.start, charge.nano, charge.once, what)
 
     def _check_ceilings(self, queries: list[LocalQuery]) -> None:
         """Raises RefusedError("ceiling"): what costs next to nothing could be asked without end, and is kept for life."""

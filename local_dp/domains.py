@@ -33,6 +33,10 @@ class Domain:
         """All values of a small domain; of a large one at most so many, from end to end."""
         return self.values() if self.size <= most else self.low + np.arange(most, dtype=np.int64) * (self.size - 1) // max(1, most - 1)
 
+    def shape(self, n: int) -> tuple[int, ...]:
+        """That of n values."""
+        return (n,)
+
     def first(self, n: int) -> Counts:
         """A member that needs no looking at a record, n times: the least one."""
         return np.full(n, self.low, dtype=np.int64)
@@ -69,6 +73,9 @@ class Vectors(Domain):
         axis = np.eye(1, self.d, dtype=np.int64) * self.high
         drawn = np.random.default_rng(1).integers(self.low, self.high, (max(4, most) - 4, self.d), endpoint=True)
         return self.clip(np.concatenate([axis, -axis, np.full((1, self.d), self.high), 0 * axis, drawn])).astype(np.int64)
+
+    def shape(self, n: int) -> tuple[int, ...]:
+        return n, self.d
 
     def first(self, n: int) -> Counts:
         """Nothing, n times, shape (n, d)."""

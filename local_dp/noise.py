@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from hashlib import blake2b, shake_256
 from operator import or_
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -49,7 +49,8 @@ def philox_words(key: bytes, start: int, stop: int, bits: int = 64) -> Words:
     first = start // per_block
     blocks = -(-stop // per_block) - first
     counter = np.array((first, 0, 0, 0), _WIDTHS[64])  # from one number numpy would make it in four times the time
-    generator = np.random.Philox(cast(Any, _Key(key)), counter=counter)  # numpy's types know only its own kind of seed
+    seed: Any = _Key(key)  # numpy's types know only its own kind of seed
+    generator = np.random.Philox(seed, counter=counter)
     raw = np.asarray(generator.random_raw(blocks * _WORDS_PER_BLOCK), dtype=_WIDTHS[64])
     words: Words = raw.view(_WIDTHS[bits])
     skip = start - first * per_block
@@ -113,6 +114,8 @@ def _whole(keys: tuple[bytes, bytes], start: int, first: Words, places: Ints, ti
     """The words at the places that are tied, of the first bytes from `start` on."""
     bits, stop = 8 * first.itemsize, start + len(first)
     whole: Words = first[places].astype(np.uint64) << np.uint64(64 - bits)
+    if not len(places):
+        return whole
     for block in range(start - start % _TIED, stop, _TIED):
         low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
         if low < high:
@@ -129,7 +132,7 @@ def _tied(first: Words, cuts: Collection[int]) -> Ints:
 def _where(flags: Bools) -> Ints:
     """Where flags are true that seldom are: eight at a time are seen to have none."""
     if len(flags) % 8:
-        return np.flatnonzero(flags)
+        return flags.nonzero()[0]
     eights = flags.view(np.uint64)
     some = np.flatnonzero(eights != 0)
     found = np.flatnonzero(eights.take(some).view(np.bool_))

@@ -43,7 +43,7 @@ class Question(Query):
     def expression(self) -> Expression:
         return parse(self.text)
 
-    @property
+    @cached_property
     def domain(self) -> Domain:
         return symbols(2 + len(self.spare))
 

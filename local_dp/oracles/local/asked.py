@@ -22,6 +22,7 @@ from local_dp.records import Records, chunks
 CHUNK = 1 << 18  # clients at a time, or words of clients who use several, and clients to a digest: fewer, and two threads would wait for each other
 _NUMBERS = 1 << 25  # that records are made into at a time
 ONCE = r"\A[A-Za-z0-9_.-]{0,64}\Z"
+_ONCE = re.compile(ONCE)
 
 
 @dataclass(frozen=True, order=True)
@@ -60,13 +61,13 @@ class LocalQuery:
             raise InputError(
                 f"query {self.query.name!r} has values in {self.query.domain}, but randomizer {self.randomizer.name!r} takes {self.randomizer.domain}"
             )
-        if not re.fullmatch(ONCE, self.once):
+        if self.once and not _ONCE.match(self.once):
             raise InputError(f"the label of a memoised answer is {self.once!r}; give at most 64 letters, digits, '.', '_' or '-'")
 
     @property
     def session(self) -> str:
         """The label, where it is a session's: whether it is, is the randomizer's kind and nobody's choice."""
-        return self.once if isinstance(self.randomizer, FiniteChannel) and self.randomizer.silence is not None else ""
+        return self.once if self.once and isinstance(self.randomizer, FiniteChannel) and self.randomizer.silence is not None else ""
 
     def draw(self, round: int, ask: int) -> Draw:
         """Which words answer it as the ask of this number in this round: those of the label where the answer is memoised, fresh ones otherwise."""
@@ -127,7 +128,7 @@ def _values(query: Query, records: Records) -> Ints:
     """The value of each record: one on which the query fails, as one of somebody else's may, counts as the domain's first value."""
     try:
         values = query.values(records)
-        if values.dtype.kind in "biu" and values.shape == query.domain.first(len(records)).shape:
+        if values.dtype.kind in "biu" and values.shape == query.domain.shape(len(records)):
             return values
     except (Exception, SystemExit):  # noqa: BLE001 - whoever failed would be seen to hold such a record
         pass
