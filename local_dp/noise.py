@@ -19,7 +19,7 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
 
 SEED_BITS = 64
-UNTOLD = np.uint16(0xFFFF)  # an entry of a table of what the first two bytes of a word tell: nothing
+UNTOLD = np.uint16(0xFFFF)  # what the first two bytes of a word tell where only the whole word does
 _SECRET = 32  # bytes
 _SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
@@ -95,19 +95,19 @@ def leading_words(keys: tuple[bytes, bytes], start: int, stop: int, cuts: Collec
 
 @dataclass(frozen=True)
 class Told:
-    """What uniform 64-bit words tell by a table of their first two bytes: `told`, but at `places`, where `whole` words do."""
+    """What uniform 64-bit words tell by their first two bytes: `told`, but at `places`, where only the `whole` words do."""
 
     told: Words
     places: Ints
     whole: Words
 
 
-def told_words(keys: tuple[bytes, bytes], start: int, stop: int, table: Words) -> Told:
-    """The words start..stop of a stream by a table of 2^16 entries, and whole where that says UNTOLD; as in `leading_words`, of two bytes in place of one."""
+def told_words(keys: tuple[bytes, bytes], start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
+    """What `tell` finds in the first two bytes of the words start..stop, and those whole of which it finds UNTOLD; as in `leading_words`, of two bytes."""
     first = philox_words(keys[0], start, stop, 16)
-    told = table.take(first)
+    told = tell(first)
     places = _where(told == UNTOLD)
-    return Told(told, places, _whole(keys, start, first, places, lambda others: _where(table.take(others) == UNTOLD)))
+    return Told(told, places, _whole(keys, start, first, places, lambda others: _where(tell(others) == UNTOLD)))
 
 
 def _whole(keys: tuple[bytes, bytes], start: int, first: Words, places: Ints, tied: Callable[[Words], Ints]) -> Words:
@@ -179,9 +179,9 @@ class KeyedNoise:
         """The 64-bit words start..stop as far as is needed to tell them from the cuts: in a simulation alone, for ties take time."""
         return leading_words((which.key("noise-8", self.seed), which.key("noise-tied", self.seed)), start, stop, cuts)
 
-    def told(self, which: Draw, start: int, stop: int, table: Words) -> Told:
-        """What the 64-bit words start..stop tell by a table of their first two bytes, and whole ones where these do not: in a simulation alone too."""
-        return told_words((which.key("noise-16", self.seed), which.key("noise-16-tied", self.seed)), start, stop, table)
+    def told(self, which: Draw, start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
+        """What the 64-bit words start..stop tell by their first two bytes, and whole ones where these do not: in a simulation alone too."""
+        return told_words((which.key("noise-16", self.seed), which.key("noise-16-tied", self.seed)), start, stop, tell)
 
 
 class SystemNoise:

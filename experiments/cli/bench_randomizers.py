@@ -138,7 +138,7 @@ def _of_vectors() -> list[Speed]:
 
 
 def _slowest_audit() -> Speed:
-    """Seconds that `local-dp audit` computes for the slowest built-in at epsilon 1; the reference draws as many words as an audit at most has numbers."""
+    """Seconds that `local-dp audit` computes for the slowest built-in at epsilon 1; the reference draws as many words as a black box's reports may."""
     SCREEN.working("auditing every built-in")
     made = [RANDOMIZERS[name](1.0) for name in RANDOMIZERS.built_in]
     seconds, slowest = max((once(partial(audit, randomizer)), randomizer.name) for randomizer in made)

@@ -19,7 +19,7 @@ import numpy as np
 
 from experiments.cli.bare_clients import Bare, bare_clients, proportional_size
 from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import REPEATS, Speed
+from experiments.cli.speeds import REPEATS, Speed, best_of
 from experiments.tiers.execute import execute
 from experiments.tiers.settings import EMBEDDED, Randomness, Settings
 from local_dp.bus.broker import EmbeddedBroker
@@ -89,13 +89,11 @@ def bare_words(clients: int) -> float:
         for _ in range(first, chunks, cores):
             np.count_nonzero(generator.random_raw(CHUNK // 8).view(np.uint8) < 77)
 
-    def once() -> float:
-        started = time.perf_counter()
+    def all_drawn() -> None:
         with ThreadPoolExecutor(cores) as pool:
             list(pool.map(drawn, range(cores)))
-        return time.perf_counter() - started
 
-    return min(once() for _ in range(REPEATS)) * clients / min(clients, _MANY)
+    return best_of(all_drawn) * clients / min(clients, _MANY)
 
 
 def _least(arguments: list[str]) -> float:

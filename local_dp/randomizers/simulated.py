@@ -1,6 +1,6 @@
 """How a client answers; and how simulated ones do it faster, with random words drawn only as far as a report depends on them."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR, offsets
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.randomizers.one_bit import OneBit
+
+_FEW = 1 << 12  # clients for whom it does not pay to look at every two bytes that there are
 
 
 def answers(randomizer: Randomizer, noise: Noise, which: Draw, start: int, values: Ints, cells: Words) -> Words:
@@ -56,15 +58,21 @@ def _unary(randomizer: UnaryEncoding, noise: KeyedNoise, which: Draw, start: int
 
 
 def _moved(randomizer: GRR, noise: KeyedNoise, which: Draw, start: int, values: Ints) -> Words:
-    other = _cut(randomizer, randomizer.other)
-    drawn = noise.told(which, start, start + len(values), _steps(other, randomizer.k))
+    other, n = _cut(randomizer, randomizer.other), len(values)
+    tell = partial(_step, other, randomizer.k) if n < _FEW else _steps(other, randomizer.k).take
+    drawn = noise.told(which, start, start + n, tell)
     drawn.told[drawn.places] = offsets(drawn.whole, other, randomizer.k)
     return randomizer.moved(values, drawn.told)
 
 
+def _step(other: int, k: int, first: Words) -> Words:
+    """In which step a word lies that begins with these two bytes, UNTOLD where they do not say it: k is at most 4096."""
+    start = first.astype(np.uint64) << np.uint64(48)
+    least, most = offsets(start, other, k), offsets(start | np.uint64((1 << 48) - 1), other, k)
+    return np.where(least == most, least.astype(np.uint16), UNTOLD)
+
+
 @lru_cache(maxsize=64)
 def _steps(other: int, k: int) -> Words:
-    """In which step a word lies that begins with these two bytes, UNTOLD where they do not say it: k is at most 4096."""
-    first = np.arange(1 << 16, dtype=np.uint64) << np.uint64(48)
-    least, most = offsets(first, other, k), offsets(first | np.uint64((1 << 48) - 1), other, k)
-    return np.where(least == most, least.astype(np.uint16), UNTOLD)
+    """That of every two bytes."""
+    return _step(other, k, np.arange(1 << 16, dtype=np.uint16))

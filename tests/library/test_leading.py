@@ -1,6 +1,6 @@
 """Words drawn as far as they are needed: what is told from them is exactly what whole words would say, whoever is drawn with whom."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import pairwise
 from typing import Any
 
@@ -76,23 +76,23 @@ def test_what_two_bytes_do_not_tell_whole_words_do(monkeypatch: pytest.MonkeyPat
     """All whose entry is UNTOLD and no others are whole, begin with their two bytes, and have the others of a word of their own, wherever the draw is cut."""
     monkeypatch.setattr(module, "_TIED", 1 << 10)
     start, stop = 700, 5000
-    drawn, first = told_words(KEYS, start, stop, TABLE), philox_words(KEYS[0], start, stop, 16)
+    drawn, first = told_words(KEYS, start, stop, TABLE.take), philox_words(KEYS[0], start, stop, 16)
     assert drawn.told.tolist() == TABLE[first].tolist()
     assert drawn.places.tolist() == np.flatnonzero(first % 50 == 7).tolist()
     assert (drawn.whole >> np.uint64(48)).tolist() == first[drawn.places].tolist()
     assert len(set((drawn.whole << np.uint64(16)).tolist())) == len(drawn.whole) > 50
     for low, high in ((700, 1025), (1023, 1024), (1024, 2049), (3333, 5000)):
-        part, inside = told_words(KEYS, low, high, TABLE), slice(*np.searchsorted(drawn.places, (low - start, high - start)))
+        part, inside = told_words(KEYS, low, high, TABLE.take), slice(*np.searchsorted(drawn.places, (low - start, high - start)))
         assert (part.places + low - start).tolist() == drawn.places[inside].tolist()
         assert part.whole.tolist() == drawn.whole[inside].tolist()
 
 
 class Given(KeyedNoise):
-    """Noise of given 16-bit words, which are told from cuts that have only 16 bits; the words that a table is asked for are of 20."""
+    """Noise of given 16-bit words, which are told from cuts that have only 16 bits; those of whose first two bytes is told are of 20."""
 
-    def told(self, which: Draw, start: int, stop: int, table: Words) -> Told:
+    def told(self, which: Draw, start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
         words = np.arange(start, stop, dtype=np.uint64) << np.uint64(44)
-        told = table[(words >> np.uint64(48)).astype(np.int64)]
+        told = tell((words >> np.uint64(48)).astype(np.uint16))
         places = np.flatnonzero(told == UNTOLD)
         return Told(told, places, words[places])
 
@@ -136,6 +136,18 @@ def test_simulated_symbols_are_those_of_respond(epsilon: float, k: int) -> None:
     assert int((reports == values).sum()) == randomizer.truth
     assert reports.dtype == randomizer.report_dtype
     assert np.array_equal(reports, randomizer.respond(values, words, cells))
+
+
+@pytest.mark.parametrize("k", [3, 1000])
+def test_a_client_alone_sends_what_it_sends_among_many(k: int) -> None:
+    """By the table that many look at, and by itself, over words that are tied and others."""
+    randomizer, n, cells = GRR(1.0, k=k), 1 << 13, np.zeros(1, dtype=np.uint8)
+    values = np.arange(n) % k
+    together = answers(randomizer, KeyedNoise(1), Draw(1), 0, values, cells)
+    for size in (100, 1):
+        some = range(0, n, 37 * size)
+        alone = [answers(randomizer, KeyedNoise(1), Draw(1), start, values[start : start + size], cells) for start in some]
+        assert np.concatenate(alone).tolist() == np.concatenate([together[start : start + size] for start in some]).tolist()
 
 
 def test_who_answers_in_its_own_way_is_asked_itself() -> None:

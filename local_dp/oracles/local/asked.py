@@ -61,7 +61,7 @@ class LocalQuery:
             raise InputError(
                 f"query {self.query.name!r} has values in {self.query.domain}, but randomizer {self.randomizer.name!r} takes {self.randomizer.domain}"
             )
-        if self.once and not _ONCE.match(self.once):
+        if not _ONCE.match(self.once):
             raise InputError(f"the label of a memoised answer is {self.once!r}; give at most 64 letters, digits, '.', '_' or '-'")
 
     @property
