@@ -5,7 +5,7 @@ import logging
 import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stderr, redirect_stdout
 
 
 class _Nowhere(io.TextIOBase):
@@ -16,15 +16,17 @@ class _Nowhere(io.TextIOBase):
 
 
 _NOWHERE = _Nowhere()
+_AS_EVER = nullcontext()
 _NEVER: list[None] = []  # holds something where nothing is ever heard
 
 
-@contextmanager
-def unheard() -> Iterator[None]:
+def unheard() -> AbstractContextManager[None]:
     """Whatever is said meanwhile, on either stream, as a warning or in a log, might tell of a record, and is lost."""
-    if _NEVER:
-        yield
-        return
+    return _AS_EVER if _NEVER else _silenced()
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
     kept = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -50,7 +50,7 @@ class ClientRole:
 
     def __init__(self, member: str, start: int, records: Records, noise: Noise, store: Store, policy: Policy = DEFAULT_POLICY) -> None:
         self.member = member
-        self.start = start
+        self.start, self.stop = start, start + len(records)  # one past the last
         self.records = records
         self.schema = records.schema()
         self.noise = noise
@@ -58,11 +58,6 @@ class ClientRole:
         self.policy = policy
         self.work = Work(policy.evidence)
         self.confirmed: set[tuple[str, int]] = set()
-
-    @property
-    def stop(self) -> int:
-        """One past the last client."""
-        return self.start + len(self.records)
 
     @property
     def private(self) -> bool:
@@ -101,7 +96,7 @@ class ClientRole:
             self.work.begin()
             asked = [(place, self._local_query(ask, span)) for place, ask in enumerate(request.asks) if (span := self._overlap(ask))]
             charges = tuple(self._own(query.charge(request.asks[place].coins)) for place, query in asked)
-            self._check_ceilings([query for _, query in asked])
+            self._check_ceilings([query for _, query in asked], min(charge.nano for charge in charges))
             self.store.ledger.check(request.run, charges)
             self.work.verify(query.randomizer for _, query in asked)
         except RefusedError:
@@ -115,11 +110,11 @@ class ClientRole:
         what = blake2b(charge.what + f"{self.start}".encode(), digest_size=16).digest() if charge.once else b""
         return Charge(charge.start - self.start, charge.stop - self.start, charge.nano, charge.once, what)
 
-    def _check_ceilings(self, queries: list[LocalQuery]) -> None:
+    def _check_ceilings(self, queries: list[LocalQuery], least: int) -> None:
         """Raises RefusedError("ceiling"): what costs next to nothing could be asked without end, and is kept for life."""
         size = sum(len(query.cohort) * query.randomizer.report_dtype.itemsize for query in queries)
         policy, many = self.policy, self.store.rounds >= self.policy.rounds
-        if many or self.store.size + size > policy.kept * len(self.records) or min(query.randomizer.nano for query in queries) < policy.least:
+        if many or self.store.size + size > policy.kept * len(self.records) or least < policy.least:
             raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
 
     def account(self, run: str) -> Account:

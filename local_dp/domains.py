@@ -1,7 +1,8 @@
-"""The values that queries take and randomizers accept."""
+"""The values that queries take and randomizers accept, and the parameters that name both."""
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,6 +12,17 @@ from local_dp.errors import InputError
 Parameter: TypeAlias = int | float | str | tuple[str, ...] | tuple[float, ...]
 MAX_SYMBOLS = 4096
 MAX_LENGTH = 22
+
+
+def parameters(made: Any) -> dict[str, Parameter]:
+    """The fields of a query or a randomizer, which name it on the wire."""
+    kind: Any = type(made)
+    return {name: getattr(made, name) for name in _names(kind)}
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ Randomness is an argument everywhere in this library: a randomizer is a determin
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from hashlib import blake2b, shake_256
 from operator import or_
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -24,6 +24,7 @@ _SECRET = 32  # bytes
 _SHAKE_WORDS = 1 << 10  # words to a block of the private stream of a label
 _WIDTHS: dict[int, np.dtype[Any]] = {bits: np.dtype(f"<u{bits // 8}") for bits in (8, 16, 32, 64)}
 _WORDS_PER_BLOCK = 4  # Philox 4x64: one counter value yields four 64-bit words
+Keys: TypeAlias = tuple[bytes, Callable[[], bytes]]  # of a stream, and of another one that is seldom needed
 _LAST = 1 << 56  # what is a multiple of it has one byte
 _TIED = 1 << 18  # words to a block of a stream whose ties are numbered together: as many as a chunk of clients
 
@@ -68,7 +69,8 @@ class Leading:
     def below(self, cut: int) -> Bools:
         """Which of all the words are below this one of the cuts."""
         below: Bools = self.bytes < np.uint8(cut >> 56)
-        below[self.places] = self.whole < np.uint64(cut)
+        if len(self.places):
+            below[self.places] = self.whole < np.uint64(cut)
         return below
 
     def below_at(self, cut: int, places: Ints) -> Bools:
@@ -81,7 +83,7 @@ class Leading:
         return below
 
 
-def leading_words(keys: tuple[bytes, bytes], start: int, stop: int, cuts: Collection[int]) -> Leading:
+def leading_words(keys: Keys, start: int, stop: int, cuts: Collection[int]) -> Leading:
     """The words start..stop of a stream, told apart from each of the 64-bit `cuts` by their first byte alone, and whole where that is the byte of a cut
     that has more than this byte.
 
@@ -102,7 +104,7 @@ class Told:
     whole: Words
 
 
-def told_words(keys: tuple[bytes, bytes], start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
+def told_words(keys: Keys, start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
     """What `tell` finds in the first two bytes of the words start..stop, and those whole of which it finds UNTOLD; as in `leading_words`, of two bytes."""
     first = philox_words(keys[0], start, stop, 16)
     told = tell(first)
@@ -110,17 +112,17 @@ def told_words(keys: tuple[bytes, bytes], start: int, stop: int, tell: Callable[
     return Told(told, places, _whole(keys, start, first, places, lambda others: _where(tell(others) == UNTOLD)))
 
 
-def _whole(keys: tuple[bytes, bytes], start: int, first: Words, places: Ints, tied: Callable[[Words], Ints]) -> Words:
+def _whole(keys: Keys, start: int, first: Words, places: Ints, tied: Callable[[Words], Ints]) -> Words:
     """The words at the places that are tied, of the first bytes from `start` on."""
-    bits, stop = 8 * first.itemsize, start + len(first)
-    whole: Words = first[places].astype(np.uint64) << np.uint64(64 - bits)
     if not len(places):
-        return whole
+        return np.zeros(0, dtype=np.uint64)
+    bits, stop, key = 8 * first.itemsize, start + len(first), keys[1]()
+    whole: Words = first[places].astype(np.uint64) << np.uint64(64 - bits)
     for block in range(start - start % _TIED, stop, _TIED):
         low, high = np.searchsorted(places, (block - start, block + _TIED - start)).tolist()
         if low < high:
             number = block + (len(tied(philox_words(keys[0], block, start, bits))) if block < start else 0)
-            whole[low:high] |= philox_words(keys[1], number, number + high - low) >> np.uint64(bits)
+            whole[low:high] |= philox_words(key, number, number + high - low) >> np.uint64(bits)
     return whole
 
 
@@ -177,11 +179,11 @@ class KeyedNoise:
 
     def leading(self, which: Draw, start: int, stop: int, cuts: Collection[int]) -> Leading:
         """The 64-bit words start..stop as far as is needed to tell them from the cuts: in a simulation alone, for ties take time."""
-        return leading_words((which.key("noise-8", self.seed), which.key("noise-tied", self.seed)), start, stop, cuts)
+        return leading_words((which.key("noise-8", self.seed), partial(which.key, "noise-tied", self.seed)), start, stop, cuts)
 
     def told(self, which: Draw, start: int, stop: int, tell: Callable[[Words], Words]) -> Told:
         """What the 64-bit words start..stop tell by their first two bytes, and whole ones where these do not: in a simulation alone too."""
-        return told_words((which.key("noise-16", self.seed), which.key("noise-16-tied", self.seed)), start, stop, tell)
+        return told_words((which.key("noise-16", self.seed), partial(which.key, "noise-16-tied", self.seed)), start, stop, tell)
 
 
 class SystemNoise:

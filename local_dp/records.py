@@ -1,6 +1,7 @@
 """Records: named columns of equal length, one row an individual."""
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 
@@ -58,21 +59,28 @@ class Records:
         empty = {name: values[:0] for name, values in self.columns.items()}
         return Records({name: values.astype("U1") if values.dtype.kind == "U" else values for name, values in empty.items()})
 
-    @property
+    @cached_property
     def types(self) -> tuple[tuple[str, str], ...]:
         """Names and types, in the names' order."""
         return tuple(sorted((name, values.dtype.str) for name, values in self.columns.items()))
 
     def take(self, rows: Column | slice) -> "Records":
         """The records at these rows."""
+        if isinstance(rows, slice) and rows == slice(0, self._length):
+            return self
         return Records({name: values[rows] for name, values in self.columns.items()})
+
+
+def may_lack(values: Column) -> bool:
+    """Whether a column of this type may have missing values."""
+    return values.dtype.kind in "fU"
 
 
 def absent(values: Column) -> Bools:
     """Which values of a column are missing, shape (n,)."""
-    if values.dtype.kind == "U":
-        return np.asarray(values == "", dtype=np.bool_)
-    return np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
+    if not may_lack(values):
+        return np.zeros(len(values), dtype=np.bool_)
+    return np.isnan(values) if values.dtype.kind == "f" else np.asarray(values == "", dtype=np.bool_)
 
 
 def chunks(start: int, stop: int, size: int) -> Iterator[tuple[int, int]]:

@@ -213,16 +213,15 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
     except (ValueError, TypeError, KeyError, RecursionError, msgpack.exceptions.UnpackException) as error:
         raise WireError(f"not MessagePack as we write it: {error}", _misread(error)) from None
     if encode(message) != payload:
-        raise WireError("a message that is not in canonical form", "not-canonical")
+        raise WireError("a message that is not in canonical form", "repeated-key" if _repeats(payload) else "not-canonical")
     return message
-
-
-class _RepeatedKeyError(ValueError):
-    """A map has a name twice."""
 
 
 def _unpacked(payload: bytes, side: Side) -> Any:
     left = side.containers
+    limits = {"max_str_len": side.text, "max_array_len": side.array_length, "max_map_len": side.map_length, "max_ext_len": 0}
+    if len(payload) <= left:  # a map or an array takes a byte at least
+        return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, **limits)
 
     def one_less(container: Any) -> Any:
         nonlocal left
@@ -231,14 +230,21 @@ def _unpacked(payload: bytes, side: Side) -> Any:
             raise ValueError(f"more than {side.containers} maps and arrays")
         return container
 
+    return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, object_hook=one_less, list_hook=one_less, **limits)
+
+
+def _repeats(payload: bytes) -> bool:
+    """Whether a map of what was unpacked before has a name twice."""
+    lost = 0
+
     def named(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        held: dict[str, Any] = one_less(dict(pairs))
-        if len(held) < len(pairs):
-            raise _RepeatedKeyError("a name comes twice")
+        nonlocal lost
+        held = dict(pairs)
+        lost += len(pairs) - len(held)
         return held
 
-    limits = {"max_str_len": side.text, "max_array_len": side.array_length, "max_map_len": side.map_length, "max_ext_len": 0}
-    return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, object_pairs_hook=named, list_hook=one_less, **limits)
+    msgpack.unpackb(payload, use_list=False, raw=False, object_pairs_hook=named)
+    return lost > 0
 
 
 def _mistake(found: str, value: object) -> str:
@@ -254,8 +260,6 @@ def _misread(error: Exception) -> str:
         return "trailing-bytes"
     if isinstance(error, msgpack.exceptions.StackError | RecursionError):
         return "too-deep"
-    if isinstance(error, _RepeatedKeyError):
-        return "repeated-key"
     if isinstance(error, KeyError):
         return "unknown-kind"
     said = str(error)

@@ -169,9 +169,12 @@ class Coordinator(LocalOracle):
 
     def opens(self, topic: str, now: float) -> bool:
         """Whether the envelope of what came under `topic` is worth opening. Counts it if not."""
-        if self.members.roster is not None and self.members.owner(topic) is None:
-            self._shut_out(topic, now)  # it will be counted as forged
-        return self.members.opens(topic, now) or self._unread(topic, now)
+        if self.members.roster is None:
+            return True
+        owner = self.members.owner(topic)
+        if owner is None:
+            self._shut_out(topic, now)  # it will be counted as forged, for it has no signature of anybody who may speak there
+        return owner is None or self.members.opens(owner, now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
         """Whether what came under `topic` is worth decoding: no reply of a stranger is, and of a member only so many messages are. Counts it if not."""

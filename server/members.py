@@ -135,12 +135,14 @@ class Members:
             raise WireError(f"member {name} speaks for the clients {start}..{stop}, which are not its own")
         return member
 
-    def opens(self, topic: str, now: float) -> bool:
-        """Whether a message under `topic` is worth verifying its signature, of which one of nobody who may speak there has none."""
-        return self.roster is None or self.roster.speaker(topic) is None or self._allowance(topic.rpartition("/")[2]).take(now)
+    def opens(self, name: str, now: float) -> bool:
+        """Whether one more message of a name in the roster is worth verifying its signature."""
+        return self._allowance(name).take(now)
 
     def _allowance(self, name: str) -> Allowance:
-        return self._opened.setdefault(name, Allowance(OPENED, OPENED_BURST))
+        if name not in self._opened:
+            self._opened[name] = Allowance(OPENED, OPENED_BURST)
+        return self._opened[name]
 
     def silence(self, name: str, until: float) -> None:
         """Nothing that this member says until then is heard, nor was worth it."""

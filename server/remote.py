@@ -58,21 +58,23 @@ class RemoteOracle:
                     self.coordinator.connected()
                 elif not self._deliver(event):
                     continue
-                elif self._kept + LINGER <= _now():
+                now = _now()
+                if self._kept + LINGER <= now:
                     self._keep()
-                if self.coordinator.wake(_now()) < self._until:
+                if self.coordinator.wake(now) < self._until:
                     self._stirred.set()
 
     def _deliver(self, delivery: Delivery) -> bool:
         """Whether it was read."""
-        if not self.coordinator.reads(delivery.topic, _now()):
+        now = _now()
+        if not self.coordinator.reads(delivery.topic, now):
             return False
         try:
             message = decode(delivery.payload, SERVER)
         except WireError as error:
-            self.coordinator.reject(delivery.topic, error, _now())
+            self.coordinator.reject(delivery.topic, error, now)
         else:
-            self.coordinator.receive(delivery.topic, message, _now())
+            self.coordinator.receive(delivery.topic, message, now)
         return True
 
     async def ready(self, patience: float) -> None:

@@ -20,6 +20,7 @@ from local_dp.errors import BusError
 
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows
 _LISTENER = "default"
+_HELD = {"MALLOC_MMAP_THRESHOLD_": str(1 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 24)}  # asyncio asks for 256 KiB at each look at a connection
 _COLLECTING = 100_000  # new objects between two searches for unreachable ones; at Python's 700, a fourth of the broker's time goes into these
 AT_ONCE, PACE = 60_000, 1000.0  # pieces read of one connection, six to a message: at once, and in a second after that
 ATTEMPTS = 10  # to start it again
@@ -56,7 +57,7 @@ class EmbeddedBroker:
             *python("local_dp.bus.broker", str(self.port)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env=environment(),
+            env=environment(**_HELD),
             start_new_session=True,
         )
         assert self._process.stdin is not None

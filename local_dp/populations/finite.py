@@ -1,7 +1,7 @@
 """Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
 
 from collections.abc import Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
 
 import numpy as np
@@ -24,7 +24,7 @@ class Finite(Population):
         super().__init__(size)
         self.kinds = kinds
         self.shares: Floats = np.asarray(shares, dtype=np.float64) / np.sum(shares)
-        self._keys = stream_key("population", seed), stream_key("population tied", seed)
+        self._keys = stream_key("population", seed), partial(stream_key, "population tied", seed)
         self._asked: tuple[Query | None, Ints, bool] = None, np.zeros(0, dtype=np.uint8), False  # the last query, and its value of each kind
         self._laws: dict[Query, Floats] = {}
 

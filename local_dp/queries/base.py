@@ -1,13 +1,13 @@
 """The base of every query: a named, parametrised map from a record to a value of a declared domain."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.domains import Domain, Parameter
+from local_dp.domains import Domain, Parameter, parameters
 from local_dp.records import Records
 
 
@@ -36,4 +36,4 @@ class Query(ABC):
 
     def params(self) -> dict[str, Parameter]:
         """The parameters that name this query on the wire."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return parameters(self)

@@ -14,14 +14,14 @@ import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools
 from local_dp.errors import InputError
-from local_dp.records import Records, absent
+from local_dp.records import Records, absent, may_lack
 
 MAX_LENGTH = 2000
 MAX_DEPTH = 50
@@ -137,9 +137,10 @@ def _compare(records: Records, column: str, comparator: str, right: Name | float
         raise InputError(f"column {column!r} is {kinds[0]} and {shown!r} is {kinds[1]}; compare like with like")
     with np.errstate(over="ignore"):  # a number too large for a float32 column is infinite to it, which compares right
         answers = np.asarray(_COMPARE[comparator](values, other), dtype=np.bool_)
-    present = ~absent(values)
-    if isinstance(right, Name):
-        present &= ~absent(records[right.column])
+    gaps = [absent(each) for each in (values, other) if isinstance(each, np.ndarray) and may_lack(each)]
+    if not gaps:
+        return Answers(answers, ~answers)
+    present = ~reduce(operator.or_, gaps)
     return Answers(answers & present, ~answers & present)
 
 

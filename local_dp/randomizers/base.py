@@ -1,14 +1,14 @@
 """What a local randomizer is: who may say what about which values, at what loss, on what evidence, and how reports are added up and decoded."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.domains import Domain, Parameter, Vectors
+from local_dp.domains import Domain, Parameter, Vectors, parameters
 from local_dp.errors import InputError
 from local_dp.loss import Loss, Pure, nano_epsilon
 from local_dp.noise import Draw, Noise, SystemNoise
@@ -161,4 +161,4 @@ class Randomizer(ABC):
 
     def params(self) -> dict[str, Parameter]:
         """The parameters that name this randomizer on the wire: `type(self)(**params)` is equal to it."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return parameters(self)

@@ -14,7 +14,7 @@ from local_dp.ledger import Charge
 from local_dp.noise import Draw, Noise, public_coins
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.base import Query
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.base import NO_COIN, Randomizer
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
@@ -113,7 +113,7 @@ def said(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
 
 def _told(query: Query, records: Records) -> Ints:
     """The value of each record, whatever it holds, of so many at a time that they fit into memory however long the query's lists are."""
-    few = max(1, _NUMBERS // _width(query))
+    few = max(1, _NUMBERS // _width(query)) if len(records) > 1 else 1
     if len(records) <= few:
         return _values(query, records)
     return np.concatenate([_values(query, records.take(slice(first, first + few))) for first in range(0, len(records), few)])
@@ -154,7 +154,7 @@ def fitting(randomizer: Randomizer) -> int:
 def cells_of(randomizer: Randomizer, coins: bytes, start: int, stop: int) -> Words:
     """What the randomizer uses of the public coins of the clients start..stop; no coin is drawn for one that uses none."""
     if not randomizer.uses_coins:
-        return np.zeros(1, dtype=np.uint8)
+        return NO_COIN
     return randomizer.cells_of(public_coins(coins, start, stop))
 
 
