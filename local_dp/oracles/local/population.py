@@ -1,6 +1,7 @@
 """The LR oracle of KLNRS Section 4.1, in memory: every client simulated."""
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -108,14 +109,16 @@ class PopulationOracle(LocalOracle):
         keep_memory()
         work = asked.pieces
         workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
-        spans = shared(work, workers, asked.together)
+        waiting = deque(shared(work, workers, asked.together))
         digests = [b""] * len(work)
         over = Event()
 
         def ask(worker: int) -> Tally:
             tally = asked.query.randomizer.empty()
-            for span in spans[worker::workers]:
-                if over.is_set():
+            while not over.is_set():
+                try:
+                    span = waiting.popleft()
+                except IndexError:  # another thread took the last
                     break
                 part, digests[span.start - work.start : span.stop - work.start] = asked.answers(span)
                 tally += part
