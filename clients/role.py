@@ -66,14 +66,15 @@ class ClientRole:
 
     def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         """The replies to a request, the same ones each time it comes; or one refusal. Nothing when no client of this member is asked."""
-        if not any(self._overlap(ask) for ask in request.asks):
+        spans = [self._overlap(ask) for ask in request.asks]
+        if not any(spans):
             return ()
         asked = encode(request.model_copy(update={"missing": ()}) if request.missing else request)
         digest = blake2b(asked + f"{self.member} {self.start} {self.stop}".encode(), digest_size=16).digest()
         try:
             commit = self.store.get(request.run, request.round)
             if commit is None:
-                commit = self._answer(request, digest)
+                commit = self._answer(request, spans, digest)
                 self.store.commit(commit)
             elif commit.request != digest:
                 raise RefusedError("equivocation", f"round {request.round} of run {request.run} was already asked with another request")
@@ -83,18 +84,18 @@ class ClientRole:
             return (self._refusal(request, FAILED),)
         return tuple(reply for reply in commit.replies if _is_missing(reply, request.missing))
 
-    def _answer(self, request: Request, digest: bytes) -> Commit:
-        asked, charges = self._planned(request)
+    def _answer(self, request: Request, spans: list[Span | None], digest: bytes) -> Commit:
+        asked, charges = self._planned(request, spans)
         sessions = dict.fromkeys(query.session for _, query in asked if query.session)
         spoken = self.store.spoken.copy(sessions)
         replies = [reply for place, query in asked for reply in self._replies(request, place, query, spoken)]
         return Commit(request.run, request.round, digest, charges, tuple(replies), tuple((session, spoken.bits(session)) for session in sessions))
 
-    def _planned(self, request: Request) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
+    def _planned(self, request: Request, spans: list[Span | None]) -> tuple[list[tuple[int, LocalQuery]], tuple[Charge, ...]]:
         """What is asked of whom, and what it costs; no record is in reach. Raises RefusedError, whatever goes wrong."""
         try:
             self.work.begin()
-            asked = [(place, self._local_query(ask, span)) for place, ask in enumerate(request.asks) if (span := self._overlap(ask))]
+            asked = [(place, self._local_query(request.asks[place], span)) for place, span in enumerate(spans) if span]
             charges = tuple(self._own(query.charge(request.asks[place].coins)) for place, query in asked)
             self._check_ceilings([query for _, query in asked], min(charge.nano for charge in charges))
             self.store.ledger.check(request.run, charges)
