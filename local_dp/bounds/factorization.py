@@ -1,6 +1,6 @@
 """The factorization norm of a workload from both sides, and what it proves about every local protocol (limits 8.5)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,7 +70,7 @@ def factorize(workload: Floats, within: float = 0.01, rounds: int = 400) -> Fact
             break
         certificate = Certificate(_normal(certificate.queries * variances), _normal(certificate.symbols * np.maximum(np.diag(gram), 0.0)))
     assert best is not None
-    return best
+    return replace(best, lower=min(best.lower, best.upper))  # where they meet, rounding may make them cross
 
 
 def local_variance_bound(epsilon: float, workload: Floats, certificate: Certificate) -> float:

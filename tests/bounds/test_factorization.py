@@ -32,6 +32,13 @@ def test_both_sides_meet(name: str) -> None:
     assert math.sqrt(worst) <= found.upper * (1 + 1e-3)
 
 
+def test_the_sides_do_not_cross() -> None:
+    """Where they meet, as for the shares of k symbols, rounding alone would have the lower one above: of two on every machine, of eight on some."""
+    for k in range(2, 33):
+        found = factorize(np.eye(k))
+        assert found.lower <= found.upper <= found.lower * (1 + 1e-9)
+
+
 def test_known_norms() -> None:
     """The shares of k symbols: 1 - 1/k; the k - 1 parities of k points: sqrt(k - 1)."""
     for k in (4, 16):
