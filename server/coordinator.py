@@ -173,7 +173,7 @@ class Coordinator(LocalOracle):
             return True
         owner = self.members.owner(topic)
         if owner is None:
-            self._shut_out(topic, now)  # it will be counted as forged, for it has no signature of anybody who may speak there
+            self._shut_out(topic, now)  # it will be counted as forged
         return owner is None or self.members.opens(owner, now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:

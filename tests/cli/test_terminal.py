@@ -145,8 +145,8 @@ def test_a_waiting_server_names_who_is_missing(monkeypatch: pytest.MonkeyPatch) 
     "arguments",
     short(
         [
-            ["survey", "--tier", "population", "--clients", "5e9"],
-            ["survey", "--tier", "population", "--clients", "5e9", "--private"],
+            ["frequency", "--tier", "population", "--clients", "1e10"],
+            ["frequency", "--tier", "population", "--clients", "1e10", "--private"],
             ["local-sgd", "--tier", "aggregate", "--rounds", "1e6", "--clients", "1e7"],
             ["local-sgd", "--tier", "population", "--rounds", "1e5", "--clients", "1e8"],
             ["local-sgd", "--tier", "hosts", "--rounds", "1e5", "--clients", "4e5"],
