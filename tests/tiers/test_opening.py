@@ -107,8 +107,8 @@ def test_clients_of_a_process_share_what_is_nobodys(monkeypatch: pytest.MonkeyPa
         for member in members:
             assert isinstance(member.handle(request(asked))[0], Reply)
         (made,) = zip(*(list(member.work._built._made.values()) for member in members), strict=True)
-        fitting = {id(member.work.query(query.name, asked.query.params(), member.schema)) for member in members}
-        assert (len(set(map(id, made))) == 1, len(fitting) == 1) == (shared, shared)
+        fitting = [member.work.query(query.name, asked.query.params(), member.schema) for member in members]
+        assert (len(set(map(id, made))) == 1, len(set(map(id, fitting))) == 1) == (shared, shared)
         assert len({member.work.done for member in members}) == 1
         assert members[0].work.done > 0
 
