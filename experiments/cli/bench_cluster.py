@@ -1,14 +1,16 @@
 """The population tier of `local-dp bench` on a Dask cluster of this machine, beside one thread of one process."""
 
+import time
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 from multiprocessing import Process
+from statistics import median
 
 import numpy as np
 
 from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, once
+from experiments.cli.speeds import Speed
 from experiments.tiers.cluster import Cluster, ClusterOracle
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
@@ -19,7 +21,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 CLIENTS = 10**9
 LOOPBACK = "127.0.0.1"
 GAIN = 1.6
-_ROUNDS = 5  # in turn; the shortest time of each counts: the others were disturbed
+_PAIRS = 5  # of which the middle one counts: the machine may have others to serve
 _DRAWS = 4000
 
 
@@ -42,15 +44,18 @@ def cluster_speeds() -> list[Speed]:
         Cluster(started.scheduler_address) as cluster,
     ):
         together = ClusterOracle(cluster, population, 0, 1.0, lambda ask, tally: None)
-        gain, bare = _gains([(partial(alone.gather, asked), partial(together.gather, asked)), (_words, _words_twice)])
+        pairs = [(_gain(partial(alone.gather, asked), partial(together.gather, asked)), _gain(_words, _words_twice)) for _ in range(_PAIRS)]
+    gain, bare = (median(gains) for gains in zip(*pairs, strict=True))
     return [Speed("survey, 10^9 clients, 2 Dask workers: times as fast as one thread", gain, "x", bare, GAIN, gain >= GAIN)]
 
 
-def _gains(works: list[tuple[Callable[[], object], Callable[[], object]]]) -> list[float]:
-    """For each work, by one and by two: how many times as fast two are."""
-    seconds = [[(once(by_one), once(by_two)) for by_one, by_two in works] for _ in range(_ROUNDS)]
-    shortest = [tuple(map(min, zip(*times, strict=True))) for times in zip(*seconds, strict=True)]
-    return [by_one / by_two for by_one, by_two in shortest]
+def _gain(once: Callable[[], object], by_two: Callable[[], object]) -> float:
+    """How many times as fast two are."""
+    started = time.perf_counter()
+    once()
+    middle = time.perf_counter()
+    by_two()
+    return (middle - started) / (time.perf_counter() - middle)
 
 
 def _words(count: int = _DRAWS) -> None:
