@@ -35,7 +35,7 @@ class SqliteStore(Book):
             raise InputError(f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which stays so; leave out --lifetime")
         self.ledger.lifetime = life
         for commit in self.commits():
-            self._kept(commit)
+            self._enter(commit)
 
     def commits(self) -> list[Commit]:
         """All of them, in their order."""
@@ -54,11 +54,6 @@ class SqliteStore(Book):
             self._log.append([_entry(commit)])
         except InputError as error:
             raise RefusedError("store", str(error)) from error
-        self._kept(commit)
-
-    def _kept(self, commit: Commit) -> None:
-        """Notes what is in the file, without asking whether it might be."""
-        self.ledger.enter(commit.run, commit.charges)
         self._enter(commit)
 
     def close(self) -> None:

@@ -67,7 +67,8 @@ class Book:
         return self._lines.get(run, {})
 
     def _enter(self, commit: Commit) -> None:
-        """Notes what is committed, but for its charges."""
+        """Notes what is committed, without asking whether it might be."""
+        self.ledger.enter(commit.run, commit.charges)
         for session, bits in commit.spoken:
             self.spoken.restore(session, bits)
         self.rounds += 1
@@ -93,6 +94,6 @@ class MemoryStore(Book):
         return self._commits.get((run, round))
 
     def commit(self, commit: Commit) -> None:
-        self.ledger.charge(commit.run, commit.charges)
+        self.ledger.check(commit.run, commit.charges)
         self._enter(commit)
         self._commits[commit.run, commit.round] = commit

@@ -97,7 +97,7 @@ class ClientRole:
             self.work.begin()
             asked = [(place, self._local_query(request.asks[place], span)) for place, span in enumerate(spans) if span]
             charges = tuple(self._own(query.charge(request.asks[place].coins)) for place, query in asked)
-            self._check_ceilings([query for _, query in asked], min(charge.nano for charge in charges))
+            self._check_ceilings([query for _, query in asked], charges)
             self.store.ledger.check(request.run, charges)
             self.work.verify(query.randomizer for _, query in asked)
         except RefusedError:
@@ -111,11 +111,11 @@ class ClientRole:
         what = blake2b(charge.what + f"{self.start}".encode(), digest_size=16).digest() if charge.once else b""
         return Charge(charge.start - self.start, charge.stop - self.start, charge.nano, charge.once, what)
 
-    def _check_ceilings(self, queries: list[LocalQuery], least: int) -> None:
+    def _check_ceilings(self, queries: list[LocalQuery], charges: tuple[Charge, ...]) -> None:
         """Raises RefusedError("ceiling"): what costs next to nothing could be asked without end, and is kept for life."""
         size = sum(len(query.cohort) * query.randomizer.report_dtype.itemsize for query in queries)
         policy, many = self.policy, self.store.rounds >= self.policy.rounds
-        if many or self.store.size + size > policy.kept * len(self.records) or least < policy.least:
+        if many or self.store.size + size > policy.kept * len(self.records) or min(charge.nano for charge in charges) < policy.least:
             raise RefusedError("ceiling", f"{self.store.rounds} rounds and {self.store.size} bytes are kept, and {size} more are asked for")
 
     def account(self, run: str) -> Account:

@@ -219,9 +219,6 @@ def decode(payload: bytes, side: Side = EITHER) -> AnyMessage:
 
 def _unpacked(payload: bytes, side: Side) -> Any:
     left = side.containers
-    limits = {"max_str_len": side.text, "max_array_len": side.array_length, "max_map_len": side.map_length, "max_ext_len": 0}
-    if len(payload) <= left:  # a map or an array takes a byte at least
-        return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, **limits)
 
     def one_less(container: Any) -> Any:
         nonlocal left
@@ -230,7 +227,9 @@ def _unpacked(payload: bytes, side: Side) -> Any:
             raise ValueError(f"more than {side.containers} maps and arrays")
         return container
 
-    return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, object_hook=one_less, list_hook=one_less, **limits)
+    counted: dict[str, Any] = {} if len(payload) <= left else {"object_hook": one_less, "list_hook": one_less}  # each takes a byte at least
+    limits = {"max_str_len": side.text, "max_array_len": side.array_length, "max_map_len": side.map_length, "max_ext_len": 0}
+    return msgpack.unpackb(payload, use_list=False, raw=False, ext_hook=_no_extension, **counted, **limits)
 
 
 def _repeats(payload: bytes) -> bool:

@@ -113,7 +113,7 @@ class PopulationOracle(LocalOracle):
         digests = [b""] * len(work)
         over = Event()
 
-        def ask(worker: int) -> Tally:
+        def ask() -> Tally:
             tally = asked.query.randomizer.empty()
             while not over.is_set():
                 try:
@@ -126,9 +126,10 @@ class PopulationOracle(LocalOracle):
             return tally
 
         if workers == 1:
-            return ask(0), digests
+            return ask(), digests
         with ThreadPoolExecutor(workers) as pool:
             try:
-                return reduce(add, pool.map(ask, range(workers))), digests
+                asking = [pool.submit(ask) for _ in range(workers)]
+                return reduce(add, (each.result() for each in asking)), digests
             finally:
                 over.set()  # the pool waits for its threads: an interrupted run must not wait for chunks that have not begun

@@ -8,8 +8,6 @@ from local_dp.domains import Domain, symbols
 from local_dp.randomizers.one_bit import BYTE, OneBit
 from local_dp.tallies import Estimate, Tally
 
-_BIT = symbols(2)
-
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryRR(OneBit):
@@ -24,7 +22,7 @@ class BinaryRR(OneBit):
 
     @property
     def domain(self) -> Domain:
-        return _BIT
+        return symbols(2)
 
     def encode(self, values: Ints, cells: Ints) -> Words:
         return values.astype(BYTE, copy=False)
