@@ -9,10 +9,12 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from typing import Any
 
 from amqtt.adapters import StreamReaderAdapter, StreamWriterAdapter
 from amqtt.broker import Broker
+from amqtt.session import Session
 
 from local_dp.bus.children import environment, is_stopped, python
 from local_dp.bus.password import USER, OnlyWithPassword
@@ -109,7 +111,28 @@ class EmbeddedBroker:
             await self._process.wait()
 
 
-class _Subscriptions(dict[str, list[Any]]):
+class _Subscribers:
+    """Who subscribed to one filter, by the client's id; amqtt goes through them as through a list of pairs."""
+
+    def __init__(self) -> None:
+        self._by_client: dict[str, tuple[Session, int]] = {}
+
+    def __iter__(self) -> Iterator[tuple[Session, int]]:
+        return iter(tuple(self._by_client.values()))
+
+    def __len__(self) -> int:
+        return len(self._by_client)
+
+    def add(self, session: Session, qos: int) -> None:
+        """Once, however often."""
+        self._by_client.setdefault(session.client_id, (session, qos))
+
+    def discard(self, session: Session) -> bool:
+        """Whether it was there."""
+        return self._by_client.pop(session.client_id, None) is not None
+
+
+class _Subscriptions(dict[str, _Subscribers]):
     """Who subscribed to what, for amqtt: it writes this out at every subscription, for a log that it does not keep, which n clients would pay n times.
 
     And it goes through it while it waits, for what is retained is sent to whoever joins: if others subscribed meanwhile, that connection was lost.
@@ -120,6 +143,26 @@ class _Subscriptions(dict[str, list[Any]]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(tuple(super().__iter__()))
+
+
+class LinearBroker(Broker):  # type: ignore[misc]  # amqtt has no types
+    """amqtt's broker, whose work for a client that joins or leaves hardly grows with how many there are: it looks for none among all others."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__(config)
+        self._subscriptions = _Subscriptions()
+
+    async def add_subscription(self, subscription: tuple[str, int], session: Session) -> int:
+        """As if nobody else had subscribed to anything."""
+        alone: Any = copy(self)
+        alone._subscriptions = {}
+        granted: int = await Broker.add_subscription(alone, subscription, session)
+        for wanted, [(_, qos)] in alone._subscriptions.items():
+            self._subscriptions.setdefault(wanted, _Subscribers()).add(session, qos)
+        return granted
+
+    def _del_subscription(self, a_filter: str, session: Session) -> int:
+        return a_filter in self._subscriptions and self._subscriptions[a_filter].discard(session)
 
 
 class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
@@ -138,18 +181,11 @@ class Paced(StreamReaderAdapter):  # type: ignore[misc]  # amqtt has no types
         return data
 
 
-def linear_broker(config: dict[str, Any]) -> Broker:
-    """amqtt's broker, whose work for a client that joins hardly grows with how many have."""
-    broker = Broker(config)
-    broker._subscriptions = _Subscriptions()
-    return broker
-
-
 async def _serve(port: int, password: str) -> None:
     logging.disable(logging.CRITICAL)  # amqtt logs every disconnect with a traceback
     gc.set_threshold(_COLLECTING)
     listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
-    broker = linear_broker(
+    broker = LinearBroker(
         {
             "listeners": {_LISTENER: {"type": "external"}},
             "plugins": {f"{OnlyWithPassword.__module__}.{OnlyWithPassword.__name__}": {"password": password}},

@@ -11,32 +11,45 @@ from amqtt.session import Session
 from local_dp.bus import broker
 from local_dp.bus.address import Address
 from local_dp.bus.base import CONNECTED
-from local_dp.bus.broker import PACE, Paced, linear_broker
+from local_dp.bus.broker import PACE, LinearBroker, Paced
 from local_dp.bus.mqtt import MqttBus
 from tests.support.brokers import embedded, retain
 from tests.support.virtual_time import run_virtually
 
 
-class _Unwritten(Session):  # type: ignore[misc]  # amqtt has no types
-    """A client that is somebody else's business."""
+class _Private(Session):  # type: ignore[misc]  # amqtt has no types
+    """A client that is somebody else's business once it has subscribed."""
+
+    busy = False
+
+    def __getattribute__(self, name: str) -> object:
+        assert name == "busy" or not self.busy, f"its {name} was looked at"
+        return super().__getattribute__(name)
 
     def __repr__(self) -> str:
         raise AssertionError("written out")
 
 
-def test_a_subscription_does_not_write_out_all_others() -> None:
-    """amqtt does so for its log, at every subscription."""
+def test_a_subscription_does_not_look_at_all_others() -> None:
+    """amqtt does so at every subscription and every parting, to see whether the client is there, and writes all out for its log."""
+    sessions = [_Private() for _ in range(3)]
 
     async def subscribed() -> Broker:
-        made = linear_broker({"listeners": {"default": {"type": "external"}}, "plugins": {}})
-        for number in range(3):
-            session = _Unwritten()
+        made = LinearBroker({"listeners": {"default": {"type": "external"}}, "plugins": {}})
+        for number, session in enumerate(sessions):
             session.client_id = f"c{number}"
-            assert await made.add_subscription(("run/req/all", 0), session) == 0
+            for _ in range(2):
+                assert await made.add_subscription(("run/req/all", 0), session) == 0
+            session.busy = True
+        assert await made.add_subscription(("run/+x", 0), sessions[0]) == 0x80, "a level is a wildcard or none"
+        last = sessions.pop()
+        last.busy = False
+        assert made._del_subscription("run/req/all", last) == 1
+        assert made._del_subscription("run/req/all", last) == made._del_subscription("run/req/none", last) == 0
         return made
 
     subscriptions = asyncio.run(subscribed()).subscriptions
-    assert len(subscriptions["run/req/all"]) == 3
+    assert list(subscriptions["run/req/all"]) == [(session, 0) for session in sessions]
     assert repr(subscriptions) == "1 filters"
 
 
