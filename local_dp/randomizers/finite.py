@@ -83,7 +83,7 @@ class FiniteChannel(Randomizer):
         block = max(_BLOCK, 8 * size)
         for first in range(0, len(reports), block):
             some = slice(first, first + block)
-            counts += np.bincount(self._counted_at(reports[some], cells[some]), minlength=size)
+            np.add.at(counts, self._counted_at(reports[some], cells[some]).astype(np.intp), 1)  # np.bincount would seek the largest first
         return Tally(counts.reshape(self.cells, self.alphabet))
 
     def _counted_at(self, reports: Words, cells: Words) -> Words:
