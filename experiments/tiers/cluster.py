@@ -67,7 +67,10 @@ class ClusterOracle(PopulationOracle):
         self.client = cluster.client
 
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
-        """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of the clients has spoken."""
+        """As in memory, but for digests that are joined to those of some chunks together.
+
+        Raises RefusedError("no-memory") for a session: workers do not keep who of the clients has spoken.
+        """
         from distributed import KilledWorker, as_completed
 
         if asked.query.session:
@@ -84,7 +87,7 @@ class ClusterOracle(PopulationOracle):
             raise BusError(f"the workers of the cluster died over and over: {error}") from None
         finally:
             self.client.cancel([held, *futures])  # an interrupted run leaves nothing to do
-        return tally, [digest for future in futures for digest in digests[future.key]]
+        return tally, [digests[future.key] for future in futures]
 
 
 def dealt(work: range, workers: int, most: int) -> list[range]:
@@ -101,13 +104,13 @@ def _same(asked: AskedOf) -> AskedOf:
     return asked
 
 
-def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, list[bytes]]:
-    """On a worker: the tally of some chunks, and the digest of each."""
+def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, bytes]:
+    """On a worker: the tally of some chunks, and their digests as one: Dask sends each bytes of a list as a message of its own."""
     if installed_version() != version:
         raise InputError(f"a worker has version {installed_version()} of local-dp, and the run is of {version}; install the same")
     _keep_more()
     tallies, digests = zip(*map(asked.answers, shared(span, 1, asked.together)), strict=True)
-    return reduce(add, tallies), [digest for part in digests for digest in part]
+    return reduce(add, tallies), b"".join(digest for part in digests for digest in part)
 
 
 def _keep_more() -> None:

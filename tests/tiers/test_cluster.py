@@ -9,11 +9,15 @@ import pytest
 
 from experiments.door.asking import How, ask
 from experiments.tiers import cluster
+from experiments.tiers.version import installed_version
 from local_dp.errors import BusError, InputError
-from local_dp.oracles.local.asked import CHUNK
+from local_dp.noise import Draw, KeyedNoise
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
+from local_dp.oracles.local.population import AskedOf
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.survey import Survey
+from local_dp.randomizers.signs.binary_rr import BinaryRR
 from server.progress import RoundProgress
 from tests.support.two_workers import two_workers
 
@@ -49,6 +53,19 @@ def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None
     assert sizes == sorted(sizes, reverse=True)
     assert all(0 < size <= most for size in sizes)
     assert chunks == 0 or sizes[-1] <= max(1, most // 16)
+
+
+def test_many_chunks_come_in_as_few_pieces_as_one() -> None:
+    """Each piece of a message costs whoever reads it as much as thousands of clients."""
+    survey, which = Survey(), Draw(1)
+    query = LocalQuery(survey.query, BinaryRR(1.0), Cohort(0, 3 * CHUNK))
+    asked = AskedOf(survey.synthetic(3 * CHUNK, 0), KeyedNoise(0), query, which, coin_key(0, which))
+
+    def pieces(chunks: int) -> int:
+        answer = cluster._answers(range(chunks), asked, installed_version())
+        return len(distributed.protocol.dumps(distributed.protocol.to_serialize(answer)))
+
+    assert pieces(3) == pieces(1)
 
 
 def test_a_worker_that_is_killed_changes_nothing(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
