@@ -47,7 +47,7 @@ class Fleet:
 
 
 def _asked(count: int, broker: str) -> Fleet:
-    """Of a thousand, and in proportion of fewer; of three thousand what was reached with the embedded broker."""
+    """Of a thousand, and in proportion of fewer; of three thousand, and in proportion of more, by either broker."""
     if count > 1000:
         return Fleet(18.0 * count / 3000, 3.0 * count / 3000)
     ready, round = (7.0, 0.8) if broker == EMBEDDED else (5.0, 0.6)
@@ -126,13 +126,13 @@ def _command(arguments: list[str]) -> tuple[float, float]:
 def process_speeds(most: int) -> list[Speed]:
     """A survey over 200 and over `most` real client processes, by the embedded broker and by Mosquitto where it is installed.
 
-    Bare ones go before and are not counted: a virtual machine waits for its host at the first use of each page of memory, up to twice as long as for the rest.
+    Bare ones go before and are not counted: a virtual machine waits for its host at the first use of each page of memory, up to twice as long as for the
+    rest, and gives back within seconds what nobody uses.
     """
-    if most:
-        SCREEN.working("having memory to measure with")
-        asyncio.run(_bare_by_embedded(most))
     speeds = []
     for count in sorted({min(SMALL_FLEET, most), most} - {0}):
+        SCREEN.working(f"having memory for {count} client processes")
+        asyncio.run(_bare_by_embedded(count))
         speeds += _processes(count, EMBEDDED)
         if shutil.which("mosquitto"):
             with local_mosquitto() as url:
