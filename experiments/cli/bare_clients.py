@@ -25,8 +25,8 @@ _PATIENCE = 60.0  # seconds
 
 
 @dataclass(frozen=True)
-class Bare:
-    """Seconds until all have said their word, from the start of the interpreter on, and until all have answered; the MiB of one at most (PSS)."""
+class Fleet:
+    """Of so many client processes: seconds from their start until all are ready, seconds until all have answered a question, the MiB of one at most (PSS)."""
 
     ready: float
     round: float
@@ -39,14 +39,14 @@ def proportional_size(pid: int) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(_PSS)) / 1024
 
 
-def bare_clients(count: int, broker: str) -> Bare:
+def bare_clients(count: int, broker: str) -> Fleet:
     """Starts so many, looks at them, and ends them. Raises BusError if one cannot join."""
     started = time.perf_counter()
     done = subprocess.run([*python("experiments.cli.bare_clients", str(count), broker)], stdout=subprocess.PIPE, env=environment(), check=False)
     if done.returncode:
         raise BusError(f"of {count} processes of aiomqtt alone some could not join the broker; what they said is above")
     ready, seconds, memory = json.loads(done.stdout)
-    return Bare(ready - started, seconds, memory)
+    return Fleet(ready - started, seconds, memory)
 
 
 def _joined(broker: Address, name: str) -> aiomqtt.Client:

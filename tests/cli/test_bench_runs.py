@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.cli import bare_clients, bench_runs
+from experiments.cli.bare_clients import Fleet
 from experiments.tiers.settings import EMBEDDED
 from local_dp.errors import BusError
 from tests.support.brokers import free_port
@@ -31,6 +32,11 @@ def test_bare_clients_join_and_answer() -> None:
     for speed in bench_runs._processes(2, EMBEDDED):
         assert speed.reference is not None, speed.what
         assert speed.reference > 0
+
+
+def test_of_several_fleets_the_shortest_times_and_the_most_memory_count() -> None:
+    """What took longer was disturbed; what took less memory was looked at elsewhere."""
+    assert bench_runs._best([Fleet(3.0, 1.0, 5.0), Fleet(2.0, 4.0, 6.0)]) == Fleet(2.0, 1.0, 6.0)
 
 
 def test_bare_clients_that_cannot_join_are_no_reference(capfd: pytest.CaptureFixture[str]) -> None:

@@ -82,9 +82,9 @@ def test_the_benchmark_times_neither_its_own_looks_nor_the_end(monkeypatch: pyte
 
     monkeypatch.setattr(bench_runs, "_member_sizes", slowly)
     started = time.perf_counter()
-    ready, one_round, memory = bench_runs._processes(2, EMBEDDED)
-    assert ready.value + one_round.value <= time.perf_counter() - started - 1.0
-    assert memory.value == 1.0
+    fleet = bench_runs._fleet(2, EMBEDDED)
+    assert fleet.ready + fleet.round <= time.perf_counter() - started - 1.0
+    assert fleet.memory == 1.0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells which pages are whose")
