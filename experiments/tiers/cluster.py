@@ -15,7 +15,7 @@ from local_dp.tallies import Tally
 
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker
 _TRIM, _MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)
-_MOST = 64  # steps in one task: of one-bit reports, a tenth of a second
+_MOST = 128  # steps in one task: of one-bit reports, a fifth of a second
 _LEAST = 16  # of the largest task, the smallest: what a scheduler spends on one is some milliseconds
 
 

@@ -44,7 +44,7 @@ def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: Pro
         assert _run(protocol, clients, two_workers.scheduler_address) == _run(protocol, clients)
 
 
-@pytest.mark.parametrize(("chunks", "workers", "most"), [(1, 2, 256), (3815, 2, 256), (3815, 1, 64), (40, 100, 64), (0, 2, 4)])
+@pytest.mark.parametrize(("chunks", "workers", "most"), [(1, 2, 512), (3815, 2, 512), (3815, 1, 64), (40, 100, 64), (0, 2, 4)])
 def test_every_chunk_is_dealt_once(chunks: int, workers: int, most: int) -> None:
     """In its order, in parts of at most so many, of which none is larger than the one before, and the last is small."""
     parts = cluster.dealt(range(chunks), workers, most)
