@@ -67,10 +67,7 @@ class ClusterOracle(PopulationOracle):
         self.client = cluster.client
 
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
-        """As in memory, but for digests that are joined to those of some chunks together.
-
-        Raises RefusedError("no-memory") for a session: workers do not keep who of the clients has spoken.
-        """
+        """As in memory. Raises RefusedError("no-memory") for a session: workers do not keep who of the clients has spoken."""
         from distributed import KilledWorker, as_completed
 
         if asked.query.session:
@@ -105,12 +102,12 @@ def _same(asked: AskedOf) -> AskedOf:
 
 
 def _answers(span: range, asked: AskedOf, version: str) -> tuple[Tally, bytes]:
-    """On a worker: the tally of some chunks, and their digests as one: Dask sends each bytes of a list as a message of its own."""
+    """On a worker: the tally of some chunks, and their digests as one: Dask sends each bytes of a list by itself."""
     if installed_version() != version:
         raise InputError(f"a worker has version {installed_version()} of local-dp, and the run is of {version}; install the same")
     _keep_more()
     tallies, digests = zip(*map(asked.answers, shared(span, 1, asked.together)), strict=True)
-    return reduce(add, tallies), b"".join(digest for part in digests for digest in part)
+    return reduce(add, tallies), b"".join(digests)
 
 
 def _keep_more() -> None:

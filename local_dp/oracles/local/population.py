@@ -61,13 +61,13 @@ class AskedOf:
         """How many chunks are best answered at a time: several of one bit, for after each step of a computation a thread may have to wait for another."""
         return _TOGETHER if self.query.randomizer.bits == 1 else 1
 
-    def answers(self, span: range) -> tuple[Tally, list[bytes]]:
-        """The tally of some chunks of clients that follow each other, and the digest of each: the same, whoever computes it."""
+    def answers(self, span: range) -> tuple[Tally, bytes]:
+        """The tally of some chunks of clients that follow each other, and their digests, one after the other: the same, whoever computes it."""
         query, randomizer = self.query, self.query.randomizer
         start, stop = max(query.cohort.start, span[0] * CHUNK), min(query.cohort.stop, (span[-1] + 1) * CHUNK)
         values = said(query, self.population.values(query.query, start, stop), self.spoken, start)
         reports = randomize(query, values, start, self.noise, self.which, self.coins, len(values) if len(span) > 1 else 0)
-        digests = [chunk_digest(randomizer, reports[low - start : high - start]) for low, high in chunks(start, stop, CHUNK)]
+        digests = b"".join(chunk_digest(randomizer, reports[low - start : high - start]) for low, high in chunks(start, stop, CHUNK))
         return randomizer.tally(reports, cells_of(randomizer, self.coins, start, stop)), digests
 
 
@@ -105,7 +105,7 @@ class PopulationOracle(LocalOracle):
         return self.gather(AskedOf(self.population, self.noise, query, which, coin_key(self.coin_seed, which), self.spoken))
 
     def gather(self, asked: AskedOf) -> tuple[Tally, list[bytes]]:
-        """The tally of all chunks, and the digest of each, in their order."""
+        """The tally of all chunks, and their digests in their order, of some chunks together."""
         keep_memory()
         work = asked.pieces
         workers = min(self.threads or os.cpu_count() or 1, len(work)) if len(work) > 1 else 1  # counting the cores takes longer than a small cohort
@@ -120,7 +120,7 @@ class PopulationOracle(LocalOracle):
                     span = waiting.popleft()
                 except IndexError:  # another thread took the last
                     break
-                part, digests[span.start - work.start : span.stop - work.start] = asked.answers(span)
+                part, digests[span.start - work.start] = asked.answers(span)
                 tally += part
                 self.on_chunk(asked.which.ask, part)
             return tally
