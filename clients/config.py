@@ -8,9 +8,9 @@ import msgpack
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from clients.journal import MemoryStore, Store
-from clients.liar import LyingRole
-from clients.role import ClientRole, Policy
+from local_dp.clients.journal import MemoryStore, Store
+from local_dp.clients.liar import LyingRole
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.records import Records
 from local_dp.sealing import UNSIGNED, Envelopes, Party
@@ -55,7 +55,7 @@ class MemberConfig(BaseModel):
         """The store, and the secret of its labels where it outlives the process."""
         if not self.store:
             return MemoryStore(self.budget), None
-        from clients.durable import SqliteStore  # a process without one is forked sooner without the database's libraries
+        from local_dp.clients.durable import SqliteStore  # a process without one is forked sooner without the database's libraries
 
         store = SqliteStore(Path(self.store), self.budget)
         return store, store.secret

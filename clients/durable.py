@@ -5,8 +5,8 @@ from pathlib import Path
 
 import msgpack
 
-from clients.journal import Book, Commit
 from local_dp.bus.log import Entry, Log
+from local_dp.clients.journal import Book, Commit
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.loss import NANO, nano_epsilon

@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from clients.config import MemberConfig
-from clients.opening import Opening
-from clients.process import FAILED
 from local_dp.bus.children import allow_open_files, environment, is_stopped, python
+from local_dp.clients.config import MemberConfig
+from local_dp.clients.opening import Opening
+from local_dp.clients.process import FAILED
 from local_dp.errors import BusError
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
@@ -49,7 +49,10 @@ class Fleet:
         path = str(Path(self._folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
-            *python("clients.helper", str(self.count), path, *self._told), stdin=asyncio.subprocess.PIPE, env=environment(**LEAN), start_new_session=True
+            *python("local_dp.clients.helper", str(self.count), path, *self._told),
+            stdin=asyncio.subprocess.PIPE,
+            env=environment(**LEAN),
+            start_new_session=True,
         )
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

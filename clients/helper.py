@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 
-from clients.opening import Opening
-from clients.pages import filled
-from clients.process import introduce, live
-from clients.quiet import never_heard, never_warned
-from clients.rehearsal import Rehearsal
 from local_dp.bus.children import allow_open_files
+from local_dp.clients.opening import Opening
+from local_dp.clients.pages import filled
+from local_dp.clients.process import introduce, live
+from local_dp.clients.quiet import never_heard, never_warned
+from local_dp.clients.rehearsal import Rehearsal
 from local_dp.errors import RefusedError
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.testing.gate import verify

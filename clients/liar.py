@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from clients.role import ClientRole
 from local_dp.arrays import Words
+from local_dp.clients.role import ClientRole
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery, cells_of
 from local_dp.oracles.local.sessions import Spoken

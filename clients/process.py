@@ -4,11 +4,11 @@ import os
 import socket
 import struct
 
-from clients.config import MemberConfig
-from clients.member import PARTING, filters, serve, will
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.sealed import SealedClientBus
+from local_dp.clients.config import MemberConfig
+from local_dp.clients.member import PARTING, filters, serve, will
 from local_dp.errors import BusError, InputError
 
 READY = b"+"

@@ -8,9 +8,9 @@ from hashlib import blake2b
 
 import numpy as np
 
-from clients.journal import Commit, Store
-from clients.refusals import FAILED, known, line
-from clients.work import Work
+from local_dp.clients.journal import Commit, Store
+from local_dp.clients.refusals import FAILED, known, line
+from local_dp.clients.work import Work
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.noise import KeyedNoise, Noise

@@ -1,31 +1,30 @@
 """A laboratory of the local model of differential privacy.
 
-The front door, for a person's own table: each function asks one thing of it in a line, and gives a `Result`; `run` runs any protocol, and
-`plan` says beforehand how many clients that takes. They live in `experiments.door`, which composes library, clients and server, and are imported when they
-are first used.
+The Python interface, for a person's own table: each function asks one question of it and returns a `Result`. `run` runs any protocol; `plan` computes
+how many clients an accuracy takes. The functions are defined in `local_dp.experiments.door` and imported at first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from experiments.door import attack, curate
-    from experiments.door.audit import audit
-    from experiments.door.best import best_for
-    from experiments.door.budget import budget
-    from experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
-    from experiments.door.mix import mix
-    from experiments.door.plan import Plan, plan
-    from experiments.door.price import price
-    from experiments.door.result import Result
-    from experiments.door.shuffle import shuffled
     from local_dp.errors import InputError
+    from local_dp.experiments.door import attack, curate
+    from local_dp.experiments.door.audit import audit
+    from local_dp.experiments.door.best import best_for
+    from local_dp.experiments.door.budget import budget
+    from local_dp.experiments.door.functions import crosstab, frequency, histogram, learn, masked_parity, mean, quantiles, run, statistical_queries, survey
+    from local_dp.experiments.door.mix import mix
+    from local_dp.experiments.door.plan import Plan, plan
+    from local_dp.experiments.door.price import price
+    from local_dp.experiments.door.result import Result
+    from local_dp.experiments.door.shuffle import shuffled
 
 _HOMES = {
-    "experiments.door.audit": ("audit",),
-    "experiments.door.best": ("best_for",),
-    "experiments.door.budget": ("budget",),
-    "experiments.door.functions": (
+    "local_dp.experiments.door.audit": ("audit",),
+    "local_dp.experiments.door.best": ("best_for",),
+    "local_dp.experiments.door.budget": ("budget",),
+    "local_dp.experiments.door.functions": (
         "crosstab",
         "frequency",
         "histogram",
@@ -37,14 +36,14 @@ _HOMES = {
         "statistical_queries",
         "survey",
     ),
-    "experiments.door.mix": ("mix",),
-    "experiments.door.plan": ("Plan", "plan"),
-    "experiments.door.price": ("price",),
-    "experiments.door.result": ("Result",),
-    "experiments.door.shuffle": ("shuffled",),
+    "local_dp.experiments.door.mix": ("mix",),
+    "local_dp.experiments.door.plan": ("Plan", "plan"),
+    "local_dp.experiments.door.price": ("price",),
+    "local_dp.experiments.door.result": ("Result",),
+    "local_dp.experiments.door.shuffle": ("shuffled",),
     "local_dp.errors": ("InputError",),
 }
-_ROOMS = {"attack": "experiments.door.attack", "curate": "experiments.door.curate"}  # names that hold several
+_ROOMS = {"attack": "local_dp.experiments.door.attack", "curate": "local_dp.experiments.door.curate"}  # names that hold several
 _DOOR = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [  # the names of the door, and the version
     "InputError",

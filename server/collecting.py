@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from local_dp.loss import NANO
+from local_dp.server.members import Member, Members
+from local_dp.server.progress import Interim, RoundProgress
+from local_dp.server.round import Round, joined
+from local_dp.server.waves import Wave, Waves
 from local_dp.steps import Steps
 from local_dp.wire import EVERYBODY, Absent, End, Receipt, Refusal, Reply, Request, Roll
-from server.members import Member, Members
-from server.progress import Interim, RoundProgress
-from server.round import Round, joined
-from server.waves import Wave, Waves
 
 ASK_AGAIN = 1.0  # seconds without anything new
 BATCH = 4000  # missing spans named in one request

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from local_dp.bus.log import Entry, Log
 from local_dp.errors import InputError
+from local_dp.server.progress import Turnout
+from local_dp.server.round import Closing, Past
 from local_dp.wire import Reply, check_name, decode, encode
-from server.progress import Turnout
-from server.round import Closing, Past
 
 KIND = 0x1D9D  # SQLite's application id: the file is the journal of a run
 SUFFIX = ".run"

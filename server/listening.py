@@ -7,8 +7,8 @@ import math
 from collections import Counter
 from collections.abc import Callable
 
+from local_dp.server.members import Members
 from local_dp.wire import topic
-from server.members import Members
 
 LEAVES = ("rep", "hello", "gone")
 FLOOD = 500  # messages of one member, or of all strangers, that were not worth reading

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from local_dp.errors import WireError
+from local_dp.server.progress import Attendance
+from local_dp.server.roster import Roster
 from local_dp.steps import Steps
 from local_dp.wire import Hello
-from server.progress import Attendance
-from server.roster import Roster
 
 RATE, BURST, EACH = 10.0, 64, 8  # messages of a member that are read: in a second, at once, and for each report that it owes
 OPENED, OPENED_BURST = 500.0, 500  # those under its name whose signature is verified: more, as they may be others', and an honest one is to be found among them

@@ -10,13 +10,13 @@ from local_dp.bus.sealed import SealedServerBus
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import Envelopes
+from local_dp.server.collecting import Send
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.journal import Journal
+from local_dp.server.progress import Progress
+from local_dp.server.round import Round
 from local_dp.tallies import Tally
 from local_dp.wire import SERVER, decode, encode, topic
-from server.collecting import Send
-from server.coordinator import Coordinator
-from server.journal import Journal
-from server.progress import Progress
-from server.round import Round
 
 LINGER = 0.02  # seconds for which accepted reports are gathered, to be kept together
 SHOWN = 0.25  # seconds between two looks at how far a round is

@@ -11,10 +11,10 @@ from local_dp.errors import InputError, WireError
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.records import chunks
+from local_dp.server.progress import Turnout
+from local_dp.server.reconciliation import Sum
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Ask, Refusal, Reply, Request, Span, checksum, encode
-from server.progress import Turnout
-from server.reconciliation import Sum
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from local_dp.bus.sealed import SealedBus
 from local_dp.errors import BusError, LocalDPError
 from local_dp.loss import MAX_EPSILON
 from local_dp.sealing import UNSIGNED, Envelopes, Party
+from local_dp.server import listening, remote
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.mixing import NAME, Joining, Mixer, filters, will
+from local_dp.server.remote import RemoteOracle
+from local_dp.server.roster import Keys, Roster
+from local_dp.server.terms import Terms
 from local_dp.shuffle.role import Shuffler
 from local_dp.wire import behind
-from server import listening, remote
-from server.coordinator import Coordinator
-from server.mixing import NAME, Joining, Mixer, filters, will
-from server.remote import RemoteOracle
-from server.roster import Keys, Roster
-from server.terms import Terms
 
 _LOST = 5  # the exit code, as on the command line
 
@@ -70,7 +70,7 @@ class ShufflerProcess:
     async def start(self) -> None:
         """Starts the process; it joins the run by itself."""
         self._process = await asyncio.create_subprocess_exec(
-            *python("server.shuffler"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(), start_new_session=True
+            *python("local_dp.server.shuffler"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, env=environment(), start_new_session=True
         )
         assert self._process.stdin is not None
         self._process.stdin.write(self.config.model_dump_json().encode() + b"\n")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from local_dp.errors import InputError, QuorumError, RefusedError, printable
 
 if TYPE_CHECKING:  # what is on the wire is not needed where nothing is
-    from server.round import Part, Round
+    from local_dp.server.round import Part, Round
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from server.members import Member
+from local_dp.server.members import Member
 
 WINDOW = 750  # members whose replies may be outstanding: what every broker survives in its default configuration
 STALE = 5.0  # seconds after which members that owe replies no longer hold up the next ones

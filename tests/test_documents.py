@@ -16,8 +16,8 @@ from pathlib import Path
 import click
 import pytest
 
-from experiments.cli.commands import APP, COMMANDS
-from experiments.lab.runner import run_experiments
+from local_dp.experiments.cli.commands import APP, COMMANDS
+from local_dp.experiments.lab.runner import run_experiments
 from local_dp.masked.midpoint import hidden_set_certificate
 from local_dp.masked.signs import MaskedCoset
 from local_dp.oracles.statistical.asked import StatisticalQuery
@@ -208,7 +208,7 @@ def test_the_deployment_page_works_as_written(tmp_path: Path) -> None:
     with configured(tmp_path / "broker" / "mosquitto.conf", port):
         started = [
             subprocess.Popen(
-                [sys.executable, "-m", "experiments.cli", *shlex.split(command)[1:]],
+                [sys.executable, "-m", "local_dp", *shlex.split(command)[1:]],
                 cwd=tmp_path,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
                 stdout=subprocess.PIPE,

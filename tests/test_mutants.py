@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.lab.catalogue import NAMES
+from local_dp.experiments.lab.catalogue import NAMES
 from tests.support.mutation import Mutant, load, lost, run
 
 MUTANTS = load()

@@ -3,27 +3,41 @@
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
 
 import yaml
 
-from experiments.site.documents import sources
+from local_dp.experiments.site.documents import sources
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_wheel_holds_four_packages(tmp_path: Path) -> None:
-    """The wheel's top-level names are local_dp, clients, server and experiments, and it carries the report's template and style."""
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)], check=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp", "clients", "server", "experiments"}
-    assert {"experiments/lab/report.html", "experiments/lab/models.html", "experiments/lab/report.css", "local_dp/py.typed"} <= set(names)
-    pages = {f"experiments/site/pages/{source.as_posix()}" for source in sources(ROOT)}
-    assert {"experiments/site/mkdocs.yml", "experiments/site/site.css", "experiments/site/iframe-worker.js"} | pages <= set(names)
+def _built(kind: str, root: Path, folder: Path) -> Path:
+    """The sdist or the wheel of a source tree."""
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", kind, "-d", str(folder)], cwd=root, check=True, capture_output=True)
+    (made,) = folder.glob("*.whl" if kind == "wheel" else "*.tar.gz")
+    return made
+
+
+def test_what_is_installed_is_one_name(tmp_path: Path) -> None:
+    """A wheel of the tree and a wheel of the sdist hold the same files, below the one top-level name local_dp, with templates, styles and documents."""
+    with tarfile.open(_built("sdist", ROOT, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.glob("local_dp-*")
+    names, again = (zipfile.ZipFile(_built("wheel", root, tmp_path / root.name)).namelist() for root in (ROOT, unpacked))
+    assert sorted(names) == sorted(again)
+    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"local_dp"}
+    assert len(names) == len(set(names))
+    lab, site = "local_dp/experiments/lab", "local_dp/experiments/site"
+    assert {f"{lab}/report.html", f"{lab}/models.html", f"{lab}/report.css", "local_dp/py.typed", "local_dp/clients/role.py", "local_dp/server/round.py"} <= {
+        *names
+    }
+    pages = {f"{site}/pages/{source.as_posix()}" for source in sources(ROOT)}
+    assert {f"{site}/mkdocs.yml", f"{site}/site.css", f"{site}/iframe-worker.js"} | pages <= set(names)
 
 
 def test_the_citation_is_of_this_version() -> None:

@@ -3,11 +3,6 @@
 import math
 from typing import ClassVar
 
-from experiments.claims import asking_again_runs as runs
-from experiments.claims.asking_again_runs import EPSILON, SUCCESS, VARIATION
-from experiments.lab.chapters import FRONTIER, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.intervals import wilson
 from local_dp.bounds.channels import report_squares
 from local_dp.bounds.cut_and_paste import (
     affinity_curvature,
@@ -18,6 +13,11 @@ from local_dp.bounds.cut_and_paste import (
 )
 from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims import asking_again_runs as runs
+from local_dp.experiments.claims.asking_again_runs import EPSILON, SUCCESS, VARIATION
+from local_dp.experiments.lab.chapters import FRONTIER, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.intervals import wilson
 
 TURNS = {2: 6, 4: 8, 8: 10}
 SEARCHES: dict[Scale, tuple[tuple[int, int, int, float], ...]] = {

@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
-from experiments.lab.minimal_clients import exact_recovery
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import best_channel
 from local_dp.bounds.cut_and_paste import best_two_laws, easiest_laws, two_laws_clients
 from local_dp.bounds.parity import parity_halving_clients
 from local_dp.bounds.response import response_gain
 from local_dp.cube import character
+from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.hardness.transcripts import WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
 from local_dp.noise import stream_key
 from local_dp.protocols.parity import ParityHalving

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from experiments.claims import coins_runs as runs
-from experiments.claims.coins_runs import ALPHA, BETA, EPSILON, FACTORS, FIXED, HALVES, MEAN, PRIVATE, PUBLIC
-from experiments.lab.chapters import FRONTIER, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.bounds.identity import ROWS, half_errors, half_stretch
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims import coins_runs as runs
+from local_dp.experiments.claims.coins_runs import ALPHA, BETA, EPSILON, FACTORS, FIXED, HALVES, MEAN, PRIVATE, PUBLIC
+from local_dp.experiments.lab.chapters import FRONTIER, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 
 SIZES: dict[Scale, tuple[int, ...]] = {"quick": (16, 64, 256, 1024, 2048), "full": (16, 64, 256, 1024, 2048, 4096)}
 TRIALS: dict[Scale, int] = {"quick": 6000, "full": 20_000}

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
 from local_dp.arrays import Floats
 from local_dp.bounds.identity import (
     ROWS,
@@ -15,6 +14,7 @@ from local_dp.bounds.identity import (
 )
 from local_dp.bounds.response import response_gain
 from local_dp.cube import walsh_hadamard
+from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.protocols.identity import row_statistic
 
 EPSILON, ALPHA = 1.0, 0.25

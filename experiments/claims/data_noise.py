@@ -5,13 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims import data_noise_runs as runs
-from experiments.claims.data_noise_runs import EPSILON, EXACT, EXPONENTIAL, GLOBAL, HALVES, LADDER, LOCAL, NOISY, PROPOSED, PUBLISHED
-from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.coverage_stated import Stated
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks, wilson
+from local_dp.experiments.claims import data_noise_runs as runs
+from local_dp.experiments.claims.data_noise_runs import EPSILON, EXACT, EXPONENTIAL, GLOBAL, HALVES, LADDER, LOCAL, NOISY, PROPOSED, PUBLISHED
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.coverage_stated import Stated
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks, wilson
 
 EPSILONS = (0.1, 1.0, 2.0)
 RUNS: dict[Scale, int] = {"quick": 600, "full": 2000}

@@ -9,7 +9,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
 from local_dp.curator.base import Mechanism, Neighbours
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
@@ -18,6 +17,7 @@ from local_dp.curator.sensitivity.local import LocalSensitivity
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
 from local_dp.draws import Draws
+from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.loss import ATTO, Loss, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.populations.graphs import Graph, binomial_graph, preferential_attachment

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims.interaction_lists import (
+from local_dp.experiments.claims.interaction_lists import (
     EPSILON,
     TARGET,
     accuracy_figure,
@@ -17,7 +17,7 @@ from experiments.claims.interaction_lists import (
     list_table,
     measure_lists,
 )
-from experiments.claims.interaction_prefixes import (
+from local_dp.experiments.claims.interaction_prefixes import (
     cross_check_prefix,
     measure_prefix,
     prefix_checks,
@@ -26,12 +26,12 @@ from experiments.claims.interaction_prefixes import (
     prefix_points,
     prefix_table,
 )
-from experiments.lab.calibration import intervals_check
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Scale, Table
-from experiments.lab.coverage_stated import Stated
-from experiments.lab.cross_check import cross_check_shown
-from experiments.lab.minimal_clients import reached_check
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.coverage_stated import Stated
+from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.minimal_clients import reached_check
 from local_dp.interaction import run
 from local_dp.learners import examples
 from local_dp.noise import KeyedNoise

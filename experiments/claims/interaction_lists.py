@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
-from experiments.lab.cross_check import Trial, cross_check
-from experiments.lab.intervals import wilson
-from experiments.lab.minimal_clients import measured_clients
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import measured_clients
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
 from local_dp.learners.base import Classifier

@@ -5,13 +5,13 @@ from functools import partial
 
 import numpy as np
 
-from experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
-from experiments.lab.coverage_stated import Stated, resampled
-from experiments.lab.cross_check import Trial, cross_check
-from experiments.lab.intervals import ratio
 from local_dp.arrays import Floats
 from local_dp.bounds.prefixes import prefix_gamma, toeplitz_gamma
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.coverage_stated import Stated, resampled
+from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.intervals import ratio
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle

@@ -5,10 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import about, ratio, slope
 from local_dp.arrays import Floats
 from local_dp.curator.intervals.factorization import PrefixFactorization
 from local_dp.curator.intervals.least_squares import prefix_variances
@@ -17,6 +13,10 @@ from local_dp.curator.intervals.tree import CountTree, best_branching
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import about, ratio, slope
 from local_dp.interaction import run
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise

@@ -5,14 +5,14 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar
 
-from experiments.claims import kinds_of_interaction_runs as runs
-from experiments.claims.kinds_of_interaction_runs import AGAIN, BELOW, BETA, BY_SUM, EPSILON, IN_TURN, ONE_ROUND, WAYS, Way
-from experiments.lab.chapters import FRONTIER, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.cross_check import cross_check_shown
-from experiments.lab.figure_check import figure_check
-from experiments.lab.minimal_clients import reached_check
 from local_dp.bounds.ladder import ladder_one_round_least
+from local_dp.experiments.claims import kinds_of_interaction_runs as runs
+from local_dp.experiments.claims.kinds_of_interaction_runs import AGAIN, BELOW, BETA, BY_SUM, EPSILON, IN_TURN, ONE_ROUND, WAYS, Way
+from local_dp.experiments.lab.chapters import FRONTIER, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.minimal_clients import reached_check
 
 LEVELS = (2, 4, 8, 12, 16)
 AT, ROUNDS = 12, (1, 2, 3, 4, 6, 12)  # levels, and rounds allowed, of the first figure

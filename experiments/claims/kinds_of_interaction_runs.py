@@ -6,11 +6,11 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
-from experiments.lab.minimal_clients import measured_clients
 from local_dp.arrays import Ints
 from local_dp.bounds.ladder import group_lengths, ladder_clients
 from local_dp.errors import LocalDPError, RefusedError
+from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.minimal_clients import measured_clients
 from local_dp.interaction import Algorithm, run
 from local_dp.ledger import Ledger
 from local_dp.loss import exp_epsilon

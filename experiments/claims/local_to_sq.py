@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from experiments.claims.extremal import Accept, Tree, draw_laws, extremal_channel, mixture, random_law, within_draw_bound
-from experiments.claims.simulated_laws import law_check, law_points, law_rows, law_table, measure_law, measure_pair, pair_tolerance
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance, relative_error
+from local_dp.experiments.claims.extremal import Accept, Tree, draw_laws, extremal_channel, mixture, random_law, within_draw_bound
+from local_dp.experiments.claims.simulated_laws import law_check, law_points, law_rows, law_table, measure_law, measure_pair, pair_tolerance
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.theorems.rejection import acceptance, total_variation
 
 Z = 4.0  # a two-sided normal interval that misses with probability 6e-5, so that a true claim is hardly ever called not shown

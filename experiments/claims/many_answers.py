@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims import many_answers_runs as runs
-from experiments.claims.many_answers_runs import (
+from local_dp.experiments.claims import many_answers_runs as runs
+from local_dp.experiments.claims.many_answers_runs import (
     CONCENTRATED,
     DUAL,
     FOURIER,
@@ -23,10 +23,10 @@ from experiments.claims.many_answers_runs import (
     TENTH,
     WEIGHTS,
 )
-from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import ratio, relative_error, student
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import ratio, relative_error, student
 
 QUERIES: dict[Scale, tuple[int, ...]] = {"quick": (100, 1000, 2000), "full": (100, 1000, 10_000, 100_000)}
 SMALL_SIZES, SMALL_ROWS = (100, 1000, 10_000), (4, 10)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
 from local_dp.arrays import Counts, Floats
 from local_dp.curator.account import Account, ConcentratedAccount
 from local_dp.curator.intervals.level import Level
@@ -25,6 +24,7 @@ from local_dp.curator.multisets import Multiset
 from local_dp.curator.transcripts import worst_transcripts
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
+from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise

@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from experiments.claims.map_games import measure_parity_game, measure_worst_case, parity_game_check, worst_case_check
-from experiments.claims.map_runs import (
+from local_dp.bounds.masked_parity import masked_parity_one_round_bound, masked_parity_one_round_clients
+from local_dp.bounds.parity import parity_interactive_bound
+from local_dp.experiments.claims.map_games import measure_parity_game, measure_worst_case, parity_game_check, worst_case_check
+from local_dp.experiments.claims.map_runs import (
     EPSILON,
     ONE_ROUND,
     PROTOCOLS,
@@ -17,14 +19,12 @@ from experiments.claims.map_runs import (
     measure_protocol,
     measure_users,
 )
-from experiments.claims.map_shuffled import SHUFFLED, shuffled_check, shuffled_points, shuffled_table, shuffled_told
-from experiments.lab.calibration import intervals_check
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
-from experiments.lab.cross_check import DEPARTURE, cross_check_shown
-from experiments.lab.intervals import wilson
-from local_dp.bounds.masked_parity import masked_parity_one_round_bound, masked_parity_one_round_clients
-from local_dp.bounds.parity import parity_interactive_bound
+from local_dp.experiments.claims.map_shuffled import SHUFFLED, shuffled_check, shuffled_points, shuffled_table, shuffled_told
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
+from local_dp.experiments.lab.cross_check import DEPARTURE, cross_check_shown
+from local_dp.experiments.lab.intervals import wilson
 
 POLYNOMIAL = 4.0  # the largest power of d that counts as growing slowly
 SEPARATED = 10.0  # how many times more people the smaller model must provably need at the largest dimension

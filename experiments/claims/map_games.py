@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Check, Measurement, Point
 from local_dp.bounds.masked_parity import coset_tolerance, success_bound
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
+from local_dp.experiments.lab.claim import Check, Measurement, Point
 from local_dp.hardness import games
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Measurement
-from experiments.lab.cross_check import Trial, cross_check
-from experiments.lab.minimal_clients import exact_recovery, minimal_clients
 from local_dp.bounds.curator import parity_examples, parity_success
 from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_one_round_clients
 from local_dp.bounds.parity import parity_halving_clients
@@ -18,6 +15,9 @@ from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import amplified_learner, draw_examples
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.experiments.lab.claim import Measurement
+from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.minimal_clients import exact_recovery, minimal_clients
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import AllOf, Conjunctions, Literal

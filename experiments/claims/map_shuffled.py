@@ -3,8 +3,8 @@
 import math
 from collections.abc import Mapping
 
-from experiments.claims.map_runs import EPSILON, ONE_ROUND, SHUFFLE_DELTA, SUCCESS
-from experiments.lab.claim import Check, Measurement, Point, Table
+from local_dp.experiments.claims.map_runs import EPSILON, ONE_ROUND, SHUFFLE_DELTA, SUCCESS
+from local_dp.experiments.lab.claim import Check, Measurement, Point, Table
 
 SHUFFLED = "shuffled"
 FEWER = 0.75  # of the people without a shuffler, at most, for the class that asks for most: its crowds are the largest

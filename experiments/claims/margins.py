@@ -4,13 +4,13 @@ import math
 from itertools import pairwise
 from typing import ClassVar, Final
 
-from experiments.claims import margins_runs as runs
-from experiments.claims.margins_runs import EPSILON, SUCCESS
-from experiments.lab.chapters import FRONTIER, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.cross_check import cross_check_shown
-from experiments.lab.intervals import wilson
 from local_dp.bounds.margins import margin_clients, margin_constant, vote_clients
+from local_dp.experiments.claims import margins_runs as runs
+from local_dp.experiments.claims.margins_runs import EPSILON, SUCCESS
+from local_dp.experiments.lab.chapters import FRONTIER, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.learners.decision_lists import DecisionLists
 from local_dp.populations.blocks import FUNCTIONS
 

@@ -5,12 +5,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
-from experiments.lab.cross_check import Trial, cross_check
 from local_dp.arrays import Floats
 from local_dp.bounds.margins import margin_clients, vote_clients
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
+from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
 from local_dp.populations.blocks import BlockClass

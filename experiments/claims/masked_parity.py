@@ -8,15 +8,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from experiments.claims.masked_parity_curator import curator_cross_check, curator_recovery
-from experiments.claims.masked_parity_epsilon import conclude_epsilon, epsilon_points, measure_epsilon
-from experiments.claims.masked_parity_literal import literal_by_clients, literal_recovery
-from experiments.lab.calibration import intervals_check
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
-from experiments.lab.figure_check import figure_check
-from experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.bounds.masked_parity import (
     masked_parity_clients,
     masked_parity_curator_clients,
@@ -27,6 +18,15 @@ from local_dp.bounds.masked_parity import (
     masked_parity_one_round_bound,
     masked_parity_one_round_clients,
 )
+from local_dp.experiments.claims.masked_parity_curator import curator_cross_check, curator_recovery
+from local_dp.experiments.claims.masked_parity_epsilon import conclude_epsilon, epsilon_points, measure_epsilon
+from local_dp.experiments.claims.masked_parity_literal import literal_by_clients, literal_recovery
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.noise import stream_key
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol

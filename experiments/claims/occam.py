@@ -8,19 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims.simulated_laws import compared
-from experiments.lab.calibration import intervals_check
-from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.coverage_stated import Stated
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks, wilson
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
 from local_dp.curator.choosing.exponential import ExponentialMechanism, log_probabilities
 from local_dp.curator.choosing.occam import HypothesisClass, Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.draws import Draws
+from local_dp.experiments.claims.simulated_laws import compared
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.coverage_stated import Stated
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks, wilson
 from local_dp.noise import KeyedNoise
 
 BETA = 0.1

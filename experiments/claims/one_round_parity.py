@@ -3,17 +3,17 @@
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from experiments.claims import one_round_parity_runs as runs
-from experiments.claims.one_round_parity_runs import BEATEN_FROM, DENY, EPSILON, HALVING, LN3, MASKS, ONE_ROUND, SEVERAL, TARGET, THREE, TWO
-from experiments.lab.chapters import FRONTIER, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.cross_check import cross_check_shown
-from experiments.lab.intervals import wilson
-from experiments.lab.minimal_clients import reached_check
 from local_dp.bounds.cut_and_paste import parity_asked_again_bound
 from local_dp.bounds.one_round_parity import deny_information, parity_one_round_bound, parity_report_bound
 from local_dp.bounds.parity import parity_interactive_bound, parity_masks_bound
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims import one_round_parity_runs as runs
+from local_dp.experiments.claims.one_round_parity_runs import BEATEN_FROM, DENY, EPSILON, HALVING, LN3, MASKS, ONE_ROUND, SEVERAL, TARGET, THREE, TWO
+from local_dp.experiments.lab.chapters import FRONTIER, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import reached_check
 
 KNOWN = {  # by earlier simulations: clients for 90 % at epsilon 1
     DENY: {4: 604, 6: 3_364, 8: 16_240, 10: 83_400, 12: 383_000},

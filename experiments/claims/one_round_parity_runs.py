@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point, Scale
-from experiments.lab.cross_check import Trial, cross_check
-from experiments.lab.minimal_clients import exact_recovery, measured_clients
 from local_dp.bounds.few_rounds import few_rounds_clients
 from local_dp.bounds.one_round_parity import deny_information, parity_deny_clients, parity_one_round_bound, parity_report_bound, support_information
 from local_dp.bounds.parity import parity_halving_clients, parity_one_round_clients
 from local_dp.bounds.parity_channels import best_parity_information, parity_information, random_channel
 from local_dp.errors import LocalDPError
+from local_dp.experiments.lab.claim import Measurement, Point, Scale
+from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients
 from local_dp.noise import stream_key
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims import oracles_runs as runs
-from experiments.claims.oracles_runs import (
+from local_dp.experiments.claims import oracles_runs as runs
+from local_dp.experiments.claims.oracles_runs import (
     BELIEVED,
     CHECKED,
     COUNTED,
@@ -23,10 +23,10 @@ from experiments.claims.oracles_runs import (
     TABLES,
     WHOLE,
 )
-from experiments.lab.chapters import HEURISTICS, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import about, wilson
+from local_dp.experiments.lab.chapters import HEURISTICS, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import about, wilson
 
 EXAMPLES: dict[Scale, tuple[int, ...]] = {"quick": (100, 300, 1000, 3000, 10_000), "full": (100, 300, 1000, 3000, 10_000, 30_000)}
 LEARNED: dict[Scale, int] = {"quick": 150, "full": 1000}  # runs

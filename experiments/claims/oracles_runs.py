@@ -7,7 +7,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account
@@ -20,6 +19,7 @@ from local_dp.curator.heuristics.separated import Closed, Conjunctions, Parities
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
+from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.interaction import run
 from local_dp.loss import ATTO, Pure, approximate, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise

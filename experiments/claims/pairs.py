@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims import pairs_runs as runs
-from experiments.claims.pairs_runs import DELTA, EPSILON, HULL, LINEAR, LOCAL, LOCAL_PROJECTED, PROJECTED, RAW, ZERO
-from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import about_log, relative_error, student
+from local_dp.experiments.claims import pairs_runs as runs
+from local_dp.experiments.claims.pairs_runs import DELTA, EPSILON, HULL, LINEAR, LOCAL, LOCAL_PROJECTED, PROJECTED, RAW, ZERO
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import about_log, relative_error, student
 
 COLUMNS = (50, 100, 200)
 TIMES: dict[Scale, tuple[int, ...]] = {"quick": (5, 10, 20), "full": (2, 5, 10, 20, 50, 100)}

@@ -3,11 +3,11 @@
 import math
 from typing import ClassVar
 
-from experiments.claims.parity_central import central_checks, central_curves, central_points, central_tables, measure_central
-from experiments.claims.parity_local import local_curves, local_points, measure_local
-from experiments.lab.calibration import intervals_check
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale
+from local_dp.experiments.claims.parity_central import central_checks, central_curves, central_points, central_tables, measure_central
+from local_dp.experiments.claims.parity_local import local_curves, local_points, measure_local
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale
 
 GROWTH = 0.7  # doublings of the local n for each dimension that count as exponential
 

@@ -9,9 +9,6 @@ from itertools import product
 
 import numpy as np
 
-from experiments.claims.simulated_laws import compared
-from experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
-from experiments.lab.intervals import wilson
 from local_dp.bounds.curator import (
     exponential_parity_examples,
     packing_parity_examples,
@@ -35,6 +32,9 @@ from local_dp.curator.parity.learner import (
     two_runs,
 )
 from local_dp.draws import Draws
+from local_dp.experiments.claims.simulated_laws import compared
+from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.noise import KeyedNoise
 from local_dp.optimise import least_clients
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
-from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
-from experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound, parity_one_round_clients
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.noise import stream_key
 from local_dp.populations.base import Population
 from local_dp.protocols.registry import find_protocol

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.coverage_runs import Crowd, Drawn
-from experiments.lab.minimal_clients import measured_clients, reached_check
 from local_dp.arrays import Floats
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.coverage_runs import Crowd, Drawn
+from local_dp.experiments.lab.minimal_clients import measured_clients, reached_check
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle

@@ -5,14 +5,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims import price_runs as runs
-from experiments.claims.price_runs import COMPOSED, DELTA, EACH, EPSILON, GAUSSIAN, K_NORM, LAPLACE, NOISES, NOTHING, RECORDS
-from experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import quantile, wilson
 from local_dp.accounting.rules import RULES
 from local_dp.bounds.counts import least_error, packing_error
+from local_dp.experiments.claims import price_runs as runs
+from local_dp.experiments.claims.price_runs import COMPOSED, DELTA, EACH, EPSILON, GAUSSIAN, K_NORM, LAPLACE, NOISES, NOTHING, RECORDS
+from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import quantile, wilson
 
 ANSWERS = (1, 10, 100, 1000, 10_000, 100_000)
 COUNTS = (4, 16, 64, 256, 1024, 4096)

@@ -4,7 +4,6 @@ from itertools import product
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
 from local_dp.accounting.gaussian import DiscreteGaussian
 from local_dp.accounting.rules import RULES, delta, epsilon
 from local_dp.curator.counts.base import ColumnCounts, CountsMechanism
@@ -15,6 +14,7 @@ from local_dp.curator.counts.laplace import LaplaceCounts
 from local_dp.curator.counts.nothing import NoCounts
 from local_dp.curator.laws import SmallDatabases
 from local_dp.draws import Draws
+from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.loss import ATTO, Loss, Pure, nano_epsilon
 from local_dp.noise import KeyedNoise
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from experiments.claims.pure_or_approximate_cases import ALPHA, EPSILON, SUCCESS
-from experiments.claims.pure_or_approximate_runs import SEEN, measure_learner, measure_proven
-from experiments.claims.pure_or_approximate_told import LABELS, curves, placed, table
-from experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
-from experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Regions, Scale
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import wilson
+from local_dp.experiments.claims.pure_or_approximate_cases import ALPHA, EPSILON, SUCCESS
+from local_dp.experiments.claims.pure_or_approximate_runs import SEEN, measure_learner, measure_proven
+from local_dp.experiments.claims.pure_or_approximate_told import LABELS, curves, placed, table
+from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
+from local_dp.experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Regions, Scale
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.loss import ATTO, NANO
 
 BITS = (8, 16, 32, 64, 128, 256, 1024)

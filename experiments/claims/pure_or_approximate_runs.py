@@ -6,12 +6,12 @@ from functools import cache
 
 import numpy as np
 
-from experiments.claims.pure_or_approximate_cases import ALPHA, EPSILON, SUCCESS, Case, Cases, point_cases, threshold_cases
-from experiments.lab.claim import Measurement, Point
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.packing import point_records, threshold_records
 from local_dp.bounds.points import least_records, plain_success, pure_success, stable_success
 from local_dp.draws import Draws
+from local_dp.experiments.claims.pure_or_approximate_cases import ALPHA, EPSILON, SUCCESS, Case, Cases, point_cases, threshold_cases
+from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 

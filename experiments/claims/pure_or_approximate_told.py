@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Region, Table
+from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Region, Table
 
 Key = tuple[str, str, float]
 _KINDS = {

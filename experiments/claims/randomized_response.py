@@ -7,15 +7,15 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from experiments.claims.laplace import laplace_reports
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.coverage_stated import Stated, resampled
-from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import about, about_log, relative_error, slope
 from local_dp.arrays import Floats
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims.laplace import laplace_reports
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.coverage_stated import Stated, resampled
+from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.table import Rows

@@ -5,10 +5,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import wilson
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools
 from local_dp.attacks.reconstruction import Decoder, least_largest, least_squares, random_subsets, reconstruction
@@ -16,6 +12,10 @@ from local_dp.bounds.reconstruction import wrong_bits
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise

@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar
 
-from experiments.claims.sanitizing_runs import (
+from local_dp.experiments.claims.sanitizing_runs import (
     ALPHA,
     DEARER,
     EPSILON,
@@ -15,11 +15,11 @@ from experiments.claims.sanitizing_runs import (
     measure_shape,
     measure_thresholds,
 )
-from experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import wilson
-from experiments.lab.minimal_clients import reached_check
+from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import reached_check
 from local_dp.loss import ATTO, NANO
 from local_dp.populations.shapes import SHAPES
 

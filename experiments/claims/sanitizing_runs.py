@@ -4,8 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
-from experiments.lab.minimal_clients import measured_clients
 from local_dp.bounds.packing import sanitizer_records
 from local_dp.bounds.points import cell_failures, histogram_success, least_multiple, per_cell_success
 from local_dp.curator.choosing.printed import Goals
@@ -21,6 +19,8 @@ from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.thresholds.hard import hard_thresholds, random_target
 from local_dp.curator.thresholds.pure import PureThresholds
 from local_dp.draws import Draws
+from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.minimal_clients import measured_clients
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise
 from local_dp.populations.shapes import shaped

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.claims import shuffled_runs as runs
-from experiments.claims.shuffled_runs import ALONE, CURATOR, DELTA, HADAMARD, KARY, LOCAL, MANY, MODELS, ONE, RR, TARGET
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.claims import shuffled_runs as runs
+from local_dp.experiments.claims.shuffled_runs import ALONE, CURATOR, DELTA, HADAMARD, KARY, LOCAL, MANY, MODELS, ONE, RR, TARGET
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 
 CLIENTS = (1000, 10_000, 100_000)
 RUNS: dict[Scale, int] = {"quick": 300, "full": 3000}

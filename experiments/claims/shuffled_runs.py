@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from experiments.lab.claim import Check, Measurement, Point, Scale, Table
 from local_dp.arrays import Floats
 from local_dp.errors import LocalDPError
+from local_dp.experiments.lab.claim import Check, Measurement, Point, Scale, Table
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery

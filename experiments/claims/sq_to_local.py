@@ -7,16 +7,16 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from experiments.claims.laplace import clipped, laplace_reports
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.cross_check import Trial, cross_check, cross_check_shown
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats, Words
 from local_dp.bounds.laplace import clipped_laplace_variance
 from local_dp.bounds.response import response_gain, rr_failure, split_budget_cost
 from local_dp.errors import RefusedError
+from local_dp.experiments.claims.laplace import clipped, laplace_reports
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle

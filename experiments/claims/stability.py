@@ -7,15 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import wilson
 from local_dp.curator.choosing.acceptance import UNIT, laplace_acceptance, printed_acceptance
 from local_dp.curator.choosing.stable import Lead, StableChoice
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
+from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.loss import ATTO, Approximate, Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
 

@@ -4,16 +4,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from experiments.claims.suite_bounds import bounds_check
-from experiments.claims.suite_curator import curator_check, measure_curator
-from experiments.claims.suite_runs import BETA, CHECKED, EPSILON, LEGAL, ORACLES, by_client, control, fewest_clients, outcome, records_needed
-from experiments.claims.suite_worst import REPLAYED
-from experiments.lab.calibration import intervals_check
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.cross_check import cross_check_shown
-from experiments.lab.intervals import wilson
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims.suite_bounds import bounds_check
+from local_dp.experiments.claims.suite_curator import curator_check, measure_curator
+from local_dp.experiments.claims.suite_runs import BETA, CHECKED, EPSILON, LEGAL, ORACLES, by_client, control, fewest_clients, outcome, records_needed
+from local_dp.experiments.claims.suite_worst import REPLAYED
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.learners.tasks import Task, tasks
 from local_dp.protocols.sgd import LocalSGD
 

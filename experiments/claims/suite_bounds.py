@@ -3,8 +3,8 @@
 import math
 from typing import Any, Final
 
-from experiments.claims.suite_runs import BETA, EPSILON, records_needed
-from experiments.lab.claim import Check
+from local_dp.experiments.claims.suite_runs import BETA, EPSILON, records_needed
+from local_dp.experiments.lab.claim import Check
 from local_dp.learners.tasks import Task
 
 TOLERANCES: Final = {

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from experiments.claims.simulated_laws import compared
-from experiments.lab.claim import Check, Measurement
 from local_dp.arrays import Ints
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.sums import NoisySum
 from local_dp.domains import Domain, levels
 from local_dp.draws import Draws
+from local_dp.experiments.claims.simulated_laws import compared
+from local_dp.experiments.lab.claim import Check, Measurement
 from local_dp.noise import KeyedNoise
 from local_dp.queries.base import Query
 from local_dp.records import Records

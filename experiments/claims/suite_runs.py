@@ -6,15 +6,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from experiments.claims.suite_worst import scattered, worst_case
-from experiments.lab.cross_check import Trial, cross_check
-from experiments.lab.minimal_clients import minimal_clients
 from local_dp.bounds.curator import enough_records
 from local_dp.curator.account import Account
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, LocalDPError
+from local_dp.experiments.claims.suite_worst import scattered, worst_case
+from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.minimal_clients import minimal_clients
 from local_dp.interaction import Oracle, run
 from local_dp.learners.base import Learner
 from local_dp.learners.tasks import Task

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from experiments.lab.calibration import intervals_check
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.intervals import wilson
 from local_dp.bounds.masked_parity import coset_tolerance, success_bound
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.hardness.adversary import described
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run

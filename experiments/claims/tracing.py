@@ -6,11 +6,6 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from experiments.claims.tracing_signed import check_signed, measure_signed, signed_points, signed_table
-from experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from experiments.lab.figure_check import figure_check
-from experiments.lab.intervals import wilson
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools, Floats
 from local_dp.attacks.codes import tardos, tardos_accused
@@ -21,6 +16,11 @@ from local_dp.bounds.fingerprinting import traced_length
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
+from local_dp.experiments.claims.tracing_signed import check_signed, measure_signed, signed_points, signed_table
+from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Check, Measurement, Point, Scale, Table
 from local_dp.arrays import Floats
 from local_dp.attacks.signed import Signer
 from local_dp.curator.account import ConcentratedAccount
@@ -14,6 +13,7 @@ from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
+from local_dp.experiments.lab.claim import Check, Measurement, Point, Scale, Table
 from local_dp.interaction import run
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise

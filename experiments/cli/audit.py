@@ -3,11 +3,11 @@
 import json
 from dataclasses import dataclass
 
-from experiments.cli.fields import argument, option
-from experiments.cli.main import EXIT_CODES
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import screen_width
 from local_dp.errors import RefusedError
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.main import EXIT_CODES
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import screen_width
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Audit:
 
     def __call__(self) -> int:
         SCREEN.working(f"auditing {self.name}")  # before what takes a while to import
-        from experiments.door.audit import audit, parameters_of, refuse_unknown
+        from local_dp.experiments.door.audit import audit, parameters_of, refuse_unknown
 
         refuse_unknown(self.name)
         told = audit(self.name, epsilon=self.epsilon, **parameters_of(self.settings))

@@ -42,7 +42,7 @@ def proportional_size(pid: int) -> float:
 def bare_clients(count: int, broker: str) -> Fleet:
     """Starts so many, looks at them, and ends them. Raises BusError if one cannot join."""
     started = time.perf_counter()
-    done = subprocess.run([*python("experiments.cli.bare_clients", str(count), broker)], stdout=subprocess.PIPE, env=environment(), check=False)
+    done = subprocess.run([*python("local_dp.experiments.cli.bare_clients", str(count), broker)], stdout=subprocess.PIPE, env=environment(), check=False)
     if done.returncode:
         raise BusError(f"of {count} processes of aiomqtt alone some could not join the broker; what they said is above")
     ready, seconds, memory = json.loads(done.stdout)

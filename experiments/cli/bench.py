@@ -4,20 +4,20 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from experiments.cli.bench_aggregate import aggregate_speeds
-from experiments.cli.bench_attacks import attack_speeds
-from experiments.cli.bench_cluster import cluster_speeds
-from experiments.cli.bench_curator import curator_speeds
-from experiments.cli.bench_intervals import interval_speeds
-from experiments.cli.bench_many import many_speeds
-from experiments.cli.bench_marginals import marginal_speeds
-from experiments.cli.bench_randomizers import randomizer_speeds
-from experiments.cli.bench_runs import process_speeds, run_speeds
-from experiments.cli.fields import option
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed
-from experiments.text.layout import screen_width, table
 from local_dp.errors import InputError
+from local_dp.experiments.cli.bench_aggregate import aggregate_speeds
+from local_dp.experiments.cli.bench_attacks import attack_speeds
+from local_dp.experiments.cli.bench_cluster import cluster_speeds
+from local_dp.experiments.cli.bench_curator import curator_speeds
+from local_dp.experiments.cli.bench_intervals import interval_speeds
+from local_dp.experiments.cli.bench_many import many_speeds
+from local_dp.experiments.cli.bench_marginals import marginal_speeds
+from local_dp.experiments.cli.bench_randomizers import randomizer_speeds
+from local_dp.experiments.cli.bench_runs import process_speeds, run_speeds
+from local_dp.experiments.cli.fields import option
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed
+from local_dp.experiments.text.layout import screen_width, table
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Bench:
             self._beside_peers()
             return
         if self.stores:
-            from experiments.cli.bench_stores import store_speeds  # an event loop and a broker are not needed for the others
+            from local_dp.experiments.cli.bench_stores import store_speeds  # an event loop and a broker are not needed for the others
 
             self._tell(store_speeds(self.processes))
             return
@@ -46,7 +46,7 @@ class Bench:
             raise InputError("--figure draws the speeds of --peers; give both")
         # runs first: a child's peak memory is no less than its parent's when it began
         speeds = [*run_speeds(), *cluster_speeds(), *randomizer_speeds(), *aggregate_speeds()]
-        from experiments.cli.bench_bus import bus_speeds  # only now, for the same reason
+        from local_dp.experiments.cli.bench_bus import bus_speeds  # only now, for the same reason
 
         speeds += [*process_speeds(self.processes), *bus_speeds(), *curator_speeds(), *interval_speeds(), *marginal_speeds(), *many_speeds(), *attack_speeds()]
         self._tell(speeds)
@@ -55,9 +55,9 @@ class Bench:
         SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _told(speeds, screen_width()))
 
     def _beside_peers(self) -> None:
-        from experiments.cli.bench_peers import as_data, peer_rows, speed_figure, told
-        from experiments.lab.figures import save
-        from experiments.peers.base import LIBRARIES, installed
+        from local_dp.experiments.cli.bench_peers import as_data, peer_rows, speed_figure, told
+        from local_dp.experiments.lab.figures import save
+        from local_dp.experiments.peers.base import LIBRARIES, installed
 
         if not any(map(installed, LIBRARIES)):
             raise InputError("no peer is installed; pip install 'local-dp[peers]'")

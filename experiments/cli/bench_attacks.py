@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, best_of
 from local_dp.attacks.reconstruction import Decoder, least_largest, least_squares, random_subsets
 from local_dp.attacks.tracing import traced
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed, best_of
 
 PROGRAM, SQUARES, BITS, SUSPECTS = 200, 1000, 10_000, 200  # rows of the linear program, of least squares; bits and rows of a trace
 

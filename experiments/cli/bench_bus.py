@@ -5,17 +5,17 @@ from functools import partial
 
 import numpy as np
 
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, best_of
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed, best_of
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.sealing import Party, new_key, public
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.roster import Place, Roster
+from local_dp.server.terms import Terms
 from local_dp.wire import SERVER, Hello, Reply, decode, encode, topic
-from server.coordinator import Coordinator
-from server.roster import Place, Roster
-from server.terms import Terms
 
 _RUN, _GROUP = "bench", "g0"
 _MESSAGES = 500

@@ -9,9 +9,9 @@ from statistics import median
 
 import numpy as np
 
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed
-from experiments.tiers.cluster import Cluster, ClusterOracle
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed
+from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
 from local_dp.oracles.local.population import AskedOf, PopulationOracle

@@ -5,8 +5,6 @@ from functools import partial
 
 import numpy as np
 
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, best_of
 from local_dp.accounting.rules import epsilon
 from local_dp.accounting.terms import losses_of
 from local_dp.arrays import Ints
@@ -17,6 +15,8 @@ from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import tuned
 from local_dp.draws import Draws
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed, best_of
 from local_dp.noise import KeyedNoise
 
 POINTS, VALUES = 1_000_000, 1000

@@ -5,14 +5,14 @@ from functools import partial
 
 import numpy as np
 
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, best_of
 from local_dp.arrays import Words
 from local_dp.curator.intervals.factorization import PrefixFactorization
 from local_dp.curator.intervals.tree import CountTree
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed, best_of
 from local_dp.noise import KeyedNoise, philox_words, stream_key
 
 NOISES = 10_000_000

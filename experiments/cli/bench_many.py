@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, best_of
 from local_dp.accounting.concentrated import rho_within
 from local_dp.curator.many.mwem import ConcentratedRounds, Mwem
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.draws import Draws
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed, best_of
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
 

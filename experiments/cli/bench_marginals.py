@@ -4,14 +4,14 @@ from functools import partial
 
 import numpy as np
 
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, best_of
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.pairs import PairGaussian, SignTable
 from local_dp.curator.marginals.projection import onto_elliptope
 from local_dp.draws import Draws
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed, best_of
 from local_dp.noise import KeyedNoise
 
 COLUMNS, WIDE, ROWS = 17, 200, 1_000_000

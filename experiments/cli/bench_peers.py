@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from experiments.cli.bench_randomizers import end_work
-from experiments.cli.screen import SCREEN
-from experiments.lab.claim import Curve, Figure
-from experiments.peers.accuracy import Variance, variances
-from experiments.peers.base import LIBRARIES, Peer, Task, installed, module
-from experiments.peers.catalogue import peers
-from experiments.peers.opendp import prelude
-from experiments.peers.privacy import Claim, claims
-from experiments.text.layout import table
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.draws import Draws
+from local_dp.experiments.cli.bench_randomizers import end_work
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.lab.claim import Curve, Figure
+from local_dp.experiments.peers.accuracy import Variance, variances
+from local_dp.experiments.peers.base import LIBRARIES, Peer, Task, installed, module
+from local_dp.experiments.peers.catalogue import peers
+from local_dp.experiments.peers.opendp import prelude
+from local_dp.experiments.peers.privacy import Claim, claims
+from local_dp.experiments.text.layout import table
 from local_dp.noise import KeyedNoise
 from local_dp.randomizers.registry import RANDOMIZERS
 

@@ -6,9 +6,9 @@ from functools import partial
 
 import numpy as np
 
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed, best_of, once
 from local_dp.arrays import Ints, Words
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed, best_of, once
 from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of, fitting
 from local_dp.oracles.local.population import keep_memory

@@ -17,22 +17,22 @@ from pathlib import Path
 
 import numpy as np
 
-from experiments.cli.bare_clients import Fleet, bare_clients, proportional_size
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import REPEATS, Speed, best_of
-from experiments.tiers.execute import execute
-from experiments.tiers.settings import EMBEDDED, Randomness, Settings
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.errors import BusError
+from local_dp.experiments.cli.bare_clients import Fleet, bare_clients, proportional_size
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import REPEATS, Speed, best_of
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.oracles.local.population import keep_memory
 from local_dp.protocols.survey import Survey
-from server.progress import Progress, RoundProgress
-from server.terms import Terms
+from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.terms import Terms
 
 MEMORY = 64.0  # MiB
 _PSS = 5.0  # MiB, of one client process
-RUN = ("-m", "experiments.cli", "run", "--json")
+RUN = ("-m", "local_dp", "run", "--json")
 SMALL_FLEET = 200
 _SPENT = 3.0  # seconds on one command
 _MANY = 10**8  # clients, of whom bare words are measured
@@ -43,7 +43,7 @@ def run_speeds() -> list[Speed]:
     bare, _ = _fastest(["-c", "import numpy"])
     start_up = {tier: _fastest([*RUN, "survey", "--clients", "2", "--tier", tier])[0] for tier in ("population", "hosts")}
     SCREEN.working("measuring --help")
-    help_seconds, _ = _fastest(["-m", "experiments.cli", "--help"])
+    help_seconds, _ = _fastest(["-m", "local_dp", "--help"])
     cases: list[tuple[str, list[str], float, str]] = [
         ("survey, 10^6 clients, population", ["survey", "--clients", "1000000", "--tier", "population"], 1.0, ""),
         ("masked parity, default run", ["masked-parity"], 4.0, ""),

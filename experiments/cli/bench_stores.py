@@ -7,17 +7,17 @@ from collections.abc import Generator
 from contextlib import nullcontext
 from statistics import median
 
-from experiments.cli.bench_runs import local_mosquitto
-from experiments.cli.screen import SCREEN
-from experiments.cli.speeds import Speed
-from experiments.tiers.over_bus import over_bus
-from experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
+from local_dp.experiments.cli.bench_runs import local_mosquitto
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.speeds import Speed
+from local_dp.experiments.tiers.over_bus import over_bus
+from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings, Tier
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server.terms import Terms
 from local_dp.tallies import Estimate, Tally
-from server.terms import Terms
 
 _TURNS, _ROUNDS, _EPSILON = 3, 6, 6.0
 _AT_MOST: dict[Tier, float] = {

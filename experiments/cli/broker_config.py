@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from experiments.cli.fields import argument, option
-from experiments.cli.keys import read_roster, write_new
-from experiments.cli.screen import SCREEN
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.keys import read_roster, write_new
+from local_dp.experiments.cli.screen import SCREEN
 from local_dp.sealing import SIGNATURE
 from local_dp.wire import MAX_BYTES, VERSION
 

@@ -4,9 +4,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.cli.fields import argument, option
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import screen_width
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import screen_width
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Budget:
     as_json: bool = option(False, "Print the budget as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from experiments.door.budget import budget
+        from local_dp.experiments.door.budget import budget
 
         told = budget(self.file, epsilon=self.epsilon, delta=self.delta)
         SCREEN.tell(json.dumps(told.data) if self.as_json else told.text(screen_width()))

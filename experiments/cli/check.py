@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.cli.fields import argument, option
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import definitions, paragraph, screen_width
-from experiments.text.numbers import number
 from local_dp.errors import InputError, RefusedError
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import definitions, paragraph, screen_width
+from local_dp.experiments.text.numbers import number
 from local_dp.populations.concepts import CLASSES, ConceptClass, build_class, sign_matrix
 
 MAX_MATRIX = 1 << 26  # bytes of a file with labels

@@ -5,9 +5,9 @@ from importlib import import_module
 
 import click
 
-from experiments.cli.completion import OWN, install_completion, show_completion
-from experiments.cli.fields import Group, Option, command_of
-from experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.completion import OWN, install_completion, show_completion
+from local_dp.experiments.cli.fields import Group, Option, command_of
+from local_dp.experiments.cli.screen import SCREEN
 
 COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of its help
     "run": ("run:RUN", "Runs a protocol: clients, server and message bus, from one command."),
@@ -64,13 +64,13 @@ class Commands(Group):
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
-        found = getattr(import_module(f"experiments.cli.{module}"), attribute)
+        found = getattr(import_module(f"local_dp.experiments.cli.{module}"), attribute)
         return found if isinstance(found, click.Command) else command_of(name, found)
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
-        from experiments.tiers.version import installed_version
+        from local_dp.experiments.tiers.version import installed_version
 
         SCREEN.tell(f"local-dp {installed_version()}")
         ctx.exit()

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from experiments.cli.screen import SCREEN
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.cli.screen import SCREEN
 
 PROGRAM, VARIABLE = "local-dp", "_LOCAL_DP_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")

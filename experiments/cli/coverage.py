@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.cli.fields import argument, option
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import held, screen_width, table
-from experiments.text.numbers import number
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import held, screen_width, table
+from local_dp.experiments.text.numbers import number
 from local_dp.loss import nano_epsilon
 
 if TYPE_CHECKING:
-    from experiments.lab.coverage_stated import Stated
+    from local_dp.experiments.lab.coverage_stated import Stated
 
 SUCCESS_RATES = "success-rates"
 BINOMIAL = ("survey", "frequency", "mean", "sq")  # protocols whose coverage is known exactly
@@ -39,7 +39,7 @@ class Coverage:
     as_json: bool = option(False, "Print the outcome as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> int:
-        from experiments.lab.coverage_cases import CASES, SCALES, stating
+        from local_dp.experiments.lab.coverage_cases import CASES, SCALES, stating
 
         stated = stating(SCALES[:1] if self.quick else SCALES)
         known = (*CASES, SUCCESS_RATES, *stated)
@@ -60,7 +60,7 @@ class Coverage:
 
     def _of_protocols(self, wanted: Sequence[str]) -> dict[str, Any]:
         """The intervals of protocols and of success rates."""
-        from experiments.lab.coverage_cases import CASES, exact_ranges, success_rates
+        from local_dp.experiments.lab.coverage_cases import CASES, exact_ranges, success_rates
 
         epsilons = self.epsilon or EPSILONS
         measured = [row for name in wanted if name in CASES for value in epsilons for row in self._measured(name, value)]
@@ -70,8 +70,8 @@ class Coverage:
 
     def _measured(self, name: str, epsilon: float) -> list[dict[str, Any]]:
         """The cases of one protocol at one epsilon."""
-        from experiments.lab.coverage import measure
-        from experiments.lab.coverage_cases import CASES
+        from local_dp.experiments.lab.coverage import measure
+        from local_dp.experiments.lab.coverage_cases import CASES
 
         rows = []
         for case in CASES[name](epsilon):
@@ -82,7 +82,7 @@ class Coverage:
 
     def _stated(self, name: str, cases: Sequence["Stated"]) -> list[dict[str, Any]]:
         """The other intervals of one experiment."""
-        from experiments.lab.coverage_stated import measure_stated
+        from local_dp.experiments.lab.coverage_stated import measure_stated
 
         rows = []
         for case in cases:

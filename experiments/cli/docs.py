@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.cli.fields import option
-from experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.fields import option
+from local_dp.experiments.cli.screen import SCREEN
 
 DEFAULT_SEED = 1
 
@@ -24,8 +24,8 @@ class Docs:
     open: bool = option(True, "Open it in the browser", name="--open/--no-open")
 
     def __call__(self) -> None:
-        from experiments.site.build import build_site
-        from experiments.site.gallery import names_in
+        from local_dp.experiments.site.build import build_site
+        from local_dp.experiments.site.gallery import names_in
 
         if self.gallery and not names_in(self.results):
             self._experiments()
@@ -39,6 +39,6 @@ class Docs:
 
     def _experiments(self) -> None:
         """All of them at quick scale: under two minutes on two cores."""
-        from experiments.cli.experiment import RunExperiment
+        from local_dp.experiments.cli.experiment import RunExperiment
 
         RunExperiment(name="all", full=False, seed=DEFAULT_SEED, out=self.results)()

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.cli.fields import argument, option
-from experiments.cli.screen import SCREEN
-from experiments.lab.catalogue import NAMES, chosen
-from experiments.lab.claim import Scale
-from experiments.lab.report import write_report
 from local_dp.errors import InputError
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.lab.catalogue import NAMES, chosen
+from local_dp.experiments.lab.claim import Scale
+from local_dp.experiments.lab.report import write_report
 from local_dp.noise import SEED_BITS
 
 DEFAULT_SEED = 1
@@ -30,7 +30,7 @@ class RunExperiment:
     cluster: str = option("", "A Dask scheduler whose workers measure the points, as tcp://host:8786", metavar="URL")
 
     def __call__(self) -> None:
-        from experiments.lab.runner import run_experiments
+        from local_dp.experiments.lab.runner import run_experiments
 
         if not 0 <= self.seed < 1 << SEED_BITS:
             raise InputError(f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")

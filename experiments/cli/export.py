@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from experiments.cli.fields import argument
-from experiments.cli.screen import SCREEN
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.cli.fields import argument
+from local_dp.experiments.cli.screen import SCREEN
 
 TABLES = ("fair",)
 

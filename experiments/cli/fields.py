@@ -10,9 +10,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import click
 
-from experiments.text.layout import definitions, paragraph, screen_width
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 
 OPTIONS = "Options"
 
@@ -51,7 +51,7 @@ class Argument(click.Argument):
 
 def show_help(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     """Prints the help of a command and ends it."""
-    from experiments.cli.screen import SCREEN
+    from local_dp.experiments.cli.screen import SCREEN
 
     if asked and not ctx.resilient_parsing:
         SCREEN.tell(ctx.get_help())

@@ -8,36 +8,36 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from clients.durable import SqliteStore
-from clients.journal import MemoryStore, Store
-from clients.member import HOSTS, client_group, filters, serve, will
-from clients.role import ClientRole, Policy
-from experiments.cli.fields import option
-from experiments.cli.keys import known, served
-from experiments.cli.options import Asking, Role, allowed_names
-from experiments.cli.output import RunProgress, show
-from experiments.cli.protocols import RoleOfProtocols
-from experiments.cli.screen import SCREEN
-from experiments.door.asking import play
-from experiments.text.numbers import number
-from experiments.tiers.outcome import STAMP, Outcome
-from experiments.tiers.over_bus import serve_run
-from experiments.tiers.places import runs_folder, stores_folder
-from experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.sealed import SealedClientBus
 from local_dp.checks import check_whole
+from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import MemoryStore, Store
+from local_dp.clients.member import HOSTS, client_group, filters, serve, will
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import InputError
+from local_dp.experiments.cli.fields import option
+from local_dp.experiments.cli.keys import known, served
+from local_dp.experiments.cli.options import Asking, Role, allowed_names
+from local_dp.experiments.cli.output import RunProgress, show
+from local_dp.experiments.cli.protocols import RoleOfProtocols
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.door.asking import play
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.tiers.outcome import STAMP, Outcome
+from local_dp.experiments.tiers.over_bus import serve_run
+from local_dp.experiments.tiers.places import runs_folder, stores_folder
+from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness
 from local_dp.noise import Noise, SystemNoise
 from local_dp.populations.base import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.base import Protocol
 from local_dp.sealing import UNSIGNED, Party
+from local_dp.server.journal import Journal
+from local_dp.server.shuffler import ShufflerConfig
 from local_dp.shuffle.role import check_crowd
 from local_dp.wire import check_name
-from server.journal import Journal
-from server.shuffler import ShufflerConfig
 
 KEY_FILE = "Its private key, which local-dp keys creates; signs what it says"
 SERVER_KEY = "The public key of whoever asks, as it stands in its .pub file; others are not heard"

@@ -5,15 +5,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from experiments.cli.fields import argument, option
-from experiments.cli.join import Server
-from experiments.cli.output import show
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import screen_width, table
-from experiments.tiers.places import runs_folder
 from local_dp.errors import InputError
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.join import Server
+from local_dp.experiments.cli.output import show
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import screen_width, table
+from local_dp.experiments.tiers.places import runs_folder
 from local_dp.protocols.registry import find_protocol
-from server.journal import SUFFIX, Journal
+from local_dp.server.journal import SUFFIX, Journal
 
 FOLDER = "Where servers keep their runs; without it, a folder of the user's"
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from clients.member import HOSTS, client_group
-from experiments.cli.fields import Kinds, argument, option
-from experiments.cli.screen import SCREEN
 from local_dp.checks import check_whole
+from local_dp.clients.member import HOSTS, client_group
 from local_dp.errors import InputError
+from local_dp.experiments.cli.fields import Kinds, argument, option
+from local_dp.experiments.cli.screen import SCREEN
 from local_dp.sealing import KEY, new_key, public
-from server.mixing import NAME
-from server.roster import Keys, Place, Roster
+from local_dp.server.mixing import NAME
+from local_dp.server.roster import Keys, Place, Roster
 
 _MOST = 1 << 48
 _MODE = 0o600

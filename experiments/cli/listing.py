@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
-from experiments.cli.fields import argument
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import held, paragraph, screen_width
 from local_dp.curator.catalogue import mechanisms, privacy_in
 from local_dp.errors import InputError, RefusedError, unknown
+from local_dp.experiments.cli.fields import argument
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import held, paragraph, screen_width
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS

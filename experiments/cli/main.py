@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from experiments.cli.screen import SCREEN
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
+from local_dp.experiments.cli.screen import SCREEN
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
 INTERRUPTED = 130
@@ -77,7 +77,7 @@ def _run() -> int:
     """The exit code of the command that was typed; what click has to complain of is an InputError like any other."""
     from click.exceptions import Abort, ClickException, NoArgsIsHelpError, NoSuchOption
 
-    from experiments.cli.commands import APP
+    from local_dp.experiments.cli.commands import APP
 
     try:
         done = APP.main(prog_name="local-dp", standalone_mode=False)

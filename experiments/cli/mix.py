@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from experiments.cli.fields import option
-from experiments.cli.options import settings_of
-from experiments.cli.plan import read_task
-from experiments.cli.protocols import RoleOfProtocols
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import screen_width
+from local_dp.experiments.cli.fields import option
+from local_dp.experiments.cli.options import settings_of
+from local_dp.experiments.cli.plan import read_task
+from local_dp.experiments.cli.protocols import RoleOfProtocols
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import screen_width
 from local_dp.protocols.base import Protocol
 
 
@@ -32,7 +32,7 @@ class Mixing:
     as_json: bool = option(False, "Print the result as JSON, alone on standard output", name="--json")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
-        from experiments.door.mix import Blend, mixed
+        from local_dp.experiments.door.mix import Blend, mixed
 
         protocol, records = read_task(kind, settings_of(self.settings, given), self.records)
         SCREEN.working("mixing messages")

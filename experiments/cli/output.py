@@ -5,11 +5,11 @@ import math
 from types import TracebackType
 from typing import Any, Self
 
-from experiments.cli.screen import SCREEN
-from experiments.door.show import summary
-from experiments.text.layout import screen_width
-from experiments.text.numbers import number
-from server.progress import Attendance, Progress, RoundProgress
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.door.show import summary
+from local_dp.experiments.text.layout import screen_width
+from local_dp.experiments.text.numbers import number
+from local_dp.server.progress import Attendance, Progress, RoundProgress
 
 NAMED = 3  # spans of clients that are missing
 NOTED = 5  # rounds that leave a line

@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 
-from experiments.cli.fields import argument, option
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import screen_width
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import screen_width
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Price:
     as_json: bool = option(False, "Print the prices as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from experiments.door.price import price
+        from local_dp.experiments.door.price import price
 
         SCREEN.working("adding up losses")
         told = price(self.mechanisms, delta=self.delta, epsilon=self.epsilon)

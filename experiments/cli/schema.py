@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from importlib.resources import files
 
-from experiments.cli.screen import SCREEN
+from local_dp.experiments.cli.screen import SCREEN
 
 
 @dataclass(frozen=True)
@@ -11,4 +11,4 @@ class Schema:
     """Prints the JSON schema of what `run --json` and `server --json` print."""
 
     def __call__(self) -> None:
-        SCREEN.tell(files("experiments.tiers").joinpath("outcome.schema.json").read_text().rstrip())
+        SCREEN.tell(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text().rstrip())

@@ -70,7 +70,7 @@ class Screen:
         """An error: one line, which a terminal breaks between words. What a terminal would obey is written out: the words may be somebody else's."""
         text = printable(text)
         if sys.stderr.isatty():
-            from experiments.text.layout import paragraph, screen_width
+            from local_dp.experiments.text.layout import paragraph, screen_width
 
             text = paragraph(f"local-dp: {text}", screen_width()).removeprefix("local-dp: ")
         self.note(f"local-dp: {text}")
@@ -87,7 +87,7 @@ class Screen:
 
     def _line(self) -> str:
         """The words that fit, and how long the command has run."""
-        from experiments.text.layout import screen_width, wrapped
+        from local_dp.experiments.text.layout import screen_width, wrapped
 
         seconds = f" ({time.monotonic() - self._began:.0f} s)"
         first, *more = wrapped(self._text, screen_width() - len(seconds) - 4)

@@ -3,9 +3,9 @@
 import json
 from dataclasses import dataclass
 
-from experiments.cli.fields import argument, option
-from experiments.cli.screen import SCREEN
-from experiments.text.layout import screen_width
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.layout import screen_width
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Shuffle:
     as_json: bool = option(False, "Print the bounds as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from experiments.door.audit import parameters_of, refuse_unknown
-        from experiments.door.shuffle import shuffled
+        from local_dp.experiments.door.audit import parameters_of, refuse_unknown
+        from local_dp.experiments.door.shuffle import shuffled
 
         SCREEN.working("looking for the worst data set")
         refuse_unknown(self.name)

@@ -8,22 +8,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, TypedDict
 
-from experiments.door.result import Result
-from experiments.door.tables import Table, records_of, sample_rows
-from experiments.tiers.execute import execute
-from experiments.tiers.faults import Faults
-from experiments.tiers.outcome import Outcome, as_data
-from experiments.tiers.settings import EMBEDDED, OnProgress, Randomness, Settings, Tier
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.door.result import Result
+from local_dp.experiments.door.tables import Table, records_of, sample_rows
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.faults import Faults
+from local_dp.experiments.tiers.outcome import Outcome, as_data
+from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Randomness, Settings, Tier
 from local_dp.loss import nano_epsilon
 from local_dp.populations.base import Population
 from local_dp.populations.table import Resampled
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records
+from local_dp.server.progress import Progress
+from local_dp.server.terms import Terms
 from local_dp.shuffle.central import Behind
-from server.progress import Progress
-from server.terms import Terms
 
 Announce: TypeAlias = Callable[[str], object]
 
@@ -151,8 +151,8 @@ def play(settings: Settings, how: How, run: Callable[[OnProgress], Outcome], tru
     progress = how.progress or _silence
     if how.watch is None:
         return _result(settings, run(progress), truth_known)
-    from experiments.watch.events import Scene
-    from experiments.watch.server import watched
+    from local_dp.experiments.watch.events import Scene
+    from local_dp.experiments.watch.server import watched
 
     scene = Scene(settings)
 

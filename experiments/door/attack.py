@@ -8,12 +8,6 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from experiments.door.tables import Table, records_of
-from experiments.door.told import WIDTH, Told
-from experiments.lab.intervals import wilson
-from experiments.text.layout import held, paragraph
-from experiments.text.numbers import number
-from experiments.tiers.settings import Randomness
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools, Column, Floats
 from local_dp.attacks.reconstruction import least_squares, random_subsets, reconstruction
@@ -23,6 +17,12 @@ from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.experiments.door.tables import Table, records_of
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.text.layout import held, paragraph
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.oracles.statistical.asked import StatisticalQuery

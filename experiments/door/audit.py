@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from experiments.door.told import WIDTH, Told
-from experiments.text.layout import definitions, paragraph
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.text.layout import definitions, paragraph
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.registry import RANDOMIZERS

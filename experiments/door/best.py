@@ -3,11 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from experiments.door.told import WIDTH, Told
-from experiments.text.layout import paragraph, table
-from experiments.text.numbers import number
 from local_dp.bounds import best
 from local_dp.checks import check_whole
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.text.layout import paragraph, table
+from local_dp.experiments.text.numbers import number
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clients.durable import KIND, SqliteStore
-from experiments.door.told import WIDTH, Told
-from experiments.text.layout import paragraph, table
-from experiments.text.numbers import number
+from local_dp.clients.durable import KIND, SqliteStore
 from local_dp.curator.kept import KeptBudget
 from local_dp.errors import InputError
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.text.layout import paragraph, table
+from local_dp.experiments.text.numbers import number
 from local_dp.loss import MAX_EPSILON, NANO, Loss, Pure, approximate, nano_epsilon
 
 

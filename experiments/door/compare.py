@@ -11,16 +11,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from experiments.door.tables import sample_rows
-from experiments.lab.claim import Curve, Figure, Measurement, Point
-from experiments.lab.figures import save
-from experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
-from experiments.text.layout import held, table
-from experiments.text.numbers import number
-from experiments.tiers.outcome import table_digest
 from local_dp.arrays import Floats
 from local_dp.bounds.reports import Reports
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.door.tables import sample_rows
+from local_dp.experiments.lab.claim import Curve, Figure, Measurement, Point
+from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
+from local_dp.experiments.text.layout import held, table
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.tiers.outcome import table_digest
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery

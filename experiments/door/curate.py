@@ -9,16 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, TypedDict, Unpack
 
-from experiments.door.curating.attributes import Attribute, Attributes
-from experiments.door.curating.graphs import CountTriangles
-from experiments.door.curating.labels import Point, Rectangles, Threshold
-from experiments.door.curating.learned import Learned
-from experiments.door.curating.numbers import Intervals, Mean
-from experiments.door.curating.tables import MarginalCounts, SyntheticRecords
-from experiments.door.curating.values import Histogram, Median, Quantiles
-from experiments.door.functions import Bounds, bounds_written, ends_of, settings_written
-from experiments.door.tables import Table, records_of
-from experiments.door.trusted import Release, Trust, release
+from local_dp.experiments.door.curating.attributes import Attribute, Attributes
+from local_dp.experiments.door.curating.graphs import CountTriangles
+from local_dp.experiments.door.curating.labels import Point, Rectangles, Threshold
+from local_dp.experiments.door.curating.learned import Learned
+from local_dp.experiments.door.curating.numbers import Intervals, Mean
+from local_dp.experiments.door.curating.tables import MarginalCounts, SyntheticRecords
+from local_dp.experiments.door.curating.values import Histogram, Median, Quantiles
+from local_dp.experiments.door.functions import Bounds, bounds_written, ends_of, settings_written
+from local_dp.experiments.door.tables import Table, records_of
+from local_dp.experiments.door.trusted import Release, Trust, release
 from local_dp.protocols.learn import Learn
 
 Cuts: TypeAlias = Mapping[str, Sequence[float]]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, Unpack
 
-from experiments.door.asking import How, Options, ask
-from experiments.door.result import Result
-from experiments.door.tables import Table
 from local_dp.errors import InputError
+from local_dp.experiments.door.asking import How, Options, ask
+from local_dp.experiments.door.result import Result
+from local_dp.experiments.door.tables import Table
 from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.crosstab import Crosstab

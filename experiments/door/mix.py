@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.door.show import result_table
-from experiments.door.tables import Table, records_of, sample_rows
-from experiments.door.told import WIDTH, Told
-from experiments.text.layout import paragraph
-from experiments.text.numbers import bound, number
-from experiments.tiers.outcome import STAMP
-from experiments.tiers.settings import Randomness
 from local_dp.errors import InputError
+from local_dp.experiments.door.show import result_table
+from local_dp.experiments.door.tables import Table, records_of, sample_rows
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.text.layout import paragraph
+from local_dp.experiments.text.numbers import bound, number
+from local_dp.experiments.tiers.outcome import STAMP
+from local_dp.experiments.tiers.settings import Randomness
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.base import Protocol, plain
 from local_dp.protocols.policies import Launch

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from experiments.lab.figures import Estimates, plot_estimates
-from experiments.tiers.outcome import estimates
 from local_dp.errors import InputError
+from local_dp.experiments.lab.figures import Estimates, plot_estimates
+from local_dp.experiments.tiers.outcome import estimates
 
 MOST = 40  # rows of a figure
 _AXES = {

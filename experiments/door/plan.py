@@ -4,11 +4,11 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from experiments.door.tables import Table, records_of, sample_rows
-from experiments.door.told import WIDTH, Told
-from experiments.text.layout import held, paragraph, table
-from experiments.text.numbers import bound, number
 from local_dp.errors import InputError
+from local_dp.experiments.door.tables import Table, records_of, sample_rows
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.text.layout import held, paragraph, table
+from local_dp.experiments.text.numbers import bound, number
 from local_dp.populations.base import Population
 from local_dp.protocols.base import BETA, Protocol
 from local_dp.protocols.planning import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance

@@ -4,12 +4,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.door.told import WIDTH, Told
-from experiments.text.layout import paragraph, table
-from experiments.text.numbers import bound
 from local_dp.accounting import rules
 from local_dp.accounting.terms import losses_of
 from local_dp.errors import InputError
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.text.layout import paragraph, table
+from local_dp.experiments.text.numbers import bound
 
 MOST = 1e6  # nats
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.door.show import summary
-from experiments.door.told import WIDTH, Told
-from experiments.tiers.outcome import Shown, estimates
 from local_dp.errors import InputError
+from local_dp.experiments.door.show import summary
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.tiers.outcome import Shown, estimates
 from local_dp.protocols.base import Protocol
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Result(Told):
 
     def plot(self, path: str | Path | None = None) -> Picture | None:
         """Draws the estimates with their intervals and, where known, the truth: into `path` (.png, .svg or .pdf), else as a picture for a notebook."""
-        from experiments.door.picture import draw
+        from local_dp.experiments.door.picture import draw
 
         self._estimates()
         if path is not None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from experiments.text.layout import held, paragraph, table
-from experiments.text.numbers import bound, number
-from experiments.tiers.outcome import estimates, stamp_of
 from local_dp.bounds.influence import ALPHA
+from local_dp.experiments.text.layout import held, paragraph, table
+from local_dp.experiments.text.numbers import bound, number
+from local_dp.experiments.tiers.outcome import estimates, stamp_of
 
 SHOWN = 40  # estimates in a summary
 _HAPPENED = {"lost": "messages lost", "repeated": "repeated", "delayed": "delayed", "killed": "members killed", "lied": "clients lied"}

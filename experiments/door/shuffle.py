@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.door.audit import built
-from experiments.door.told import WIDTH, Told
-from experiments.text.layout import paragraph, table
-from experiments.text.numbers import bound
 from local_dp.domains import Parameter
+from local_dp.experiments.door.audit import built
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.text.layout import paragraph, table
+from local_dp.experiments.text.numbers import bound
 from local_dp.shuffle.accountant import amplified, largest_local
 
 TOLD = {

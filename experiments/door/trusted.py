@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
-from experiments.door.told import WIDTH, Told
-from experiments.text.layout import held, paragraph, table
-from experiments.text.numbers import number
-from experiments.tiers.settings import Randomness
-from experiments.tiers.version import installed_version
 from local_dp.curator.account import Account
 from local_dp.curator.base import Mechanism
 from local_dp.curator.kept import KeptBudget
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError
+from local_dp.experiments.door.told import WIDTH, Told
+from local_dp.experiments.text.layout import held, paragraph, table
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.tiers.settings import Randomness
+from local_dp.experiments.tiers.version import installed_version
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
 from local_dp.protocols.policies import Launch
@@ -128,7 +128,7 @@ class Release(Told):
 
     def plot(self, path: str | Path) -> None:
         """Draws counts or quantiles, and where it is known the truth, into `path` (.png, .svg or .pdf). Raises InputError for what has no figure."""
-        from experiments.lab.figures import Estimates, plot_estimates
+        from local_dp.experiments.lab.figures import Estimates, plot_estimates
 
         drawn = self.data["result"].get("drawn")
         if drawn is None:

@@ -7,10 +7,10 @@ import sys
 import threading
 from contextlib import redirect_stdout
 
-from experiments.lab.catalogue import load
-from experiments.lab.claim import Measurement, Point
-from experiments.lab.store import canonical, code_stamp
 from local_dp.errors import InputError, LocalDPError
+from local_dp.experiments.lab.catalogue import load
+from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.store import canonical, code_stamp
 
 # The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
 ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}

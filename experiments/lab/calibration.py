@@ -5,9 +5,9 @@ from statistics import NormalDist
 
 import numpy as np
 
-from experiments.lab.claim import Check
-from experiments.lab.intervals import wilson
-from experiments.lab.minimal_clients import MinimalClients, minimal_clients
+from local_dp.experiments.lab.claim import Check
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import MinimalClients, minimal_clients
 
 LEVEL = 0.95
 RUNS = 300  # of a success rate

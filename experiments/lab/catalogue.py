@@ -2,8 +2,8 @@
 
 from importlib import import_module
 
-from experiments.lab.claim import Experiment
 from local_dp.errors import InputError, unknown
+from local_dp.experiments.lab.claim import Experiment
 
 NAMES = (
     "map",
@@ -42,7 +42,7 @@ def module_of(name: str) -> str:
     """The module that holds the experiment `name`."""
     if name not in NAMES:
         raise InputError(unknown("no experiment named", name, (*NAMES, ALL)))
-    return f"experiments.claims.{name.replace('-', '_').replace('.', '_')}"
+    return f"local_dp.experiments.claims.{name.replace('-', '_').replace('.', '_')}"
 
 
 def load(module: str) -> Experiment:

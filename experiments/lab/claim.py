@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from experiments.lab.chapters import Chapter
-from experiments.lab.coverage_stated import Stated
+from local_dp.experiments.lab.chapters import Chapter
+from local_dp.experiments.lab.coverage_stated import Stated
 
 Point: TypeAlias = dict[str, Any]  # plain JSON data: what to measure
 Measurement: TypeAlias = dict[str, Any]  # plain JSON data: what was measured

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from experiments.lab.intervals import wilson
 from local_dp.arrays import Bools, Counts, Floats
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.tallies import Z95, Estimate, score_interval
 
 BAND = (0.94, 0.96)  # where the coverage of a 95 % interval is called right

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.catalogue import ALL, chosen, load
-from experiments.lab.claim import Experiment, Scale
-from experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from
-from experiments.lab.coverage_runs import Crowd, Drawn, report_law
-from experiments.lab.coverage_searches import least_count_cases
-from experiments.lab.coverage_settings import FEW, Estimator, Setting, of_settings
-from experiments.lab.coverage_stated import Stated
-from experiments.lab.coverage_tables import TABLES
+from local_dp.experiments.lab.catalogue import ALL, chosen, load
+from local_dp.experiments.lab.claim import Experiment, Scale
+from local_dp.experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from
+from local_dp.experiments.lab.coverage_runs import Crowd, Drawn, report_law
+from local_dp.experiments.lab.coverage_searches import least_count_cases
+from local_dp.experiments.lab.coverage_settings import FEW, Estimator, Setting, of_settings
+from local_dp.experiments.lab.coverage_stated import Stated
+from local_dp.experiments.lab.coverage_tables import TABLES
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.prefix_sums import PrefixSums

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from experiments.lab.coverage import Runs
 from local_dp.arrays import Counts, Floats
+from local_dp.experiments.lab.coverage import Runs
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from experiments.lab.claim import Scale
-from experiments.lab.coverage_stated import Stated
-from experiments.lab.minimal_clients import minimal_clients
 from local_dp.bounds.normal import normal_quantile, normal_tail
+from local_dp.experiments.lab.claim import Scale
+from local_dp.experiments.lab.coverage_stated import Stated
+from local_dp.experiments.lab.minimal_clients import minimal_clients
 
 DECISIONS, SLOPES = (1, 5, 20, 65), (3.0, 10.0)  # success curves from flat to steep: masked parity at d = 64 takes 65 decisions
 SEARCHES: dict[Scale, tuple[int, ...]] = {"quick": (300, 3000), "full": (1000, 12_000)}  # runs of a search, about the fewest and the most that there are

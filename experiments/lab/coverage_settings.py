@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from experiments.lab.coverage import Case
-from experiments.lab.coverage_runs import Crowd, Drawn, Simulated
 from local_dp.arrays import Floats
+from local_dp.experiments.lab.coverage import Case
+from local_dp.experiments.lab.coverage_runs import Crowd, Drawn, Simulated
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population

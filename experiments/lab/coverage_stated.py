@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.coverage import BAND, ENOUGH, FAR
-from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
+from local_dp.experiments.lab.coverage import BAND, ENOUGH, FAR
+from local_dp.experiments.lab.intervals import wilson
 
 
 @dataclass(frozen=True)

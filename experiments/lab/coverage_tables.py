@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.coverage import BAND, Case, Runs
-from experiments.lab.coverage_settings import Setting, of_settings
 from local_dp.arrays import Floats
+from local_dp.experiments.lab.coverage import BAND, Case, Runs
+from local_dp.experiments.lab.coverage_settings import Setting, of_settings
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.base import Population

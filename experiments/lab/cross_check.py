@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from experiments.lab.claim import Check, Measurement
-from experiments.lab.intervals import wilson
 from local_dp.errors import LocalDPError
+from local_dp.experiments.lab.claim import Check, Measurement
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.interaction import Algorithm, run
 from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise

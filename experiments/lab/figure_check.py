@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.lab.claim import Check, Curve, Figure, Table
+from local_dp.experiments.lab.claim import Check, Curve, Figure, Table
 
 
 def figure_check(figures: Sequence[Figure], table: Table, *, ends: bool = True) -> Check:

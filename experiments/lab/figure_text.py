@@ -2,8 +2,8 @@
 
 from textwrap import fill as wrap
 
-from experiments.lab.claim import Curve, Figure, Regions
-from experiments.text.notation import EXPONENT, typeset
+from local_dp.experiments.lab.claim import Curve, Figure, Regions
+from local_dp.experiments.text.notation import EXPONENT, typeset
 
 _MARKS = {"measured": "markers are measured", "theory": "solid lines without markers are computed", "bound": "dashed lines are proven"}
 

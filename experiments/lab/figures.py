@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.lab.claim import Curve, Figure, Region, Regions
-from experiments.lab.figure_text import lines
 from local_dp.errors import InputError
+from local_dp.experiments.lab.claim import Curve, Figure, Region, Regions
+from local_dp.experiments.lab.figure_text import lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from experiments.lab.figures import COLOURS, INK, MUTED, PAPER, RULE
-from experiments.text.notation import marked, typeset
 from local_dp.errors import InputError
+from local_dp.experiments.lab.figures import COLOURS, INK, MUTED, PAPER, RULE
+from local_dp.experiments.text.notation import marked, typeset
 
 NOT_RUN = "not run"
 SIGNS = {"shown": "✓ shown", "not shown": "✗ not shown", NOT_RUN: "– not run"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Check, Measurement
 from local_dp.bounds.normal import normal_quantile, normal_tail
 from local_dp.errors import InputError, LocalDPError
+from local_dp.experiments.lab.claim import Check, Measurement
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.protocols.base import Protocol

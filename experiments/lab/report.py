@@ -13,12 +13,12 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from experiments.lab.catalogue import NAMES
-from experiments.lab.chapters import CHAPTERS, Chapter
-from experiments.lab.markup import NOT_RUN, SIGNS, Numbers, badge, check_of, figure_of, lead_figure, prose, table_of
-from experiments.lab.results import Results, read_results
-from experiments.lab.store import write_text
 from local_dp.errors import InputError
+from local_dp.experiments.lab.catalogue import NAMES
+from local_dp.experiments.lab.chapters import CHAPTERS, Chapter
+from local_dp.experiments.lab.markup import NOT_RUN, SIGNS, Numbers, badge, check_of, figure_of, lead_figure, prose, table_of
+from local_dp.experiments.lab.results import Results, read_results
+from local_dp.experiments.lab.store import write_text
 
 PAGE = "report.html"
 _TITLE = "What can be learned privately, measured"
@@ -171,7 +171,7 @@ def build_pages(folder: Path, names: Sequence[str] = NAMES) -> dict[str, str]:
 
 
 def _part(name: str) -> str:
-    return files("experiments.lab").joinpath(name).read_text(encoding="utf-8")
+    return files("local_dp.experiments.lab").joinpath(name).read_text(encoding="utf-8")
 
 
 def write_report(folder: Path) -> Path:

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from experiments.lab.claim import Experiment, Figure, Finding, Regions, Scale, Table
-from experiments.lab.figure_text import alt_text, key
-from experiments.lab.figures import save
-from experiments.lab.store import plain, write_text
 from local_dp.errors import InputError
+from local_dp.experiments.lab.claim import Experiment, Figure, Finding, Regions, Scale, Table
+from local_dp.experiments.lab.figure_text import alt_text, key
+from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.store import plain, write_text
 
 Results: TypeAlias = Mapping[str, Any]
 RESULTS = "results.json"

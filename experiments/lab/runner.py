@@ -13,13 +13,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TypeAlias
 
-from experiments.lab.apart import ENVIRONMENT, measure, measure_apart
-from experiments.lab.catalogue import load
-from experiments.lab.claim import Measurement, Point, Scale
-from experiments.lab.results import write_results
-from experiments.lab.store import MeasurementStore, code_stamp
-from experiments.tiers.cluster import Cluster, died_over_and_over
 from local_dp.errors import BusError, LocalDPError
+from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
+from local_dp.experiments.lab.catalogue import load
+from local_dp.experiments.lab.claim import Measurement, Point, Scale
+from local_dp.experiments.lab.results import write_results
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp
+from local_dp.experiments.tiers.cluster import Cluster, died_over_and_over
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.lab.claim import Measurement, Point
 from local_dp.errors import InputError
+from local_dp.experiments.lab.claim import Measurement, Point
 
 Key = tuple[int, str]
-_OURS = ("local_dp", "experiments", "clients", "server")
+_OURS = "local_dp"
 
 
 def plain(value: Any) -> Any:
@@ -72,7 +72,7 @@ def _imports(source: str) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.split(".")[0] in _OURS}
+    return {name for name in found if name.split(".")[0] == _OURS}
 
 
 @cache

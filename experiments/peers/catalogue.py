@@ -1,7 +1,7 @@
 """Every installed peer's oracle for a task."""
 
-from experiments.peers import multi_freq, opendp, pure_ldp
-from experiments.peers.base import Peer, Task, installed
+from local_dp.experiments.peers import multi_freq, opendp, pure_ldp
+from local_dp.experiments.peers.base import Peer, Task, installed
 
 
 def peers(task: Task) -> list[Peer]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.peers.base import Peer, Task, by_odds, module
-from experiments.peers.pure_ldp import hashed
 from local_dp.arrays import Floats, Ints
+from local_dp.experiments.peers.base import Peer, Task, by_odds, module
+from local_dp.experiments.peers.pure_ldp import hashed
 
 NAME = "multi-freq-ldpy"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.peers.base import Peer, Task, by_odds, module
 from local_dp.arrays import Floats, Ints
+from local_dp.experiments.peers.base import Peer, Task, by_odds, module
 
 NAME = "opendp"
 

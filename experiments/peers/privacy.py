@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.peers.base import installed, module, version
-from experiments.peers.enumerated import exact_epsilon, law
+from local_dp.experiments.peers.base import installed, module, version
+from local_dp.experiments.peers.enumerated import exact_epsilon, law
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from experiments.site.documents import home, write_documents
-from experiments.site.gallery import write_gallery
-from experiments.site.protocols import write_protocols
-from experiments.site.reference import ROOT, write_reference
 from local_dp.errors import InputError
+from local_dp.experiments.site.documents import home, write_documents
+from local_dp.experiments.site.gallery import write_gallery
+from local_dp.experiments.site.protocols import write_protocols
+from local_dp.experiments.site.reference import ROOT, write_reference
 
 HERE = Path(__file__).parent
 MARK = "objects.inv"  # a folder that holds it is a site, and may be written anew

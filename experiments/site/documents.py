@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from local_dp.errors import InputError
 
-CHECKOUT = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).resolve().parents[2]  # local_dp/experiments is a link in a checkout
 PACKED = Path(__file__).parent / "pages"  # where an installed package carries them
 TOP = {  # at the top of the checkout, and on the site
     "README.md": "index.md",

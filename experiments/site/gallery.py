@@ -5,9 +5,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from experiments.lab.catalogue import NAMES
-from experiments.lab.results import RESULTS, read_results
-from experiments.site.protocols import literal
+from local_dp.experiments.lab.catalogue import NAMES
+from local_dp.experiments.lab.results import RESULTS, read_results
+from local_dp.experiments.site.protocols import literal
 
 FOLDER = "gallery"
 _PLACE = f"{FOLDER}/index.md"

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import local_dp
 
-ROOT = Path(__file__).parents[2]
-DOOR = "experiments.door"
+PACKAGE = Path(local_dp.__file__).parent
+ROOT = PACKAGE.parent
+DOOR = "local_dp.experiments.door"
 _FIRST = ("functions", "plan", "result")  # of the front door's modules
-PACKAGES = ("local_dp", "clients", "server", "experiments/tiers")
+LEFT_OUT = "experiments"  # the front door has the first page; of the rest only the tiers are for readers
 FOLDER = "reference"
 _DOOR = """# Reference
 
@@ -24,8 +25,9 @@ _DOOR = """# Reference
 def rooms() -> dict[str, list[str]]:
     """The modules of each room by their dotted names; a room is a package, and comes first in its own list."""
     found: dict[str, list[str]] = {}
-    for package in PACKAGES:
-        for file in sorted((ROOT / package).rglob("*.py")):
+    folders = [each for each in sorted(PACKAGE.iterdir()) if each.is_dir() and each.name != LEFT_OUT] + [PACKAGE / LEFT_OUT / "tiers"]
+    for folder in [None, *folders]:
+        for file in sorted(PACKAGE.glob("*.py") if folder is None else folder.rglob("*.py")):
             room, module = ".".join(file.parent.relative_to(ROOT).parts), file.stem
             if module != "__main__":
                 found.setdefault(room, []).append(room if module == "__init__" else f"{room}.{module}")

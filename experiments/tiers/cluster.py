@@ -6,8 +6,8 @@ from functools import reduce
 from operator import add
 from typing import Any
 
-from experiments.tiers.version import installed_version
 from local_dp.errors import BusError, InputError, RefusedError
+from local_dp.experiments.tiers.version import installed_version
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle, shared
 from local_dp.populations.base import Population

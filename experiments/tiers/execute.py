@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from experiments.tiers.cluster import Cluster, ClusterOracle
-from experiments.tiers.outcome import Outcome
-from experiments.tiers.settings import LocalAlgorithm, OnProgress, Settings
-from experiments.tiers.verified import Verified
+from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
+from local_dp.experiments.tiers.outcome import Outcome
+from local_dp.experiments.tiers.settings import LocalAlgorithm, OnProgress, Settings
+from local_dp.experiments.tiers.verified import Verified
 from local_dp.interaction import run
 from local_dp.ledger import Ledger
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -20,9 +20,9 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.base import epsilon_of
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
+from local_dp.server.progress import Interim, RoundProgress, Turnout
 from local_dp.shuffle.central import Crowds
 from local_dp.tallies import Tally
-from server.progress import Interim, RoundProgress, Turnout
 
 
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
@@ -30,7 +30,7 @@ def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
     started = time.perf_counter()
     algorithm = settings.algorithm()
     if settings.tier in ("processes", "hosts"):
-        from experiments.tiers.over_bus import over_bus  # brokers and messages take a while to import
+        from local_dp.experiments.tiers.over_bus import over_bus  # brokers and messages take a while to import
 
         outcome = asyncio.run(over_bus(algorithm, settings, on_progress))
     else:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from clients.member import HOSTS, client_group
-from experiments.tiers.settings import Settings
+from local_dp.clients.member import HOSTS, client_group
+from local_dp.experiments.tiers.settings import Settings
 from local_dp.sealing import new_key, public
+from local_dp.server.mixing import NAME
+from local_dp.server.roster import Keys, Place, Roster
 from local_dp.wire import Span
-from server.mixing import NAME
-from server.roster import Keys, Place, Roster
 
 
 @dataclass(frozen=True)

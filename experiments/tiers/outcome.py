@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from experiments.tiers.faults import Faulted
-from experiments.tiers.settings import Settings
-from experiments.tiers.version import installed_version
 from local_dp.arrays import Floats
 from local_dp.bounds.influence import influence_of
+from local_dp.experiments.tiers.faults import Faulted
+from local_dp.experiments.tiers.settings import Settings
+from local_dp.experiments.tiers.version import installed_version
 from local_dp.oracles.local.base import Interaction, RoundSummary
 from local_dp.populations.base import Population
 from local_dp.populations.table import Resampled, Rows
 from local_dp.protocols.base import Protocol, plain
 from local_dp.randomizers.base import Randomizer
 from local_dp.records import Records
+from local_dp.server.progress import Turnout
 from local_dp.shuffle.central import Central
 from local_dp.tallies import Estimate
-from server.progress import Turnout
 
 if TYPE_CHECKING:  # what is on the wire takes a while to import
-    from server.reconciliation import Reconciliation
+    from local_dp.server.reconciliation import Reconciliation
 
 STAMP = "simulation: not private"
 UNATTESTED = "unattested: not every member has signed that it answers in private"

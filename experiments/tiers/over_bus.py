@@ -7,30 +7,30 @@ from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 
-from clients.config import MemberConfig, one_of, pack_columns
-from clients.fleet import Fleet
-from clients.opening import Opening
-from experiments.tiers.faults import Trouble
-from experiments.tiers.identities import Identities
-from experiments.tiers.outcome import Outcome, Seal
-from experiments.tiers.settings import EMBEDDED, LocalAlgorithm, OnProgress, Settings
 from local_dp.bus.address import Address
 from local_dp.bus.base import ServerBus
 from local_dp.bus.broker import EmbeddedBroker
 from local_dp.bus.mqtt import MqttBus
+from local_dp.clients.config import MemberConfig, one_of, pack_columns
+from local_dp.clients.fleet import Fleet
+from local_dp.clients.opening import Opening
+from local_dp.experiments.tiers.faults import Trouble
+from local_dp.experiments.tiers.identities import Identities
+from local_dp.experiments.tiers.outcome import Outcome, Seal
+from local_dp.experiments.tiers.settings import EMBEDDED, LocalAlgorithm, OnProgress, Settings
 from local_dp.interaction import Game, run_async
 from local_dp.oracles.local.asked import CHUNK, LocalQuery
 from local_dp.records import chunks
 from local_dp.sealing import UNSIGNED, public
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.journal import Journal
+from local_dp.server.listening import filters
+from local_dp.server.remote import RemoteOracle, heard
+from local_dp.server.roster import Keys
+from local_dp.server.shuffler import ShufflerConfig, ShufflerProcess
 from local_dp.shuffle.central import Behind, Crowds
 from local_dp.tallies import Tally
 from local_dp.wire import behind
-from server.coordinator import Coordinator
-from server.journal import Journal
-from server.listening import filters
-from server.remote import RemoteOracle, heard
-from server.roster import Keys
-from server.shuffler import ShufflerConfig, ShufflerProcess
 
 _OF_A_WAIT = 0.8  # a shuffler takes for the clients, and leaves the rest to what it passes on
 PARTING = 1.0  # seconds to wait for the accounts of members when the run is over, while somebody's is missing; and as much again for each 600 of them

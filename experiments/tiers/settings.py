@@ -5,20 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from experiments.tiers.faults import Faults
 from local_dp.bounds.influence import influence_of
 from local_dp.errors import InputError
+from local_dp.experiments.tiers.faults import Faults
 from local_dp.interaction import Algorithm
 from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.base import Population
 from local_dp.protocols.base import Protocol
+from local_dp.server.progress import Progress
+from local_dp.server.terms import Terms
 from local_dp.shuffle.central import Behind
 from local_dp.shuffle.role import with_coins
 from local_dp.tallies import Tally
-from server.progress import Progress
-from server.terms import Terms
 
 OnProgress: TypeAlias = Callable[[Progress], None]
 LocalAlgorithm: TypeAlias = Algorithm[LocalQuery, Tally, Any]

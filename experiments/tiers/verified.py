@@ -8,7 +8,7 @@ from local_dp.testing.gate import verify
 
 
 class Verified:
-    """Verifies every randomizer before anybody answers by it, as a client does (`clients.role`).
+    """Verifies every randomizer before anybody answers by it, as a client does (`local_dp.clients.role`).
 
     `allowed` is the clients' own list of names (None: all). With `anyway` a randomizer that fails is used all the same, and its failure is kept in `failures`.
     """

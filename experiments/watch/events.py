@@ -7,18 +7,18 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from experiments.text.notation import marked, typeset
-from experiments.text.numbers import number
-from experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
-from experiments.tiers.settings import Settings
-from experiments.watch.coefficients import Bar, coefficients
 from local_dp.errors import LocalDPError
+from local_dp.experiments.text.notation import marked, typeset
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
+from local_dp.experiments.tiers.settings import Settings
+from local_dp.experiments.watch.coefficients import Bar, coefficients
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.base import MaskedParityProtocol
 from local_dp.protocols.base import MODELS, describe_estimate
 from local_dp.queries.base import Query
+from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from local_dp.tallies import Z95
-from server.progress import Attendance, Interim, Progress, RoundProgress
 
 ROWS = 32  # estimates shown
 ROUNDS = 30  # rounds shown, the last ones

@@ -17,8 +17,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.watch.events import Scene
 from local_dp.errors import InputError
+from local_dp.experiments.watch.events import Scene
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from experiments.door.show import summary
-from experiments.tiers import outcome as outcomes
-from experiments.tiers.outcome import as_data, stamp_of
-from experiments.watch.events import Scene
 from local_dp.bus.memory import MemoryBroker
+from local_dp.experiments.door.show import summary
+from local_dp.experiments.tiers import outcome as outcomes
+from local_dp.experiments.tiers.outcome import as_data, stamp_of
+from local_dp.experiments.watch.events import Scene
+from local_dp.server.members import Members
 from local_dp.wire import Hello
-from server.members import Members
 from tests.support.brokers import embedded, mosquitto, needs_mosquitto
 from tests.support.command import command, local_dp
 from tests.support.keys import enrolled
@@ -143,6 +143,8 @@ def test_a_roster_refuses_what_is_taken(tmp_path: Path) -> None:
 def test_what_needs_no_key_pays_for_none() -> None:
     """Help and a run in memory import no cryptography."""
     for words in (["--help"], ["run", "survey", "--tier", "population", "--clients", "100", "--seed", "1"]):
-        code = f"import sys; sys.argv = ['local-dp', *{words!r}]\ntry:\n    from experiments.cli.main import main; main()\nexcept SystemExit:\n    pass\n"
+        code = (
+            f"import sys; sys.argv = ['local-dp', *{words!r}]\ntry:\n    from local_dp.experiments.cli.main import main; main()\nexcept SystemExit:\n    pass\n"
+        )
         done = subprocess.run([sys.executable, "-c", code + "print({'cryptography', 'nacl'} & set(sys.modules))"], capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == "set()"

@@ -10,22 +10,22 @@ import jsonschema
 import msgpack
 import pytest
 
-from experiments.door.show import summary
-from experiments.tiers.execute import execute
-from experiments.tiers.outcome import as_data
-from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.base import Delivery
 from local_dp.bus.memory import MemoryBroker
+from local_dp.experiments.door.show import summary
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.outcome import as_data
+from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.protocols.survey import Survey
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.remote import RemoteOracle
+from local_dp.server.terms import Terms
 from local_dp.wire import MAX_BYTES, Hello, Reply, encode, topic
-from server.coordinator import Coordinator
-from server.remote import RemoteOracle
-from server.terms import Terms
 from tests.support.builders import RUN, SEED, survey_query
 from tests.support.figures import figure
 from tests.support.virtual_time import run_virtually
 
-SCHEMA = json.loads(files("experiments.tiers").joinpath("outcome.schema.json").read_text())
+SCHEMA = json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text())
 HONEST = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x01")
 FIELDS = msgpack.unpackb(encode(HONEST))
 

@@ -9,9 +9,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from clients.durable import SqliteStore
-from clients.journal import MemoryStore
-from clients.role import ClientRole, Policy
+from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import WireError
 from local_dp.loss import NANO, split_epsilon
 from local_dp.noise import SystemNoise

@@ -15,11 +15,11 @@ import click
 import numpy as np
 import pytest
 
-from experiments.cli.commands import APP
-from experiments.cli.main import INTERRUPTED
-from experiments.cli.screen import Screen
 from local_dp.bus.blocking import BlockingBus
 from local_dp.bus.mqtt import MqttBus
+from local_dp.experiments.cli.commands import APP
+from local_dp.experiments.cli.main import INTERRUPTED
+from local_dp.experiments.cli.screen import Screen
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.command import Done, local_dp
 from tests.support.figures import figure
@@ -179,7 +179,7 @@ def test_what_made_tracebacks_is_a_line(name: str) -> None:
 @pytest.mark.parametrize("line", [["randomizers"], ["--help"], ["run", "survey", "--clients", "9", "--seed", "1", "--tier", "population", "--json"]])
 def test_a_full_disk_is_a_line(line: list[str]) -> None:
     """Standard output that takes nothing: exit code 2, one line, and the interpreter adds none; where nothing can be said either, the code alone."""
-    words = [sys.executable, "-m", "experiments.cli", *line]
+    words = [sys.executable, "-m", "local_dp", *line]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
         assert done.returncode == 2
@@ -224,7 +224,7 @@ def test_a_pipe_that_closes_is_no_traceback() -> None:
     """As `local-dp randomizers | head -c 1` leaves one: exit code 2, one line."""
     reading, writing = os.pipe()
     os.close(reading)
-    done = subprocess.run([sys.executable, "-m", "experiments.cli", "randomizers"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "local_dp", "randomizers"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     os.close(writing)
     assert (done.returncode, done.stderr) == (2, "local-dp: cannot write the result to standard output: Broken pipe\n")
 

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.member import client_group, filters, serve
 from local_dp.bus.base import Delivery
 from local_dp.bus.memory import MemoryBroker
+from local_dp.clients.member import client_group, filters, serve
 from local_dp.errors import QuorumError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.server import listening
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.remote import RemoteOracle
+from local_dp.server.terms import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, decode, encode, topic
-from server import listening
-from server.coordinator import Coordinator
-from server.remote import RemoteOracle
-from server.terms import Terms
 from tests.support.builders import RUN, SEED, role, survey_query, yes_records
 from tests.support.figures import figure
 from tests.support.virtual_time import run_virtually

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.durable import SqliteStore
-from clients.role import ClientRole
+from local_dp.clients.durable import SqliteStore
+from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Reply

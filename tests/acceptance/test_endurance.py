@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from experiments.tiers.outcome import Outcome
-from experiments.tiers.over_bus import over_bus
-from experiments.tiers.settings import OnProgress, Randomness, Settings
 from local_dp.bus.address import Address
 from local_dp.bus.mqtt import MqttBus
+from local_dp.experiments.tiers.outcome import Outcome
+from local_dp.experiments.tiers.over_bus import over_bus
+from local_dp.experiments.tiers.settings import OnProgress, Randomness, Settings
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.survey import Survey
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.terms import Terms
 from local_dp.tallies import Estimate, Tally
-from server.progress import Progress, RoundProgress
-from server.terms import Terms
 from tests.support.brokers import a_broker, needs_mosquitto
 from tests.support.figures import figure
 from tests.support.flooding import flood

@@ -11,16 +11,16 @@ from local_dp.bus.memory import MemoryBroker
 from local_dp.populations.table import Rows
 from local_dp.protocols.survey import Survey
 from local_dp.sealing import UNSIGNED, Party, new_key, public
+from local_dp.server import remote
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.listening import LEAVES, PAUSE, filters
+from local_dp.server.members import BURST, EACH, OPENED_BURST
+from local_dp.server.progress import Turnout
+from local_dp.server.remote import RemoteOracle
+from local_dp.server.roster import Place, Roster
+from local_dp.server.terms import Terms
+from local_dp.server.waves import GRACE
 from local_dp.wire import Hello, Refusal, Reply, Side, decode, encode, topic
-from server import remote
-from server.coordinator import Coordinator
-from server.listening import LEAVES, PAUSE, filters
-from server.members import BURST, EACH, OPENED_BURST
-from server.progress import Turnout
-from server.remote import RemoteOracle
-from server.roster import Place, Roster
-from server.terms import Terms
-from server.waves import GRACE
 from tests.support.builders import RUN, SEED, play_in_memory, request, role, survey_query, yes_records
 from tests.support.figures import figure
 from tests.support.virtual_time import run_virtually

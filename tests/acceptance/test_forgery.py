@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients.member import HOSTS, will
 from local_dp.bus.address import Address
 from local_dp.bus.base import Delivery
 from local_dp.bus.memory import MemoryBroker
+from local_dp.clients.member import HOSTS, will
 from local_dp.errors import ForgedError, InputError, LocalDPError
 from local_dp.sealing import SIGNATURE, Party, new_key, public
+from local_dp.server.roster import Place, Roster
 from local_dp.wire import End, Hello, Roll, encode, topic
-from server.roster import Place, Roster
 from tests.support.brokers import a_broker, needs_mosquitto, retain
 from tests.support.builders import RUN, request, survey_query
 from tests.support.figures import figure

@@ -10,11 +10,11 @@ import msgpack
 import psutil
 import pytest
 
-from clients.role import ClientRole
+from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.terms import Terms
 from local_dp.wire import CLIENT, SERVER, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
-from server.coordinator import Coordinator
-from server.terms import Terms
 from tests.support.builders import RUN, SEED, request, role, survey_query, yes_records
 from tests.support.figures import figure
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from experiments.door.show import summary
-from experiments.tiers.outcome import Outcome, as_data
-from experiments.tiers.settings import Randomness, Settings
 from local_dp.bounds.influence import ALPHA, Influence, influence_of, irregularity, ones_law, ones_seen
 from local_dp.errors import InputError
+from local_dp.experiments.door.show import summary
+from local_dp.experiments.tiers.outcome import Outcome, as_data
+from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, cells_of
@@ -26,9 +26,9 @@ from local_dp.queries.tables import Category
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server.progress import Turnout
+from local_dp.server.round import Round
 from local_dp.tallies import Estimate, Tally
-from server.progress import Turnout
-from server.round import Round
 from tests.support.builders import RUN, SEED, survey_query
 from tests.support.randomizers import built_in, of_sets
 
@@ -231,7 +231,7 @@ def test_the_server_says_that_some_do_not_follow() -> None:
         assert found is not None
         assert (found < ALPHA) is flagged
     data = {"rounds": [{"irregularity": 1e-9}, {}]}
-    from experiments.door.show import _irregular
+    from local_dp.experiments.door.show import _irregular
 
     assert "round 1" in _irregular(data)
     assert _irregular({"rounds": [{"irregularity": 0.5}]}) == ""
@@ -247,7 +247,7 @@ def test_these_protocols_state_their_influence(protocol: Protocol[Any]) -> None:
 
 
 def _run(protocol: Protocol[Any]) -> tuple[Settings, Outcome]:
-    from experiments.tiers.execute import execute
+    from local_dp.experiments.tiers.execute import execute
 
     run = Settings(protocol, protocol.synthetic(500, 1), 1.0, Randomness(1, False), tier="population")
     return run, execute(run, lambda progress: None)

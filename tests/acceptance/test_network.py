@@ -14,11 +14,11 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
-from clients.member import HOSTS
-from experiments.tiers.outcome import Outcome
 from local_dp.bus.address import Address
 from local_dp.bus.mqtt import MqttBus
+from local_dp.clients.member import HOSTS
 from local_dp.errors import BusError
+from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
 from tests.support.brokers import a_broker, configured, free_port, needs_mosquitto
 from tests.support.builders import RUN

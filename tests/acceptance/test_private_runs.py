@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.door.asking import How, ask
 from local_dp.errors import InputError, RefusedError
+from local_dp.experiments.door.asking import How, ask
 from local_dp.interaction import Game
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.base import Protocol
@@ -17,9 +17,9 @@ from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.survey import Survey
 from local_dp.records import Records
+from local_dp.server.round import Round
 from local_dp.tallies import Tally
 from local_dp.wire import encode
-from server.round import Round
 from tests.support.figures import figure
 
 PEOPLE = 60

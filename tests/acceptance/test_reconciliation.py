@@ -9,24 +9,24 @@ from typing import Any
 import psutil
 import pytest
 
-from clients.member import HOSTS, filters, serve
-from clients.role import ClientRole
-from experiments.door.show import summary
-from experiments.tiers.execute import execute
-from experiments.tiers.outcome import as_data
-from experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.bus.base import Delivery
 from local_dp.bus.memory import MemoryBroker
+from local_dp.clients.member import HOSTS, filters, serve
+from local_dp.clients.role import ClientRole
 from local_dp.errors import LocalDPError
+from local_dp.experiments.door.show import summary
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.outcome import as_data
+from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server import listening
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.reconciliation import Balance, Reconciliation
+from local_dp.server.remote import RemoteOracle
+from local_dp.server.terms import Terms
 from local_dp.wire import Account, Reply, checksum, decode, encode, topic
-from server import listening
-from server.coordinator import Coordinator
-from server.progress import Progress, RoundProgress
-from server.reconciliation import Balance, Reconciliation
-from server.remote import RemoteOracle
-from server.terms import Terms
 from tests.support.builders import RUN, SEED, role, survey_query, yes_records
 from tests.support.virtual_time import run_virtually
 
@@ -203,7 +203,7 @@ def test_a_host_that_is_killed_after_its_answer_is_silent() -> None:
 
     def kill(progress: Progress) -> None:
         if not killed and isinstance(progress, RoundProgress) and progress.answered == progress.asked:
-            helper = next(child for child in psutil.Process().children() if "clients.helper" in child.cmdline())
+            helper = next(child for child in psutil.Process().children() if "local_dp.clients.helper" in child.cmdline())
             killed.extend(helper.children()[:1])
             killed[0].kill()
 

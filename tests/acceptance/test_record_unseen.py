@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clients.journal import MemoryStore
-from clients.member import HOSTS, SLOT, _answer
-from clients.quiet import unheard
-from clients.role import ClientRole
 from local_dp.bus.memory import MemoryBroker
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.member import HOSTS, SLOT, _answer
+from local_dp.clients.quiet import unheard
+from local_dp.clients.role import ClientRole
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Noise, SystemNoise
@@ -219,7 +219,7 @@ def _told(value: float) -> Request:
 SAYING = """
 import os, sys, warnings
 import numpy as np
-from clients.quiet import {how}
+from local_dp.clients.quiet import {how}
 {before}
 import logging; logging.getLogger("y").addHandler(logging.FileHandler({kept!r}))
 with {within}:

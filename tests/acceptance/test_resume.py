@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from clients.journal import MemoryStore
-from clients.member import HOSTS, client_group
-from clients.role import ClientRole
-from experiments.cli.keys import private_key, public_key
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.member import HOSTS, client_group
+from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
+from local_dp.experiments.cli.keys import private_key, public_key
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.registry import find_protocol
@@ -23,11 +23,11 @@ from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.records import Records
 from local_dp.sealing import Envelopes, Party
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.journal import Journal
+from local_dp.server.terms import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, topic
-from server.coordinator import Coordinator
-from server.journal import Journal
-from server.terms import Terms
 from tests.support.brokers import a_broker, mosquitto, needs_mosquitto
 from tests.support.builders import RUN, SEED, yes_records
 from tests.support.command import command

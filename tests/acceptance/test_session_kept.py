@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clients.durable import SqliteStore
-from clients.role import ClientRole
+from local_dp.clients.durable import SqliteStore
+from local_dp.clients.role import ClientRole
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery

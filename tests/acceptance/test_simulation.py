@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import pytest
 
-from clients.durable import SqliteStore
-from clients.journal import Commit
+from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import Commit
 from tests.support.faults.client import BUDGET, Disk
 from tests.support.faults.operations import Operation, drawn
 from tests.support.faults.shrink import load, shrunk

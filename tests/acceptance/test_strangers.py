@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clients import work
-from clients.journal import MemoryStore
-from clients.role import ClientRole
+from local_dp.clients import work
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.role import ClientRole
 from local_dp.domains import Parameter
 from local_dp.errors import RefusedError, WireError
 from local_dp.noise import SystemNoise

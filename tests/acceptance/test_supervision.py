@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from clients.fleet import Fleet
-from clients.opening import Opening
-from experiments.tiers import over_bus
-from experiments.tiers.execute import execute
-from experiments.tiers.settings import EMBEDDED, MOST_HOSTS, Randomness, Settings, Tier
 from local_dp.bus import broker as broker_module
 from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker
 from local_dp.bus.children import allow_open_files, is_stopped, python
+from local_dp.clients.fleet import Fleet
+from local_dp.clients.opening import Opening
 from local_dp.errors import BusError, InputError
+from local_dp.experiments.tiers import over_bus
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.settings import EMBEDDED, MOST_HOSTS, Randomness, Settings, Tier
 from local_dp.protocols.base import Protocol
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.survey import Survey
-from server.progress import Progress, RoundProgress
-from server.terms import Terms
+from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.terms import Terms
 from tests.support.brokers import Mosquitto, mosquitto, needs_mosquitto
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
@@ -41,7 +41,7 @@ class Marked:
     def __init__(self, folder: Path, *words: str, code: str = "") -> None:
         self.mark, self.folder = secrets.token_hex(8), folder
         environment = {**os.environ, "MARK": self.mark, "TMPDIR": str(folder), "OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, "-c", code, *words] if code else [sys.executable, "-m", "experiments.cli", *words]
+        command = [sys.executable, "-c", code, *words] if code else [sys.executable, "-m", "local_dp", *words]
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def alive(self) -> list[int]:
@@ -182,7 +182,7 @@ LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 sys.argv[0] = "local-dp"
-from experiments.cli.main import main
+from local_dp.experiments.cli.main import main
 main()
 """
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from experiments.claims import asking_again, asking_again_runs
-from experiments.claims.asking_again import EXPERIMENT
 from local_dp.arrays import Counts, Floats
 from local_dp.bounds.cut_and_paste import pasting_constant
+from local_dp.experiments.claims import asking_again, asking_again_runs
+from local_dp.experiments.claims.asking_again import EXPERIMENT
 from local_dp.hardness.transcripts import Turn, transcript_laws
 from tests.support.quick import Quick, lost
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims import coins_runs as runs
-from experiments.claims.coins import EXPERIMENT, TEN
 from local_dp.bounds.identity import chi_square_quantile, half_errors, half_stretch, half_threshold, likely_threshold, shared_half_clients
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims import coins_runs as runs
+from local_dp.experiments.claims.coins import EXPERIMENT, TEN
 from tests.support.quick import Quick, lost
 
 QUICK = Quick(EXPERIMENT)

@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from experiments.claims import occam, parity_central
-from experiments.claims.parity import separation
-from experiments.lab.claim import Check, Curve, Measurement, Point
 from local_dp.bounds.curator import occam_examples_realizable, parity_examples
 from local_dp.curator.choosing.occam import OccamLearner
 from local_dp.curator.parity.learner import ParityLearner
+from local_dp.experiments.claims import occam, parity_central
+from local_dp.experiments.claims.parity import separation
+from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point
 from tests.support.shared import Once
 
 pytestmark = pytest.mark.long

@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from experiments.claims import data_noise_runs as runs
-from experiments.claims.data_noise import EXPERIMENT
-from experiments.lab.claim import Finding
-from experiments.lab.coverage_stated import measure_stated
 from local_dp.curator.sensitivity.cauchy import CauchyNoise
 from local_dp.curator.sensitivity.mechanisms import Proposed
 from local_dp.curator.sensitivity.triangles import NoisyLocalTriangles, Triangles
+from local_dp.experiments.claims import data_noise_runs as runs
+from local_dp.experiments.claims.data_noise import EXPERIMENT
+from local_dp.experiments.lab.claim import Finding
+from local_dp.experiments.lab.coverage_stated import measure_stated
 
 pytestmark = pytest.mark.long
 POINTS = EXPERIMENT.points("quick")

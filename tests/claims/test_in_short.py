@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from experiments.lab.catalogue import NAMES, load, module_of
+from local_dp.experiments.lab.catalogue import NAMES, load, module_of
 
 WHOLE = ("map", "masked-parity", "parity", "occam", "suite", "interaction", "pure-or-approximate", "oracles", "pairs")  # their verdicts need their points
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims import interaction_lists
-from experiments.claims.interaction import EXPERIMENT
-from experiments.claims.interaction_lists import BEST, GUESSES, OTHERS, ROUNDS, measure_lists
-from experiments.claims.interaction_prefixes import predicted_gain
-from experiments.lab.claim import Check, Figure, Measurement, Point
+from local_dp.experiments.claims import interaction_lists
+from local_dp.experiments.claims.interaction import EXPERIMENT
+from local_dp.experiments.claims.interaction_lists import BEST, GUESSES, OTHERS, ROUNDS, measure_lists
+from local_dp.experiments.claims.interaction_prefixes import predicted_gain
+from local_dp.experiments.lab.claim import Check, Figure, Measurement, Point
 from local_dp.interaction import Adaptive
 from local_dp.learners.fourier import LowDegree
 from local_dp.theorems.local_from_sq import local_from_sq

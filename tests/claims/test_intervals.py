@@ -4,12 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from experiments.claims import intervals
-from experiments.claims.intervals import CONSISTENT, EXPERIMENT, FLAT, LOCAL, ROOT
-from experiments.lab.claim import Measurement, Point
 from local_dp.curator.intervals import factorization
 from local_dp.curator.intervals.level import Level
 from local_dp.curator.rounded_normal import rounded_normals
+from local_dp.experiments.claims import intervals
+from local_dp.experiments.claims.intervals import CONSISTENT, EXPERIMENT, FLAT, LOCAL, ROOT
+from local_dp.experiments.lab.claim import Measurement, Point
 from tests.support.quick import Quick, lost
 
 pytestmark = pytest.mark.long

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims import kinds_of_interaction as claim
-from experiments.claims import kinds_of_interaction_runs as runs
-from experiments.claims.kinds_of_interaction import EXPERIMENT
-from experiments.claims.kinds_of_interaction_runs import AGAIN, BELOW, IN_TURN, ONE_ROUND, Way
 from local_dp.arrays import Ints, Words
 from local_dp.bounds.ladder import ladder_one_round_least
+from local_dp.experiments.claims import kinds_of_interaction as claim
+from local_dp.experiments.claims import kinds_of_interaction_runs as runs
+from local_dp.experiments.claims.kinds_of_interaction import EXPERIMENT
+from local_dp.experiments.claims.kinds_of_interaction_runs import AGAIN, BELOW, IN_TURN, ONE_ROUND, Way
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle

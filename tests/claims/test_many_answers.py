@@ -2,10 +2,6 @@
 
 import pytest
 
-from experiments.claims import many_answers_runs
-from experiments.claims.many_answers import EXPERIMENT
-from experiments.claims.many_answers_runs import BUDGET, CONCENTRATED, FOURIER, NEAREST, PRODUCT, RECORDS
-from experiments.lab.claim import Finding
 from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.intervals.level import Level
 from local_dp.curator.many import baselines, pmw
@@ -14,6 +10,10 @@ from local_dp.curator.many.mwem import ConcentratedRounds
 from local_dp.curator.many.pmw import Answered, Stream, Terms, moved
 from local_dp.curator.many.small_databases import SmallDatabase
 from local_dp.curator.many.weights import Weights
+from local_dp.experiments.claims import many_answers_runs
+from local_dp.experiments.claims.many_answers import EXPERIMENT
+from local_dp.experiments.claims.many_answers_runs import BUDGET, CONCENTRATED, FOURIER, NEAREST, PRODUCT, RECORDS
+from local_dp.experiments.lab.claim import Finding
 from tests.support.quick import Quick, lost
 
 pytestmark = pytest.mark.long

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from experiments.claims import map as claim
-from experiments.claims.map import EXPERIMENT
-from experiments.claims.map_games import measure_parity_game, measure_worst_case
-from experiments.claims.map_runs import ONE_ROUND, PROTOCOLS, measure_one_round, measure_protocol
-from experiments.lab.claim import Finding, Measurement, Point, Regions
-from experiments.lab.intervals import wilson
 from local_dp.arrays import Counts
+from local_dp.experiments.claims import map as claim
+from local_dp.experiments.claims.map import EXPERIMENT
+from local_dp.experiments.claims.map_games import measure_parity_game, measure_worst_case
+from local_dp.experiments.claims.map_runs import ONE_ROUND, PROTOCOLS, measure_one_round, measure_protocol
+from local_dp.experiments.lab.claim import Finding, Measurement, Point, Regions
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.hardness.games import Told
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.conjunctions import AllOf, Conjunctions

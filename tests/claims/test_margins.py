@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims import margins_runs as runs
-from experiments.claims.margins import EXPERIMENT, fibonacci
 from local_dp.bounds.margins import margin_clients
+from local_dp.experiments.claims import margins_runs as runs
+from local_dp.experiments.claims.margins import EXPERIMENT, fibonacci
 from local_dp.hardness import certificates, margins
 from local_dp.hardness.certificates import Verdict
 from tests.support.quick import Quick, lost

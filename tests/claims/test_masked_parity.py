@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from experiments.claims import masked_parity_curator
-from experiments.claims.masked_parity import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
-from experiments.claims.masked_parity_epsilon import BEST, ONE_BIT
-from experiments.claims.masked_parity_literal import literal_recovery
-from experiments.lab.claim import Check, Figure, Finding, Measurement, Point
-from experiments.lab.cross_check import DEPARTURE, cross_check_shown
-from experiments.lab.intervals import wilson
-from experiments.lab.minimal_clients import exact_recovery
 from local_dp.bounds.masked_parity import masked_parity_curator_clients
 from local_dp.curator.choosing.masked_parity import MaskedParityClass
+from local_dp.experiments.claims import masked_parity_curator
+from local_dp.experiments.claims.masked_parity import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
+from local_dp.experiments.claims.masked_parity_epsilon import BEST, ONE_BIT
+from local_dp.experiments.claims.masked_parity_literal import literal_recovery
+from local_dp.experiments.lab.claim import Check, Figure, Finding, Measurement, Point
+from local_dp.experiments.lab.cross_check import DEPARTURE, cross_check_shown
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import Adaptive, Play
 from local_dp.masked.concept import Concept
 from local_dp.masked.listed import MaskedParityList

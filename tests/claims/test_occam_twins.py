@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.claims import occam
-from experiments.lab.claim import Measurement, Point
 from local_dp.bounds.curator import occam_examples_printed
 from local_dp.curator.choosing.exponential import ExponentialChoice, ExponentialMechanism, decay_of
 from local_dp.curator.choosing.occam import Labelled
 from local_dp.draws import Draws
+from local_dp.experiments.claims import occam
+from local_dp.experiments.lab.claim import Measurement, Point
 from tests.support.long import short
 from tests.support.shared import Once
 

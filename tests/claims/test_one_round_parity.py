@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims import one_round_parity_runs as runs
-from experiments.claims.one_round_parity import EXPERIMENT, KNOWN
-from experiments.claims.one_round_parity_runs import DENY, EPSILON, SEVERAL, TARGET, TWO, guess
-from experiments.lab.claim import Finding, Measurement, Point, Scale
 from local_dp.bounds import channels, one_round_parity
 from local_dp.bounds.one_round_parity import parity_one_round_bound
 from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims import one_round_parity_runs as runs
+from local_dp.experiments.claims.one_round_parity import EXPERIMENT, KNOWN
+from local_dp.experiments.claims.one_round_parity_runs import DENY, EPSILON, SEVERAL, TARGET, TWO, guess
+from local_dp.experiments.lab.claim import Finding, Measurement, Point, Scale
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.parity_deny import ParityDeny
 from local_dp.randomizers import one_bit

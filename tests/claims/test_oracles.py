@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims import oracles_runs as runs
-from experiments.claims.oracles import EXPERIMENT
-from experiments.claims.oracles_runs import COLUMNS, COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, ONE_DRAW, PRODUCT, RELEVANT, ROBUST, RSPM, D
-from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.curator.heuristics import game
 from local_dp.curator.heuristics.oracles import Claimed, Verified
 from local_dp.curator.heuristics.perturbed import Beside
 from local_dp.curator.heuristics.robust import RobustRelease, Terms
 from local_dp.curator.heuristics.separated import Conjunctions, Weighted
+from local_dp.experiments.claims import oracles_runs as runs
+from local_dp.experiments.claims.oracles import EXPERIMENT
+from local_dp.experiments.claims.oracles_runs import COLUMNS, COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, ONE_DRAW, PRODUCT, RELEVANT, ROBUST, RSPM, D
+from local_dp.experiments.lab.claim import Finding, Measurement, Point
 from tests.support.fair_columns import fair_table
 from tests.support.quick import lost
 

@@ -4,13 +4,13 @@ from functools import cache
 
 import pytest
 
-from experiments.claims import pairs_runs
-from experiments.claims.pairs import EXPERIMENT
-from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.curator.marginals import pairs as pairs_module
 from local_dp.curator.marginals.pairs import PairGaussian
 from local_dp.curator.marginals.projection import onto_elliptope
 from local_dp.curator.rounded_normal import rounded_normals
+from local_dp.experiments.claims import pairs_runs
+from local_dp.experiments.claims.pairs import EXPERIMENT
+from local_dp.experiments.lab.claim import Finding, Measurement, Point
 from tests.support.quick import lost
 
 pytestmark = pytest.mark.long

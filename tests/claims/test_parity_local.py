@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from experiments.claims.parity_local import HALVING, ONE_ROUND, REFERENCE, local_curves, local_points, measure_local
-from experiments.lab.claim import Check, Measurement, Point
 from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound
 from local_dp.errors import InputError
+from local_dp.experiments.claims.parity_local import HALVING, ONE_ROUND, REFERENCE, local_curves, local_points, measure_local
+from local_dp.experiments.lab.claim import Check, Measurement, Point
 from local_dp.interaction import Nonadaptive
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers import one_bit

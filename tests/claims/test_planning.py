@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims.planning import EPSILONS, EXPERIMENT, IN_ROUNDS, SIZES, TASKS, within
-from experiments.lab.claim import Measurement, Point
 from local_dp.bounds.response import binomial_tail, response_gain
+from local_dp.experiments.claims.planning import EPSILONS, EXPERIMENT, IN_ROUNDS, SIZES, TASKS, within
+from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.protocols.planning import plan_of
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.survey import Survey

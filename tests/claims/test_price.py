@@ -5,9 +5,6 @@ from fractions import Fraction
 
 import pytest
 
-from experiments.claims import price_runs as runs
-from experiments.claims.price import EXPERIMENT
-from experiments.claims.price_runs import COMPOSED, GAUSSIAN, K_NORM, LAPLACE, NOTHING
 from local_dp.accounting.rules import RULES, delta
 from local_dp.curator.counts import k_norm
 from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
@@ -17,6 +14,9 @@ from local_dp.curator.counts.k_norm import KNormCounts
 from local_dp.curator.counts.laplace import LaplaceCounts
 from local_dp.curator.counts.nothing import NoCounts
 from local_dp.curator.rounded_normal import least_variance
+from local_dp.experiments.claims import price_runs as runs
+from local_dp.experiments.claims.price import EXPERIMENT
+from local_dp.experiments.claims.price_runs import COMPOSED, GAUSSIAN, K_NORM, LAPLACE, NOTHING
 from tests.support.quick import Quick, lost
 
 pytestmark = pytest.mark.long

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from experiments.claims import pure_or_approximate_cases as cases
-from experiments.claims import pure_or_approximate_runs as runs
-from experiments.claims.pure_or_approximate import EXPERIMENT, QUICK
-from experiments.lab.claim import Finding, Measurement, Point
 from local_dp.bounds.points import pure_success
 from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.experiments.claims import pure_or_approximate_cases as cases
+from local_dp.experiments.claims import pure_or_approximate_runs as runs
+from local_dp.experiments.claims.pure_or_approximate import EXPERIMENT, QUICK
+from local_dp.experiments.lab.claim import Finding, Measurement, Point
 
 pytestmark = pytest.mark.long
 CONCAVE = {"of": "thresholds", "kind": "RecConcave", "delta": 1e-6, "samples": 7, "runs": 20}

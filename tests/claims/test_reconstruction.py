@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from experiments.claims import reconstruction
-from experiments.claims.reconstruction import EXPERIMENT
-from experiments.lab.claim import Finding, Point
 from local_dp.arrays import Floats
 from local_dp.attacks.reconstruction import least_squares
 from local_dp.bounds.reconstruction import wrong_bits
+from local_dp.experiments.claims import reconstruction
+from local_dp.experiments.claims.reconstruction import EXPERIMENT
+from local_dp.experiments.lab.claim import Finding, Point
 from local_dp.loss import Pure
 from local_dp.theorems.one_report import from_own_bits
 

@@ -6,9 +6,6 @@ from typing import Any
 
 import pytest
 
-from experiments.claims import sanitizing_runs as runs
-from experiments.claims.sanitizing import EXPERIMENT, MEASURED
-from experiments.lab.claim import Finding, Measurement, Point, Scale
 from local_dp.bounds.packing import sanitizer_records
 from local_dp.bounds.points import per_cell_success
 from local_dp.curator.reductions.thresholds import MediansByLabel
@@ -16,6 +13,9 @@ from local_dp.curator.sanitizers.cells import NoisyCounts
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
+from local_dp.experiments.claims import sanitizing_runs as runs
+from local_dp.experiments.claims.sanitizing import EXPERIMENT, MEASURED
+from local_dp.experiments.lab.claim import Finding, Measurement, Point, Scale
 
 pytestmark = pytest.mark.long
 POINTS = [point for point in EXPERIMENT.points("quick") if point["bits"] <= 128 and (point["kind"] != "shape" or point["tree"] == "pure")]

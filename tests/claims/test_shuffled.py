@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from experiments.claims import shuffled_runs as runs
-from experiments.claims.shuffled import EXPERIMENT
+from local_dp.experiments.claims import shuffled_runs as runs
+from local_dp.experiments.claims.shuffled import EXPERIMENT
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.shuffle import accountant
 from local_dp.shuffle.histogram import BlanketHistogram

@@ -9,13 +9,13 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from experiments.claims import local_to_sq, randomized_response, sq_to_local
-from experiments.claims.local_to_sq import LocalToSq
-from experiments.claims.randomized_response import WAYS, RandomizedResponse
-from experiments.claims.simulated_laws import divergence
-from experiments.claims.sq_to_local import SqToLocal
-from experiments.lab.claim import Experiment, Figure, Finding, Measurement, Point
 from local_dp.arrays import Floats
+from local_dp.experiments.claims import local_to_sq, randomized_response, sq_to_local
+from local_dp.experiments.claims.local_to_sq import LocalToSq
+from local_dp.experiments.claims.randomized_response import WAYS, RandomizedResponse
+from local_dp.experiments.claims.simulated_laws import divergence
+from local_dp.experiments.claims.sq_to_local import SqToLocal
+from local_dp.experiments.lab.claim import Experiment, Figure, Finding, Measurement, Point
 from local_dp.oracles.local.asked import Cohort
 from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight

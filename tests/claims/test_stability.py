@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.claims import stability
-from experiments.claims.stability import EXPERIMENT
-from experiments.lab.claim import Finding, Point
 from local_dp.curator.choosing.acceptance import UNIT, best_acceptance
 from local_dp.curator.choosing.stable import Lead, StableChoice
+from local_dp.experiments.claims import stability
+from local_dp.experiments.claims.stability import EXPERIMENT
+from local_dp.experiments.lab.claim import Finding, Point
 from local_dp.loss import Approximate
 
 POINTS = EXPERIMENT.points("quick")

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims.suite import EXPERIMENT as SUITE
-from experiments.claims.suite_bounds import TOLERANCES
-from experiments.claims.suite_curator import noisy_sum_law
-from experiments.claims.suite_runs import control, outcome, records_needed
-from experiments.claims.suite_worst import finite_class
-from experiments.lab.claim import Experiment, Figure, Measurement, Point
+from local_dp.experiments.claims.suite import EXPERIMENT as SUITE
+from local_dp.experiments.claims.suite_bounds import TOLERANCES
+from local_dp.experiments.claims.suite_curator import noisy_sum_law
+from local_dp.experiments.claims.suite_runs import control, outcome, records_needed
+from local_dp.experiments.claims.suite_worst import finite_class
+from local_dp.experiments.lab.claim import Experiment, Figure, Measurement, Point
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
@@ -92,7 +92,7 @@ def test_a_threshold_six_times_too_lax_loses_the_suite(name: str, monkeypatch: p
     verdicts = []
     for learner in (TASKS[name].learner, twins[name]):
         known = {**TASKS, name: replace(TASKS[name], learner=learner)}
-        monkeypatch.setattr("experiments.claims.suite.tasks", lambda known=known: known)
+        monkeypatch.setattr("local_dp.experiments.claims.suite.tasks", lambda known=known: known)
         measured = [(point, SUITE.measure(point, 3) if point["part"] == "run" and point["task"] == name else found) for point, found in suite_as_promised()]
         verdicts.append(SUITE.conclude(json.loads(json.dumps(measured)), "quick").verdict)
     assert verdicts == ["shown", "not shown"]
@@ -142,9 +142,9 @@ def test_a_bound_that_is_not_its_proofs_loses_the_suite(monkeypatch: pytest.Monk
     """Half the clients that Hoeffding's bound says, or a tolerance that is twice what the guarantee allows, are not shown."""
     measured = suite_as_promised()
     with monkeypatch.context() as patch:
-        patch.setattr("experiments.claims.suite_bounds.records_needed", lambda oracle, learner: records_needed(oracle, learner) // 2)
+        patch.setattr("local_dp.experiments.claims.suite_bounds.records_needed", lambda oracle, learner: records_needed(oracle, learner) // 2)
         assert shown(SUITE, measured) == [True] * 10 + [False, True, True]
-    monkeypatch.setattr("experiments.claims.suite_bounds.TOLERANCES", TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2})
+    monkeypatch.setattr("local_dp.experiments.claims.suite_bounds.TOLERANCES", TOLERANCES | {"naive-bayes": TOLERANCES["naive-bayes"] / 2})
     assert shown(SUITE, measured) == [True] * 10 + [False, True, True]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from experiments.claims.theorem_5_1 import EXPERIMENT, Row, printed_tolerance
 from local_dp.bounds.masked_parity import coset_tolerance, queries_needed, success_bound
+from local_dp.experiments.claims.theorem_5_1 import EXPERIMENT, Row, printed_tolerance
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import Spectrum, hidden_set, spectrum
@@ -144,6 +144,6 @@ def test_a_wrong_adversary_is_not_shown(rows: list[Row], answers: Any, monkeypat
 
 def test_a_wrong_theorem_is_not_shown(rows: list[Row], monkeypatch: pytest.MonkeyPatch) -> None:
     """A bound of half the corrected one's excess is exceeded by learners that were played."""
-    monkeypatch.setattr("experiments.claims.theorem_5_1.success_bound", lambda d, q, tau: (1 + success_bound(d, q, tau)) / 2 - 0.25)
+    monkeypatch.setattr("local_dp.experiments.claims.theorem_5_1.success_bound", lambda d, q, tau: (1 + success_bound(d, q, tau)) / 2 - 0.25)
     again = [(point, EXPERIMENT.measure(point, 3) if (point["kind"], point["d"]) == ("sweep", 6) else found) for point, found in rows]
     assert EXPERIMENT.conclude(again, "quick").verdict == "not shown"

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims import tracing, tracing_signed
-from experiments.claims.tracing import EXPERIMENT, MODELS
-from experiments.lab.claim import Finding, Point
 from local_dp.arrays import Bools
 from local_dp.attacks.pirates import STRATEGIES
 from local_dp.attacks.signed import Signer
 from local_dp.attacks.tracing import Traced, traced
 from local_dp.attacks.traitors import traitor_tracing
+from local_dp.experiments.claims import tracing, tracing_signed
+from local_dp.experiments.claims.tracing import EXPERIMENT, MODELS
+from local_dp.experiments.lab.claim import Finding, Point
 from local_dp.loss import Pure
 
 pytestmark = pytest.mark.long

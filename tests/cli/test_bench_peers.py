@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from experiments.cli import bench_peers
-from experiments.cli.bench_peers import Row, speed_figure, told
-from experiments.lab.figures import save
-from experiments.peers import accuracy, base
-from experiments.peers.accuracy import PAIRS, closed_form
+from local_dp.experiments.cli import bench_peers
+from local_dp.experiments.cli.bench_peers import Row, speed_figure, told
+from local_dp.experiments.lab.figures import save
+from local_dp.experiments.peers import accuracy, base
+from local_dp.experiments.peers.accuracy import PAIRS, closed_form
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.command import local_dp
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from experiments.cli import bare_clients, bench_runs
-from experiments.cli.bare_clients import Fleet
-from experiments.tiers.settings import EMBEDDED
 from local_dp.errors import BusError
+from local_dp.experiments.cli import bare_clients, bench_runs
+from local_dp.experiments.cli.bare_clients import Fleet
+from local_dp.experiments.tiers.settings import EMBEDDED
 from tests.support.brokers import free_port
 
 _LARGE = 200 << 20  # bytes

@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.cli import bench_stores
-from experiments.tiers.settings import EMBEDDED
+from local_dp.experiments.cli import bench_stores
+from local_dp.experiments.tiers.settings import EMBEDDED
 from tests.support.command import local_dp
 
 

@@ -337,7 +337,7 @@ def test_a_folder_of_the_same_name_is_not_in_the_way(tmp_path: Path) -> None:
     """Started in a folder that has a `clients` package of its own, the run's helper processes are still this project's."""
     (tmp_path / "clients").mkdir()
     (tmp_path / "clients" / "helper.py").write_text("raise SystemExit('the wrong helper')")
-    words = [sys.executable, "-P", "-m", "experiments.cli", "run", "survey", "--clients", "50", "--json"]
+    words = [sys.executable, "-P", "-m", "local_dp", "run", "survey", "--clients", "50", "--json"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr

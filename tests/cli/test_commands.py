@@ -14,9 +14,9 @@ import click
 import jsonschema
 import pytest
 
-from experiments.cli.commands import APP, COMMANDS
-from experiments.cli.fields import first_line
-from experiments.tiers.settings import Randomness
+from local_dp.experiments.cli.commands import APP, COMMANDS
+from local_dp.experiments.cli.fields import first_line
+from local_dp.experiments.tiers.settings import Randomness
 from local_dp.protocols.registry import PROTOCOLS
 from tests.support.builders import with_law
 from tests.support.command import command, local_dp, outcome_of
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("warm")
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("numpy", "scipy", "pydantic", "polars", "matplotlib", "rich", "asyncio", "aiomqtt", "multiprocessing")
-SCHEMA: dict[str, Any] = json.loads(files("experiments.tiers").joinpath("outcome.schema.json").read_text())
+SCHEMA: dict[str, Any] = json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text())
 
 
 @pytest.fixture
@@ -48,19 +48,19 @@ def cpu_seconds(cache: Path, *arguments: str) -> float:
 
 def test_help_imports_nothing_heavy() -> None:
     """`local-dp --help` imports no command and nothing that is slow."""
-    told = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from experiments.cli.main import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
+    told = "import sys; sys.argv[1:] = ['--help']\ntry:\n    from local_dp.__main__ import main; main()\nfinally:\n    print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, check=True)
     imported = done.stderr.split()
     assert not {name.split(".")[0] for name in imported} & set(HEAVY)
     assert len(imported) < 200
-    assert {name for name in imported if name.startswith("experiments.cli.")} == {
-        f"experiments.cli.{name}" for name in ("main", "screen", "commands", "completion", "fields")
+    assert {name for name in imported if name.startswith("local_dp.experiments.cli.")} == {
+        f"local_dp.experiments.cli.{name}" for name in ("main", "screen", "commands", "completion", "fields")
     }
 
 
 def test_help_takes_no_longer_than_numpy(tmp_path: Path) -> None:
     """`local-dp --help` takes no more processor time than an interpreter that imports numpy: the least of ten each, in turns, as the first of them compiles."""
-    turns = [(cpu_seconds(tmp_path, "-m", "experiments.cli", "--help"), cpu_seconds(tmp_path, "-c", "import numpy")) for _ in range(10)]
+    turns = [(cpu_seconds(tmp_path, "-m", "local_dp", "--help"), cpu_seconds(tmp_path, "-c", "import numpy")) for _ in range(10)]
     helped, imported = map(min, zip(*turns, strict=True))
     assert helped <= imported
 

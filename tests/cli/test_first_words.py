@@ -5,9 +5,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments.cli.commands import COMMANDS
-from experiments.cli.screen import SCREEN
-from experiments.lab.runner import run_experiments
+from local_dp.experiments.cli.commands import COMMANDS
+from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.lab.runner import run_experiments
 from tests.support.long import short
 from tests.support.terminal import Terminal
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.door.budget import budget
-from experiments.tiers.places import runs_folder, stores_folder
-from server.journal import Journal
+from local_dp.experiments.door.budget import budget
+from local_dp.experiments.tiers.places import runs_folder, stores_folder
+from local_dp.server.journal import Journal
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import request, survey_query
 from tests.support.command import command, local_dp

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from experiments.lab.catalogue import load, module_of
-from experiments.lab.store import MeasurementStore, code_stamp
+from local_dp.experiments.lab.catalogue import load, module_of
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp
 
 ROOT = Path(__file__).parents[2]
 
@@ -47,7 +47,7 @@ def test_folders_of_the_same_name_do_no_harm(folder: Path, command: list[str]) -
     """Runs over processes and hosts, and an experiment that goes on with its workers, import ours: nothing of the user's folder is touched."""
     _measured_but_for_two(folder / "results")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    start = "import sys; sys.path.pop(0); from experiments.cli.main import main; main()"  # as the installed script does, whose own folder is first
+    start = "import sys; sys.path.pop(0); from local_dp.experiments.cli.main import main; main()"  # as the installed script does, whose own folder is first
     done = subprocess.run([sys.executable, "-c", start, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "imported from the folder" not in done.stderr + done.stdout

@@ -9,10 +9,10 @@ from collections import Counter
 import psutil
 import pytest
 
-from experiments.cli.output import RunProgress
-from experiments.cli.screen import SCREEN, Screen
+from local_dp.experiments.cli.output import RunProgress
+from local_dp.experiments.cli.screen import SCREEN, Screen
 from local_dp.oracles.local.asked import CHUNK
-from server.progress import Attendance
+from local_dp.server.progress import Attendance
 from tests.support.command import local_dp
 from tests.support.long import short
 from tests.support.terminal import Terminal

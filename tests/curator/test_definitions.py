@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from experiments.lab.intervals import wilson
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, paper_parity_examples, parity_success
 from local_dp.curator.choosing.occam import Labelled, OccamLearner, ThresholdClass
@@ -16,6 +15,7 @@ from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, paper_amplified
 from local_dp.draws import Draws
+from local_dp.experiments.lab.intervals import wilson
 from local_dp.noise import KeyedNoise
 
 EXAMPLES = list(product(range(4), (0, 1)))  # (x, y) with x of two bits

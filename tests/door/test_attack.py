@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.door.attack import attributes, reconstruct, trace
 from local_dp.bounds.reconstruction import wrong_bits
 from local_dp.errors import InputError
+from local_dp.experiments.door.attack import attributes, reconstruct, trace
 from local_dp.records import Records
 from tests.support.command import local_dp
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
-from experiments.door.curating.learned import Learned
-from experiments.door.curating.values import Histogram
-from experiments.door.trusted import Trust
 from local_dp.curator.account import Account, DeclaredAccount
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.cells import NoisyCounts
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
+from local_dp.experiments.door.curating.learned import Learned
+from local_dp.experiments.door.curating.values import Histogram
+from local_dp.experiments.door.trusted import Trust
 from local_dp.interaction import run
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise

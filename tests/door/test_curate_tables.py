@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
-from experiments.door.curating.attributes import OTHER, Attribute, Attributes, read_cuts, read_labels
+from local_dp.experiments.door.curating.attributes import OTHER, Attribute, Attributes, read_cuts, read_labels
 from local_dp.records import Records
 from tests.support.command import local_dp
 from tests.support.people import people, written

@@ -12,9 +12,9 @@ import polars
 import pytest
 
 import local_dp as ldp
-from experiments.door.asking import How, Options
-from experiments.door.tables import read_records, read_schema, records_of
 from local_dp.errors import InputError
+from local_dp.experiments.door.asking import How, Options
+from local_dp.experiments.door.tables import read_records, read_schema, records_of
 from local_dp.records import Records
 
 pytestmark = pytest.mark.usefixtures("warm")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import local_dp as ldp
-from experiments.door.picture import MOST, pictured
+from local_dp.experiments.door.picture import MOST, pictured
 
 RUN: dict[str, Any] = {"tier": "aggregate", "seed": 1, "notice": str}  # a few clients do, and nobody need be told
 PEOPLE = {"age": [20.0, 30.0, 40.0, 40.0] * 100, "town": ["a", "b", "c", "c"] * 100}

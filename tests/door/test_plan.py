@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
-from experiments.door import compare
-from experiments.door.compare import Comparison, Grid, quantile_places
 from local_dp.errors import InputError
+from local_dp.experiments.door import compare
+from local_dp.experiments.door.compare import Comparison, Grid, quantile_places
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.survey import Survey

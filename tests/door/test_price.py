@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import local_dp as ldp
-from experiments.door.price import TOLD
-from experiments.text.numbers import bound
 from local_dp.accounting.rules import RULES
+from local_dp.experiments.door.price import TOLD
+from local_dp.experiments.text.numbers import bound
 from tests.support.command import local_dp
 from tests.support.documents import ROOT, typed
 

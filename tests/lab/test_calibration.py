@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from experiments.lab import calibration
-from experiments.lab.calibration import intervals_check
-from experiments.lab.intervals import wilson
-from experiments.lab.minimal_clients import MinimalClients, minimal_clients
+from local_dp.experiments.lab import calibration
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import MinimalClients, minimal_clients
 
 
 def test_the_intervals_are_what_they_say() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from experiments.lab.apart import ENVIRONMENT, measure, measure_apart
-from experiments.lab.runner import run_experiments
-from experiments.lab.store import code_stamp
 from local_dp.errors import BusError, LocalDPError
+from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
+from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.lab.store import code_stamp
 from tests.support.two_workers import two_workers
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 def test_a_worker_that_is_killed_changes_nothing(address: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the two dies by SIGKILL when the first point is in: the results are the bytes that processes here give."""
     monkeypatch.syspath_prepend(ROOT)
-    monkeypatch.setattr("experiments.lab.results.save", lambda figure, *paths: None)  # what is drawn is compared in test_runner
+    monkeypatch.setattr("local_dp.experiments.lab.results.save", lambda figure, *paths: None)  # what is drawn is compared in test_runner
     killed: list[int] = []
 
     def kill(name: str, done: int, total: int) -> None:
@@ -71,7 +71,7 @@ def test_other_code_and_failures_are_one_line(monkeypatch: pytest.MonkeyPatch) -
 def test_a_cluster_that_is_not_there_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listens."""
     monkeypatch.syspath_prepend(ROOT)
-    monkeypatch.setattr("experiments.tiers.cluster.PATIENCE", 0.5)
+    monkeypatch.setattr("local_dp.experiments.tiers.cluster.PATIENCE", 0.5)
     pytest.importorskip("distributed")
     with pytest.raises(BusError, match="no Dask scheduler answers"):
         run_experiments([TOY], "quick", 1, tmp_path, cluster="tcp://127.0.0.1:1")

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.claims import interaction_prefixes, occam, randomized_response
-from experiments.claims.randomized_response import WAYS, RandomizedResponse
-from experiments.cli.coverage import Coverage
-from experiments.lab import intervals
-from experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from, measure
-from experiments.lab.coverage_cases import CASES, RATES, success_rates
-from experiments.lab.coverage_runs import Drawn, Simulated
-from experiments.lab.coverage_searches import least_count_cases
-from experiments.lab.coverage_stated import Stated, measure_stated
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
+from local_dp.experiments.claims import interaction_prefixes, occam, randomized_response
+from local_dp.experiments.claims.randomized_response import WAYS, RandomizedResponse
+from local_dp.experiments.cli.coverage import Coverage
+from local_dp.experiments.lab import intervals
+from local_dp.experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from, measure
+from local_dp.experiments.lab.coverage_cases import CASES, RATES, success_rates
+from local_dp.experiments.lab.coverage_runs import Drawn, Simulated
+from local_dp.experiments.lab.coverage_searches import least_count_cases
+from local_dp.experiments.lab.coverage_stated import Stated, measure_stated
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.frequencies.grr import GRR

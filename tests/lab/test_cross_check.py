@@ -2,8 +2,8 @@
 
 import pytest
 
-from experiments.lab.cross_check import Trial, agree, cross_check, cross_check_shown
 from local_dp.arrays import Floats, Ints
+from local_dp.experiments.lab.cross_check import Trial, agree, cross_check, cross_check_shown
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.base import Population

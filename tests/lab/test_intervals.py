@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.lab.intervals import about, about_log, quantile, quantile_coverage, quantile_ranks, ratio, relative_error, slope, student
 from local_dp.errors import InputError
+from local_dp.experiments.lab.intervals import about, about_log, quantile, quantile_coverage, quantile_ranks, ratio, relative_error, slope, student
 from local_dp.tallies import Z95
 
 

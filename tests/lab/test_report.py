@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 from matplotlib.patches import FancyBboxPatch
 
-from experiments.lab.catalogue import NAMES, load, module_of
-from experiments.lab.chapters import CHAPTERS
-from experiments.lab.claim import Curve, Figure, Finding, Region, Regions
-from experiments.lab.figure_text import alt_text
-from experiments.lab.figures import _WIDTH, Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
-from experiments.lab.markup import badge, cell, prose
-from experiments.lab.report import build_pages, write_report
-from experiments.lab.results import file_name, read_results
-from experiments.lab.runner import run_experiments
 from local_dp.errors import InputError
+from local_dp.experiments.lab.catalogue import NAMES, load, module_of
+from local_dp.experiments.lab.chapters import CHAPTERS
+from local_dp.experiments.lab.claim import Curve, Figure, Finding, Region, Regions
+from local_dp.experiments.lab.figure_text import alt_text
+from local_dp.experiments.lab.figures import _WIDTH, Estimates, _canvas, _draw_curves, _draw_regions, _groups, plot_estimates, save
+from local_dp.experiments.lab.markup import badge, cell, prose
+from local_dp.experiments.lab.report import build_pages, write_report
+from local_dp.experiments.lab.results import file_name, read_results
+from local_dp.experiments.lab.runner import run_experiments
 from tests.support.browser import browser, faults, needs_chromium
 
 ROOT = Path(__file__).parents[2]
@@ -197,7 +197,7 @@ def test_one_module_draws() -> None:
     drawing = [path.name for path in (ROOT / "experiments").rglob("*.py") if re.search(r"^\s*(from|import) matplotlib", path.read_text(), re.MULTILINE)]
     assert drawing == ["figures.py"]
     loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, experiments.cli.experiment, experiments.lab.figures; print('matplotlib' in sys.modules)"],
+        [sys.executable, "-c", "import sys, local_dp.experiments.cli.experiment, local_dp.experiments.lab.figures; print('matplotlib' in sys.modules)"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

@@ -12,12 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from experiments.cli import experiment as laboratory
-from experiments.cli.main import main
-from experiments.lab import catalogue
-from experiments.lab.runner import run_experiments
-from experiments.lab.store import MeasurementStore, code_stamp, plain
+import local_dp
 from local_dp.errors import InputError
+from local_dp.experiments.cli import experiment as laboratory
+from local_dp.experiments.cli.main import main
+from local_dp.experiments.lab import catalogue
+from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from tests.support.toy_experiment import Toy
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +54,7 @@ def test_run_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second run measures only what is missing: a full run uses the quick one's points, and a torn last line is measured again."""
     log = tmp_path / "log"
     monkeypatch.setenv("TOY_LOG", str(log))
-    monkeypatch.setattr("experiments.lab.results.save", lambda figure, *paths: None)  # what is drawn is compared above
+    monkeypatch.setattr("local_dp.experiments.lab.results.save", lambda figure, *paths: None)  # what is drawn is compared above
     out = tmp_path / "out"
     run_experiments([TOY], "quick", 1, out, workers=1)
     assert log.read_text().split() == ["100", "400", "1600"]
@@ -81,21 +82,19 @@ def test_store_keeps_seeds_and_code_apart(tmp_path: Path) -> None:
 
 def test_code_stamp_follows_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stamp of an experiment changes with a module of the project that it imports, and stays with one that it does not."""
-    package = tmp_path / "server"  # one of the project's packages, as far as the stamp knows
+    package = tmp_path / "stamped"  # one of the project's packages, as far as the stamp knows
     package.mkdir()
-    for name, text in {"__init__": "", "one": "def f():\n    from server import two\n", "two": "x = 1", "three": "x = 1"}.items():
+    for name, text in {"__init__": "", "one": "def f():\n    from local_dp.stamped import two\n", "two": "x = 1", "three": "x = 1"}.items():
         (package / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in [name for name in sys.modules if name == "server" or name.startswith("server.")]:
-        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(local_dp, "__path__", [*local_dp.__path__, str(tmp_path)])
     stamps = []
     for changed in ("", "three", "two"):
         if changed:
             (package / f"{changed}.py").write_text("x = 2")
         code_stamp.cache_clear()
-        stamps.append(code_stamp("server.one"))
+        stamps.append(code_stamp("local_dp.stamped.one"))
     code_stamp.cache_clear()
-    sys.modules.pop("server", None)  # which the stamps imported: what was there before comes back by itself
+    del sys.modules["local_dp.stamped"]  # which the stamps imported
     assert stamps[0] == stamps[1] != stamps[2]
 
 
@@ -103,7 +102,7 @@ def test_interrupt_leaves_a_resumable_folder_and_no_process(tmp_path: Path) -> N
     """Ctrl-C in the middle ends the run and its workers within seconds; what was measured is kept and the next run completes it."""
     program = f"""
 from pathlib import Path
-from experiments.lab.runner import run_experiments
+from local_dp.experiments.lab.runner import run_experiments
 if __name__ == "__main__":
     run_experiments(["slow_toy"], "full", 1, Path({str(tmp_path)!r}), workers=2)
 """
@@ -136,7 +135,7 @@ def test_killed_run_leaves_no_worker(tmp_path: Path) -> None:
     """Workers end by themselves when their parent is killed outright."""
     program = """
 import time
-from experiments.lab.runner import _pool
+from local_dp.experiments.lab.runner import _pool
 if __name__ == "__main__":
     with _pool(1) as pool:
         pool.submit(time.sleep, 0).result()
@@ -172,7 +171,7 @@ def test_failed_measurement_says_where(tmp_path: Path, monkeypatch: pytest.Monke
 def test_catalogue_names_modules() -> None:
     """The experiments in a fixed order, each with its module; an unknown name is refused with the names there are."""
     assert len(catalogue.NAMES) == 28
-    assert catalogue.module_of("theorem-5.1") == "experiments.claims.theorem_5_1"
+    assert catalogue.module_of("theorem-5.1") == "local_dp.experiments.claims.theorem_5_1"
     assert catalogue.chosen("all") == [catalogue.module_of(name) for name in catalogue.NAMES]
     assert isinstance(catalogue.load(TOY), Toy)
     with pytest.raises(InputError, match=r"no experiment named 'theorm'; did you mean 'theorem-5\.1'\? there are map, "):
@@ -212,7 +211,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
     def interrupted(*arguments: object, **named: object) -> dict[str, str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("experiments.lab.runner.run_experiments", interrupted)
+    monkeypatch.setattr("local_dp.experiments.lab.runner.run_experiments", interrupted)
     monkeypatch.setattr("sys.argv", ["local-dp", "experiment", "map", "--out", str(tmp_path)])
     with pytest.raises(SystemExit) as ended:
         main()

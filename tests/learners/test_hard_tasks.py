@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.claims.suite_runs import LEGAL
+from local_dp.experiments.claims.suite_runs import LEGAL
 from local_dp.interaction import Oracle, run
 from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import Conjunctions

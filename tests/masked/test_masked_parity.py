@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from experiments.claims.masked_parity import ONE_ROUND
-from experiments.lab.intervals import wilson
-from experiments.lab.minimal_clients import exact_recovery
 from local_dp.arrays import Floats
 from local_dp.bounds.masked_parity import (
     best_one_round,
@@ -23,6 +20,9 @@ from local_dp.bounds.masked_parity import (
     masked_parity_one_round_clients,
 )
 from local_dp.errors import InputError, RefusedError
+from local_dp.experiments.claims.masked_parity import ONE_ROUND
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
 from local_dp.masked.base import MaskedParityProtocol
 from local_dp.masked.concept import Concept

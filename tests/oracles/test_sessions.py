@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from clients.journal import MemoryStore
-from clients.role import ClientRole
 from local_dp.arrays import Ints, Words
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Game
 from local_dp.ledger import Ledger

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from experiments.claims.parity_local import HALVING, REFERENCE
-from experiments.lab.minimal_clients import exact_recovery
 from local_dp.arrays import Floats
 from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound, parity_one_round_clients, parity_rounds
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
+from local_dp.experiments.claims.parity_local import HALVING, REFERENCE
+from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from experiments.lab.minimal_clients import exact_recovery
 from local_dp.bounds.few_rounds import few_rounds_plan, few_rounds_success
 from local_dp.bounds.one_round_parity import parity_deny_success, parity_one_round_bound
 from local_dp.errors import InputError
+from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle

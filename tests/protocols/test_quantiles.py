@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.door.tables import sample_rows
 from local_dp.bounds.quantiles import prefers_search, search_rounds
 from local_dp.errors import InputError
+from local_dp.experiments.door.tables import sample_rows
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.base import Population

@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from clients import helper, work
-from clients.opening import Opening
-from clients.refusals import line
-from experiments.tiers import verified
-from experiments.tiers.verified import Verified
 from local_dp.arrays import Ints, Words
+from local_dp.clients import helper, work
+from local_dp.clients.opening import Opening
+from local_dp.clients.refusals import line
 from local_dp.errors import RefusedError
+from local_dp.experiments.tiers import verified
+from local_dp.experiments.tiers.verified import Verified
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import PROVEN, entries

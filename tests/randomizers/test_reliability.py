@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from clients.journal import MemoryStore
-from clients.role import ClientRole, Policy
 from local_dp.arrays import Ints, Words
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.domains import Vectors
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon

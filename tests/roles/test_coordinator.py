@@ -8,15 +8,15 @@ import pytest
 
 from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.populations.table import Rows
+from local_dp.server import waves
+from local_dp.server.collecting import ASK_AGAIN, Collecting
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.members import Member, Members
+from local_dp.server.progress import RoundProgress
+from local_dp.server.round import Round
+from local_dp.server.terms import Terms
+from local_dp.server.waves import Waves
 from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
-from server import waves
-from server.collecting import ASK_AGAIN, Collecting
-from server.coordinator import Coordinator
-from server.members import Member, Members
-from server.progress import RoundProgress
-from server.round import Round
-from server.terms import Terms
-from server.waves import Waves
 from tests.support.builders import RUN, SEED, population_oracle, role, survey_query, yes_records
 from tests.support.puppets import reply_of
 from tests.support.schedules import World

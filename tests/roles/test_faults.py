@@ -9,17 +9,17 @@ from typing import Any
 import psutil
 import pytest
 
-from experiments.tiers.execute import execute
-from experiments.tiers.outcome import Outcome
-from experiments.tiers.settings import Randomness, Settings
 from local_dp.bus.address import Address
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.outcome import Outcome
+from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.protocols.survey import Survey
+from local_dp.server.listening import filters
+from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.terms import Terms
 from local_dp.shuffle.central import Behind
-from server.listening import filters
-from server.progress import Progress, RoundProgress
-from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED
 from tests.support.tiers import run_tier, told
@@ -27,7 +27,7 @@ from tests.support.tiers import run_tier, told
 
 def members() -> list[psutil.Process]:
     """The member processes of the run that this process has started."""
-    helpers = [child for child in psutil.Process().children() if "clients.helper" in child.cmdline()]
+    helpers = [child for child in psutil.Process().children() if "local_dp.clients.helper" in child.cmdline()]
     return [member for helper in helpers for member in helper.children()]
 
 
@@ -38,7 +38,7 @@ def broker_process() -> psutil.Process:
 
 def shuffler_process() -> psutil.Process:
     """The shuffler of the run that this process has started."""
-    return next(child for child in psutil.Process().children() if "server.shuffler" in child.cmdline())
+    return next(child for child in psutil.Process().children() if "local_dp.server.shuffler" in child.cmdline())
 
 
 def kill(processes: list[psutil.Process]) -> None:

@@ -74,7 +74,7 @@ def test_who_is_the_server_hears_of_no_client(tmp_path: Path) -> None:
         ]
         with Spy(urls["server"]) as spy:
             running = [
-                subprocess.Popen([sys.executable, "-m", "experiments.cli", *words, "--run", "first"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                subprocess.Popen([sys.executable, "-m", "local_dp", *words, "--run", "first"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
                 for words in commands
             ]
             told = [process.communicate(timeout=60) for process in running]

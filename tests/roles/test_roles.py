@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.journal import MemoryStore
-from clients.role import ClientRole
 from local_dp.arrays import Words
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, coin_key
@@ -19,8 +19,8 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
+from local_dp.server.round import Round
 from local_dp.wire import Ask, Refusal, Reply, Request, encode
-from server.round import Round
 from tests.support.builders import RUN, SEED, population_oracle, request, role, survey_query, yes_records
 
 

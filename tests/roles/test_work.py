@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clients.fleet import LEAN
-from clients.opening import Opening
 from local_dp.arrays import Bools
 from local_dp.bus.children import environment, python
+from local_dp.clients.fleet import LEAN
+from local_dp.clients.opening import Opening
+from local_dp.server import members as served
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.members import Member, Members
+from local_dp.server.round import Part
 from local_dp.wire import Hello, Reply, topic
-from server import members as served
-from server.coordinator import Coordinator
-from server.members import Member, Members
-from server.round import Part
 from tests.support.builders import PATIENT, RUN, SEED, survey_query
 
 REPLIES, EACH = 64, 100
@@ -70,7 +70,7 @@ def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:
         launcher.bind(path)
         launcher.listen(64)
         launcher.setblocking(False)
-        words = python("clients.helper", "40", path, Opening().to_bytes().hex())
+        words = python("local_dp.clients.helper", "40", path, Opening().to_bytes().hex())
         done = subprocess.run(words, stdin=subprocess.DEVNULL, env=environment(**LEAN), timeout=60, check=False)
         assert done.returncode == 0
         with pytest.raises(BlockingIOError):

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from experiments.lab.runner import run_experiments
-from experiments.site import reference
-from experiments.site.build import build_site
+from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.site import reference
+from local_dp.experiments.site.build import build_site
 from tests.support.browser import browser, faults, needs_chromium
 from tests.support.long import short
 

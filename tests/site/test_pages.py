@@ -11,13 +11,13 @@ import pytest
 from markdown import markdown
 
 import local_dp
-from experiments.lab.runner import run_experiments
-from experiments.site.build import build_site, write_pages
-from experiments.site.documents import CHECKOUT, as_page, home, sources
-from experiments.site.gallery import names_in
-from experiments.site.protocols import literal, page
-from experiments.site.reference import front_door, public_names
 from local_dp.errors import InputError
+from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.site.build import build_site, write_pages
+from local_dp.experiments.site.documents import CHECKOUT, as_page, home, sources
+from local_dp.experiments.site.gallery import names_in
+from local_dp.experiments.site.protocols import literal, page
+from local_dp.experiments.site.reference import front_door, public_names
 from local_dp.protocols.registry import PROTOCOLS
 from tests.support import command
 
@@ -105,7 +105,12 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_the_reference_owes_many_names() -> None:
     """Public names are found by reading the source: the front door's, the library's and the roles', with constants and members, none that is private."""
     names = set(public_names())
-    assert {"experiments.door.functions.mean", "local_dp.interaction.Nonadaptive", "local_dp.errors.InputError", "server.coordinator.Coordinator"} < names
+    assert {
+        "local_dp.experiments.door.functions.mean",
+        "local_dp.interaction.Nonadaptive",
+        "local_dp.errors.InputError",
+        "local_dp.server.coordinator.Coordinator",
+    } < names
     assert {"local_dp.tallies.Z95", "local_dp.ledger.Ledger.charge", "local_dp.randomizers.base.Randomizer.epsilon"} < names
     assert {name for name in local_dp.__all__ if name != "__version__"} <= {name.rpartition(".")[2] for name in (*names, *front_door())}
     assert len(names) > 2000

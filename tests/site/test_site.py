@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from experiments.lab.runner import run_experiments
-from experiments.site.build import build_site
-from experiments.site.reference import public_names
 from local_dp.errors import InputError
+from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.site.build import build_site
+from local_dp.experiments.site.reference import public_names
 from tests.support.browser import browser, faults, needs_chromium
 
 pytestmark = pytest.mark.slow
@@ -73,8 +73,8 @@ def test_the_search_works_without_a_server(site: Path) -> None:
 
 def test_a_broken_link_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A document that links to nothing stops the build, with the link's name."""
-    monkeypatch.setattr("experiments.site.documents.TOP", {"README.md": "index.md"})
-    monkeypatch.setattr("experiments.site.build.home", lambda: tmp_path)
+    monkeypatch.setattr("local_dp.experiments.site.documents.TOP", {"README.md": "index.md"})
+    monkeypatch.setattr("local_dp.experiments.site.build.home", lambda: tmp_path)
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("# Nothing\n\n[gone](docs/gone.md)\n")
     with pytest.raises(InputError, match=r"gone\.md"):

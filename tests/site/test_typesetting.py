@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from markdown import markdown
 
-from experiments.site.documents import home, sources
+from local_dp.experiments.site.documents import home, sources
 
 DOCUMENTS = [home() / path for path in sources(home()) if path.suffix == ".md"]
 
 
 def _shown(text: str) -> str:
     """Markdown as the site shows it."""
-    return str(markdown(text, extensions=["tables", "fenced_code", "experiments.site.typesetting"]))
+    return str(markdown(text, extensions=["tables", "fenced_code", "local_dp.experiments.site.typesetting"]))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from experiments.lab.minimal_clients import exact_recovery
+from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from clients.journal import MemoryStore
-from clients.member import HOSTS, client_group, filters, serve
-from clients.role import ClientRole, Policy
 from local_dp.bus.memory import MemoryBroker
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.member import HOSTS, client_group, filters, serve
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.interaction import Algorithm, run, run_async
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -21,13 +21,13 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
+from local_dp.server import listening
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.remote import RemoteOracle
+from local_dp.server.round import Round
+from local_dp.server.terms import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import Request
-from server import listening
-from server.coordinator import Coordinator
-from server.remote import RemoteOracle
-from server.round import Round
-from server.terms import Terms
 from tests.support.virtual_time import run_virtually
 
 SEED = 20080402

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import pytest
 
-from experiments.cli.main import main
+from local_dp.experiments.cli.main import main
 
 _QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)  # what an interpreter does not show by itself
 
@@ -86,4 +86,4 @@ def in_a_process(*arguments: str, **environment: str) -> subprocess.CompletedPro
 
 def command(*arguments: str) -> list[str]:
     """The words that start the command line in an interpreter of its own."""
-    return [sys.executable, "-m", "experiments.cli", *arguments]
+    return [sys.executable, "-m", "local_dp", *arguments]

@@ -58,5 +58,5 @@ def perform(command: str, folder: Path, seconds: float = 300, **environment: str
     program, *arguments = shlex.split(command)
     assert program in (".venv/bin/local-dp", "local-dp"), f"{command}: neither local-dp nor among the commands that are skipped"
     surroundings = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), environment.pop("PYTHONPATH", "")))), **environment}
-    typed = [sys.executable, "-P", "-m", "experiments.cli", *arguments]
+    typed = [sys.executable, "-P", "-m", "local_dp", *arguments]
     return subprocess.run(typed, cwd=folder, env=surroundings, capture_output=True, text=True, timeout=seconds, check=False)

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from clients.member import HOSTS
 from local_dp.bus.address import Address
 from local_dp.bus.base import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.bus.mqtt import MqttBus
+from local_dp.clients.member import HOSTS
 from local_dp.errors import WireError
 from local_dp.sealing import SIGNATURE, Party, new_key, public
+from local_dp.server.roster import Place
 from local_dp.wire import AnyMessage, End, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
-from server.roster import Place
 from tests.support.builders import RUN
 from tests.support.parties import CLIENTS, Cast
 

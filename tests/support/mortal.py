@@ -6,20 +6,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from clients.member import HOSTS, filters, serve
-from clients.role import ClientRole
 from local_dp.bus.memory import MemoryBroker
+from local_dp.clients.member import HOSTS, filters, serve
+from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, run_async
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server import listening
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.journal import Journal
+from local_dp.server.remote import RemoteOracle
 from local_dp.tallies import Tally
 from local_dp.wire import Request, decode, encode
-from server import listening
-from server.coordinator import Coordinator
-from server.journal import Journal
-from server.remote import RemoteOracle
 from tests.support.builders import PATIENT, RUN, SEED, role, yes_records
 
 ROUNDS, CLIENTS, HOSTS_OF = 20, 50, 5

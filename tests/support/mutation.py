@@ -88,7 +88,7 @@ def copies(root: Path, count: int) -> Iterator["SimpleQueue[Path]"]:
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         free: SimpleQueue[Path] = SimpleQueue()
         for index in range(count):
-            shutil.copytree(root, Path(folder) / str(index), ignore=_LEFT_BEHIND)
+            shutil.copytree(root, Path(folder) / str(index), ignore=_LEFT_BEHIND, symlinks=True)
             free.put(Path(folder) / str(index))
         yield free
 
@@ -112,7 +112,7 @@ def tests_say(tree: Path, tests: Sequence[str], *options: str) -> str:
 def verdict_says(tree: Path, experiment: str) -> str:
     """What an experiment at quick scale says of a copy: shown, or fell, or that it did not come to that."""
     with tempfile.TemporaryDirectory() as out:
-        code, said = _run(tree, "experiments.cli", "experiment", experiment, "--quick", "--out", out)
+        code, said = _run(tree, "local_dp", "experiment", experiment, "--quick", "--out", out)
     if code != 0:
         return f"{experiment} ended with {code}"
     return {f"{experiment}: shown": "shown", f"{experiment}: not shown": "fell"}.get(said.splitlines()[0], said.splitlines()[0])

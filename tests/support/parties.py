@@ -10,29 +10,29 @@ from typing import Any
 
 import pytest
 
-from clients.journal import MemoryStore
-from clients.member import HOSTS, filters, serve, will
-from clients.role import ClientRole
-from experiments.tiers.outcome import Outcome
-from experiments.tiers.over_bus import serve_run
-from experiments.tiers.settings import LocalAlgorithm, Randomness, Settings
 from local_dp.bus.address import Address
 from local_dp.bus.base import ClientBus
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.memory import MemoryBroker
 from local_dp.bus.sealed import SealedClientBus
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.member import HOSTS, filters, serve, will
+from local_dp.clients.role import ClientRole
+from local_dp.experiments.tiers.outcome import Outcome
+from local_dp.experiments.tiers.over_bus import serve_run
+from local_dp.experiments.tiers.settings import LocalAlgorithm, Randomness, Settings
 from local_dp.interaction import Adaptive, Play, as_play, run_async
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.base import RoundSummary
 from local_dp.protocols.survey import Survey
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
+from local_dp.server import listening, remote
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.remote import RemoteOracle
+from local_dp.server.roster import Keys, Place, Roster
+from local_dp.server.terms import Terms
 from local_dp.tallies import Estimate, Tally
-from server import listening, remote
-from server.coordinator import Coordinator
-from server.remote import RemoteOracle
-from server.roster import Keys, Place, Roster
-from server.terms import Terms
 from tests.support.builders import RUN, SEED
 from tests.support.virtual_time import run_virtually
 
@@ -120,7 +120,7 @@ def threads(cast: Cast, urls: Sequence[str]) -> Iterator[None]:
 
     living = [threading.Thread(target=live, args=each) for each in zip(cast.members, urls, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clients.member.unheard", nullcontext)  # which is of a process, and there are several members in this one
+        patch.setattr("local_dp.clients.member.unheard", nullcontext)  # which is of a process, and there are several members in this one
         for each in living:
             each.start()
         try:

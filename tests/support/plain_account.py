@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, field
 
 from local_dp.oracles.local.asked import Cohort
+from local_dp.server.progress import Turnout
 from local_dp.wire import AnyMessage, Gone, Hello, Refusal, Reply, Request
-from server.progress import Turnout
 
 Asked = tuple[int, int]  # (cohort, client)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from clients.role import ClientRole
+from local_dp.clients.role import ClientRole
 from local_dp.wire import AnyMessage, Hello, Refusal, Reply, Request, Roll, decode, encode
 from tests.support.builders import RUN
 

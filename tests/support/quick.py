@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from experiments.lab.claim import Experiment, Finding, Measurement, Point
+from local_dp.experiments.lab.claim import Experiment, Finding, Measurement, Point
 
 SEED = 100
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from experiments.cli.bench_runs import local_mosquitto
+from local_dp.experiments.cli.bench_runs import local_mosquitto
 
 ROOT = Path(__file__).parents[2]
 SIZES = {"processes": 1000, "hosts": 100_000}  # clients

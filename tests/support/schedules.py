@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients.journal import MemoryStore
-from clients.role import ClientRole
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.role import ClientRole
 from local_dp.errors import QuorumError, RefusedError
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
+from local_dp.server import waves
+from local_dp.server.collecting import Send
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.terms import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Refusal, Request, topic
-from server import waves
-from server.collecting import Send
-from server.coordinator import Coordinator
-from server.terms import Terms
 from tests.support.builders import RUN, SEED, survey_query, yes_records
 from tests.support.plain_account import Account
 from tests.support.puppets import Puppet, reply_of

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.claim import Measurement, Point
 
 
 def shared_folder(factory: pytest.TempPathFactory) -> Path:

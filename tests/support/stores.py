@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from clients.durable import SqliteStore
-from clients.role import ClientRole, Policy
+from local_dp.clients.durable import SqliteStore
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import SystemNoise
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Refusal, Reply, Request, encode

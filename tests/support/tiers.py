@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from experiments.tiers.execute import execute
-from experiments.tiers.outcome import Outcome
-from experiments.tiers.settings import Randomness, Settings, Tier
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.outcome import Outcome
+from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.protocols.base import Protocol
 from tests.support.builders import SEED
 

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.lab.chapters import LOCAL_MODEL, Chapter
-from experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
 
 
 class Toy(Experiment):

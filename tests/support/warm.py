@@ -1,6 +1,7 @@
 """Helper and broker processes that start at once, each forked from an interpreter that has imported what they import: for tests that are not about starts.
 
-A run starts `wait_for_it` in the place of `clients.helper` and `local_dp.bus.broker`; it asks the warm interpreter for a fork and lives exactly as long.
+A run starts `wait_for_it` in the place of `local_dp.clients.helper` and `local_dp.bus.broker`;
+it asks the warm interpreter for a fork and lives exactly as long.
 That runs start their real ones is tested elsewhere: by everything that does not use this, and by commands in interpreters of their own.
 """
 
@@ -20,8 +21,8 @@ from pathlib import Path
 @contextmanager
 def warm_interpreter() -> Iterator[str]:
     """Where the warm interpreter is called. It ends when its standard input closes: with the block, or with the test process."""
-    from clients.fleet import LEAN
     from local_dp.bus.children import environment, python
+    from local_dp.clients.fleet import LEAN
 
     with tempfile.TemporaryDirectory(prefix="warm-") as folder:
         path = str(Path(folder) / "line")
@@ -38,17 +39,17 @@ def forked_from(path: str) -> Iterator[None]:
     import pytest
 
     with pytest.MonkeyPatch.context() as patch:
-        for home in ("clients.fleet", "local_dp.bus.broker"):
+        for home in ("local_dp.clients.fleet", "local_dp.bus.broker"):
             patch.setattr(f"{home}.python", lambda *arguments: [sys.executable, "-I", "-S", __file__, "fork", path, *arguments])
         yield
 
 
 def serve(path: str) -> None:
     """Forks a process for everyone who calls, until standard input closes."""
-    from clients.helper import main as helper
     from local_dp.bus.broker import main as broker
+    from local_dp.clients.helper import main as helper
 
-    mains = {"clients.helper": helper, "local_dp.bus.broker": broker}
+    mains = {"local_dp.clients.helper": helper, "local_dp.bus.broker": broker}
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as line:
         line.bind(path)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments.text.notation import marked, typeset
+from local_dp.experiments.text.notation import marked, typeset
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.claims.simulated_laws import Memoised, two_questions, two_replies_law
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.simulations import density_error, draw_distance, enough_trials, relative_error
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
+from local_dp.experiments.claims.simulated_laws import Memoised, two_questions, two_replies_law
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle

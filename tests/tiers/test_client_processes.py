@@ -11,15 +11,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from clients.fleet import LEAN, Fleet
-from clients.opening import Opening
-from experiments.cli import bench_runs
-from experiments.tiers.execute import execute
-from experiments.tiers.settings import EMBEDDED, Randomness, Settings
 from local_dp.bus.children import environment, python
+from local_dp.clients.fleet import LEAN, Fleet
+from local_dp.clients.opening import Opening
 from local_dp.errors import BusError
+from local_dp.experiments.cli import bench_runs
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings
 from local_dp.protocols.survey import Survey
-from server.progress import Progress, RoundProgress
+from local_dp.server.progress import Progress, RoundProgress
 from tests.support.brokers import embedded
 from tests.support.builders import SEED
 from tests.support.tiers import run_tier
@@ -36,7 +36,7 @@ def test_a_client_process_imports_nothing(monkeypatch: pytest.MonkeyPatch, capfd
         return Counter(re.findall(r"^import time: +\d+ \| +\d+ \| +(\S+)$", capfd.readouterr().err, re.MULTILINE))
 
     alone = imported(1)
-    assert alone["clients.role"] == alone["amqtt.broker"] == 1, "the helper and the embedded broker say what they import"
+    assert alone["local_dp.clients.role"] == alone["amqtt.broker"] == 1, "the helper and the embedded broker say what they import"
     assert imported(3) == alone
 
 
@@ -68,7 +68,7 @@ def test_clients_that_cannot_be_started_end_the_run(monkeypatch: pytest.MonkeyPa
         finally:
             await fleet.stop()
 
-    monkeypatch.setattr("clients.fleet.python", lambda module, *arguments: [sys.executable, "-c", "raise SystemExit(1)"])
+    monkeypatch.setattr("local_dp.clients.fleet.python", lambda module, *arguments: [sys.executable, "-c", "raise SystemExit(1)"])
     with pytest.raises(BusError, match="only 0 of 3 client processes started"):
         asyncio.run(asyncio.wait_for(watched(), 30.0))
 
@@ -98,7 +98,7 @@ def test_a_client_process_shares_its_memory() -> None:
 
     def look(progress: Progress) -> None:
         if not sizes and isinstance(progress, RoundProgress) and progress.answered == progress.asked:
-            helper = next(child for child in psutil.Process().children() if "clients.helper" in child.cmdline())
+            helper = next(child for child in psutil.Process().children() if "local_dp.clients.helper" in child.cmdline())
             sizes.extend(_private(member.pid) for member in helper.children())
 
     with embedded() as url:

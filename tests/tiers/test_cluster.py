@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from experiments.door.asking import How, ask
-from experiments.tiers import cluster
-from experiments.tiers.version import installed_version
 from local_dp.errors import BusError, InputError
+from local_dp.experiments.door.asking import How, ask
+from local_dp.experiments.tiers import cluster
+from local_dp.experiments.tiers.version import installed_version
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
 from local_dp.oracles.local.population import AskedOf
@@ -18,7 +18,7 @@ from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from server.progress import RoundProgress
+from local_dp.server.progress import RoundProgress
 from tests.support.two_workers import two_workers
 
 distributed = pytest.importorskip("distributed")

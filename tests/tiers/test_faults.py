@@ -8,14 +8,14 @@ import jsonschema
 import numpy as np
 import pytest
 
-from clients.journal import MemoryStore
-from clients.liar import LyingRole, worst
-from clients.role import ClientRole
-from experiments.tiers.execute import execute
-from experiments.tiers.faults import Faults, Trouble
-from experiments.tiers.outcome import as_data
-from experiments.tiers.settings import Randomness, Settings
+from local_dp.clients.journal import MemoryStore
+from local_dp.clients.liar import LyingRole, worst
+from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.faults import Faults, Trouble
+from local_dp.experiments.tiers.outcome import as_data
+from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.survey import Survey
@@ -23,8 +23,8 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server.terms import Terms
 from local_dp.wire import Reply
-from server.terms import Terms
 from tests.support.builders import SEED, request, yes_records
 from tests.support.tiers import run_tier, told
 
@@ -51,7 +51,7 @@ def test_killed_members_are_missing() -> None:
     settings = Settings(Survey(), population, 1.0, Randomness(SEED, False), tier="processes", faults=Faults(kill=3, lie=0.1), terms=Terms(20.0, 0.5))
     outcome = execute(settings, lambda progress: None)
     data = as_data(settings, outcome)
-    jsonschema.validate(json.loads(json.dumps(data)), json.loads(files("experiments.tiers").joinpath("outcome.schema.json").read_text()))
+    jsonschema.validate(json.loads(json.dumps(data)), json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text()))
     assert data["faults"]["killed"] == 3
     assert data["faults"]["lied"] == 4
     assert CLIENTS - 3 <= outcome.counts.answered == CLIENTS - outcome.counts.missing

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clients import rehearsal, work
-from clients.opening import Opening
-from clients.rehearsal import Rehearsal
-from experiments.tiers.settings import Randomness, Settings
+from local_dp.clients import rehearsal, work
+from local_dp.clients.opening import Opening
+from local_dp.clients.rehearsal import Rehearsal
+from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.interaction import Game
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.table import Rows
@@ -138,5 +138,5 @@ def test_what_takes_long_is_not_rehearsed(monkeypatch: pytest.MonkeyPatch) -> No
     opening = Opening.of({"yes": "|u1"}, [survey_query(9, randomizer=BinaryRR(0.5))])
     assert Rehearsal.of(opening).opening == opening
     times = count(0.0, 6.0)
-    monkeypatch.setattr("clients.rehearsal.time.perf_counter", lambda: next(times))
+    monkeypatch.setattr("local_dp.clients.rehearsal.time.perf_counter", lambda: next(times))
     assert Rehearsal.of(opening).opening == Opening()

@@ -6,7 +6,7 @@ from types import CodeType
 
 import pytest
 
-from clients.pages import together
+from local_dp.clients.pages import together
 
 
 def _outer(count: int) -> list[int]:
@@ -39,7 +39,7 @@ def test_what_ran_is_copied_and_does_the_same() -> None:
 
 GAPS = """
 import numpy as np
-from clients.pages import filled
+from local_dp.clients.pages import filled
 arrays = [np.empty(700, dtype=np.uint8) for _ in range(1000)]
 first, last = arrays[0].ctypes.data, arrays[-1].ctypes.data
 del arrays[1:-1:2]

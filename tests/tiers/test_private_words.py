@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from clients.config import MemberConfig, pack_columns
-from clients.opening import Opening
-from clients.rehearsal import Rehearsal
+from local_dp.clients.config import MemberConfig, pack_columns
+from local_dp.clients.opening import Opening
+from local_dp.clients.rehearsal import Rehearsal
 from local_dp.noise import Draw, KeyedNoise, Noise
 from tests.support.builders import yes_records
 from tests.support.command import local_dp

@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from experiments.tiers.execute import execute
-from experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.errors import RefusedError
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import split_epsilon
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -21,8 +21,8 @@ from local_dp.protocols.base import Protocol, Result, describe_estimate
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server.terms import Terms
 from local_dp.tallies import Estimate, Tally
-from server.terms import Terms
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED, population_oracle
 

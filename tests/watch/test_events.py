@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.door.asking import How
-from experiments.tiers.execute import execute
-from experiments.tiers.outcome import as_data
-from experiments.tiers.settings import Settings, Tier
-from experiments.watch.coefficients import coefficients
-from experiments.watch.events import POINTS, ROUNDS, ROWS, Scene
 from local_dp.errors import QuorumError
+from local_dp.experiments.door.asking import How
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.outcome import as_data
+from local_dp.experiments.tiers.settings import Settings, Tier
+from local_dp.experiments.watch.coefficients import coefficients
+from local_dp.experiments.watch.events import POINTS, ROUNDS, ROWS, Scene
 from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.masked.queries import MaskedBent
 from local_dp.masked.two_rounds import MaskedParityLearner
@@ -29,7 +29,7 @@ from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.sgd import LocalSGD
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from server.progress import Attendance, Interim, Progress, RoundProgress
+from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from tests.support.builders import small, survey_query, with_law
 
 

@@ -12,19 +12,19 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from experiments.cli.options import look
-from experiments.door.asking import How, ask
-from experiments.tiers.execute import execute
-from experiments.tiers.outcome import as_data
-from experiments.tiers.settings import Settings, Tier
-from experiments.watch.events import Scene
-from experiments.watch.server import Page, watched
 from local_dp.errors import InputError
+from local_dp.experiments.cli.options import look
+from local_dp.experiments.door.asking import How, ask
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.outcome import as_data
+from local_dp.experiments.tiers.settings import Settings, Tier
+from local_dp.experiments.watch.events import Scene
+from local_dp.experiments.watch.server import Page, watched
 from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.survey import Survey
+from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from local_dp.tallies import Tally
-from server.progress import Attendance, Interim, Progress, RoundProgress
 from tests.support.browser import browser, check_page, needs_chromium
 from tests.support.builders import survey_query
 from tests.support.command import local_dp

@@ -7,10 +7,10 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from experiments.door.curating.columns import labels_in, numbers_of
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.errors import InputError
+from local_dp.experiments.door.curating.columns import labels_in, numbers_of
 from local_dp.queries.encoded import question_in
 from local_dp.queries.tables import labels_of
 from local_dp.records import Records

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.door.trusted import ByMechanism, Trust
 from local_dp.curator.base import Mechanism
 from local_dp.curator.sensitivity.triangles import LadderTriangles, Triangles
 from local_dp.errors import InputError
+from local_dp.experiments.door.trusted import ByMechanism, Trust
 from local_dp.loss import Loss
 from local_dp.populations.graphs import Graph
 from local_dp.queries.tables import labels_of

@@ -5,9 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.door.curating.columns import coded, labels_in, numbers_of, plain
-from experiments.door.curating.values import OfValues
-from experiments.door.trusted import ByMechanism, Trust
 from local_dp.curator.base import Mechanism
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.points.learner import PointLearner
@@ -18,6 +15,9 @@ from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.pure import PureThresholds
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
 from local_dp.errors import InputError
+from local_dp.experiments.door.curating.columns import coded, labels_in, numbers_of, plain
+from local_dp.experiments.door.curating.values import OfValues
+from local_dp.experiments.door.trusted import ByMechanism, Trust
 from local_dp.loss import Loss
 from local_dp.records import Records
 

@@ -3,9 +3,9 @@
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self, TypeVar
 
-from experiments.door.trusted import Offer, Task, Trust
 from local_dp.curator.account import DeclaredAccount
 from local_dp.errors import InputError
+from local_dp.experiments.door.trusted import Offer, Task, Trust
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
 from local_dp.learners.tabular import in_words
 from local_dp.learners.verdicts import verdict

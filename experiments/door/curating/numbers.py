@@ -6,8 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from experiments.door.curating.columns import numbers_of
-from experiments.door.trusted import ByMechanism, Trust
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
 from local_dp.curator.base import Mechanism
@@ -16,6 +14,8 @@ from local_dp.curator.intervals.factorization import PrefixFactorization
 from local_dp.curator.intervals.tree import CountTree, best_branching
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sums import NoisySum
+from local_dp.experiments.door.curating.columns import numbers_of
+from local_dp.experiments.door.trusted import ByMechanism, Trust
 from local_dp.loss import Loss
 from local_dp.populations.base import Population
 from local_dp.protocols.policies import Launch, check_policy

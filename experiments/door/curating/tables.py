@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from experiments.door.curating.attributes import Attributes
-from experiments.door.trusted import Offer, Task, Trust, after
 from local_dp.arrays import Floats, Words
 from local_dp.checks import check_whole
 from local_dp.curator.account import Account
@@ -18,6 +16,8 @@ from local_dp.curator.marginals.fourier import FourierGaussian, NoisyCharacters
 from local_dp.curator.marginals.nearest import nearest_table
 from local_dp.curator.marginals.tree import SpanningTree
 from local_dp.errors import InputError
+from local_dp.experiments.door.curating.attributes import Attributes
+from local_dp.experiments.door.trusted import Offer, Task, Trust, after
 from local_dp.interaction import Adaptive, Play, as_play
 from local_dp.loss import Pure
 from local_dp.records import Records

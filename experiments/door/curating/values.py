@@ -5,8 +5,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from experiments.door.curating.columns import coded, numbers_of, plain
-from experiments.door.trusted import DRAWN, ByMechanism, Trust
 from local_dp.curator.base import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.cells import NoisyCounts, look_up
@@ -18,6 +16,8 @@ from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sensitivity.medians import ExponentialMedian
 from local_dp.errors import InputError
+from local_dp.experiments.door.curating.columns import coded, numbers_of, plain
+from local_dp.experiments.door.trusted import DRAWN, ByMechanism, Trust
 from local_dp.loss import Loss
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records

@@ -4,8 +4,8 @@ from collections import Counter
 
 from local_dp.loss import nano_epsilon
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
+from local_dp.server.round import Round
 from local_dp.wire import Ask, Refusal, Reply, Request
-from server.round import Round
 from tests.support.faults.client import BUDGET, Client
 from tests.support.faults.server import Server
 

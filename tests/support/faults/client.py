@@ -10,9 +10,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from clients.journal import Commit, MemoryStore, Store
-from clients.role import ClientRole, Policy
 from local_dp.arrays import Ints, Words
+from local_dp.clients.journal import Commit, MemoryStore, Store
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import Draw
 from local_dp.oracles.local import asked
 from local_dp.oracles.local.asked import LocalQuery, said

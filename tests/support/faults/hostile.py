@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from functools import lru_cache
 
+from local_dp.server.round import Round
 from local_dp.wire import AnyMessage, Ask, Hello, Refusal, Reply, Request, encode
-from server.round import Round
 from tests.support.faults.client import RUN
 from tests.support.faults.server import CLIENTS, ROUNDS, SESSION
 

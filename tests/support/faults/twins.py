@@ -5,14 +5,14 @@ from unittest.mock import patch
 
 import numpy as np
 
-from clients.journal import Commit, Store
-from clients.role import ClientRole, Policy
 from local_dp.arrays import Words
+from local_dp.clients.journal import Commit, Store
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.loss import NANO
 from local_dp.noise import Noise
 from local_dp.records import Records
+from local_dp.server.round import Part, Round
 from local_dp.wire import Refusal, Reply, Request
-from server.round import Part, Round
 from tests.support.faults.client import Disk, DurableStore, FreshNoise
 from tests.support.faults.server import Server
 from tests.support.faults.world import Makers
@@ -145,7 +145,7 @@ class CountingTwice(Server):
     round: type[Round] = CountsTwice
 
     def begin(self, which: int) -> None:
-        with patch("server.coordinator.Round", self.round):
+        with patch("local_dp.server.coordinator.Round", self.round):
             super().begin(which)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from clients.role import ClientRole
+from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
 from local_dp.wire import EVERYBODY, AnyMessage, Reply, Request, Roll, decode, encode, topic
 from tests.support.faults.account import BrokenError, Counted, Sent
