@@ -5,11 +5,11 @@ from pathlib import Path
 
 import msgpack
 
-from local_dp.bus.log import Entry, Log
 from local_dp.clients.journal import Book, Commit
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.loss import NANO, nano_epsilon
+from local_dp.storage.log import Entry, Log
 from local_dp.wire import Reply, decode, encode
 
 KIND = 0x1D9C  # SQLite's application id: the file is a client's store

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from local_dp.bus.children import allow_open_files, environment, is_stopped, python
 from local_dp.clients.config import MemberConfig
-from local_dp.clients.opening import Opening
+from local_dp.clients.prefork import Opening
 from local_dp.clients.process import FAILED
 from local_dp.errors import BusError
 

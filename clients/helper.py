@@ -14,14 +14,14 @@ from pathlib import Path
 from shutil import rmtree
 
 from local_dp.bus.children import allow_open_files
-from local_dp.clients.opening import Opening
 from local_dp.clients.pages import filled
+from local_dp.clients.prefork import Opening
 from local_dp.clients.process import introduce, live
-from local_dp.clients.quiet import never_heard, never_warned
 from local_dp.clients.rehearsal import Rehearsal
+from local_dp.clients.silence_output import never_heard, never_warned
 from local_dp.errors import RefusedError
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.testing.gate import verify
+from local_dp.verification.gate import verify
 
 
 def _child(index: int, launcher: str, rehearsal: Rehearsal) -> None:

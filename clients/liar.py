@@ -7,7 +7,7 @@ from local_dp.clients.role import ClientRole
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery, cells_of
 from local_dp.oracles.local.sessions import Spoken
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.wire import Reply, Request
 
 _VALUES, _SAMPLED = 4, 16  # values of the domain, its ends among them, and reports of each

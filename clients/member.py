@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from math import ceil
 
-from local_dp.bus.base import ClientBus, Connected, Delivery
-from local_dp.clients.quiet import unheard
+from local_dp.bus.interface import ClientBus, Connected, Delivery
 from local_dp.clients.role import ClientRole
+from local_dp.clients.silence_output import unheard
 from local_dp.errors import WireError
 from local_dp.sealing import Envelopes
 from local_dp.wire import CLIENT, EVERYBODY, End, Gone, Hello, Receipt, Request, Roll, decode, encode, topic

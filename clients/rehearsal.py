@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.bus.base import CONNECTED, Connected, Delivery
 from local_dp.bus.blocking import finish
+from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.sealed import SealedClientBus
 from local_dp.clients.config import MemberConfig
 from local_dp.clients.member import serve
-from local_dp.clients.opening import Opening
 from local_dp.clients.pages import together
+from local_dp.clients.prefork import Opening
 from local_dp.clients.process import introduce, live
 from local_dp.loss import MAX_EPSILON
 from local_dp.queries.registry import QUERIES

@@ -10,14 +10,14 @@ import numpy as np
 
 from local_dp.clients.journal import Commit, Store
 from local_dp.clients.refusals import FAILED, known, line
-from local_dp.clients.work import Work
+from local_dp.clients.verification_budget import Work
 from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge
 from local_dp.noise import KeyedNoise, Noise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.oracles.local.sessions import Spoken
-from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.evidence import PROVEN
+from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.records import Records, chunks
 from local_dp.wire import MAX_LINES, Account, Ask, Receipt, Refusal, Reply, Request, Span, encode, per_message

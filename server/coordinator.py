@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 from local_dp.errors import InputError, QuorumError, WireError
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.base import LocalOracle
+from local_dp.oracles.local.oracle import LocalOracle
 from local_dp.server.collecting import ASK_AGAIN, Answer, Collecting, Send, count
 from local_dp.server.listening import Listening
 from local_dp.server.members import Member, Members
 from local_dp.server.progress import Progress, Turnout
+from local_dp.server.quorum import Terms
 from local_dp.server.reconciliation import Reconciliation, reconcile
 from local_dp.server.roster import Roster
 from local_dp.server.round import Closing, Past, Round
-from local_dp.server.terms import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, MAX_RECEIPTS, Account, AnyMessage, End, Gone, Hello, Receipt, Reply, Roll
 

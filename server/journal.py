@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from local_dp.bus.log import Entry, Log
 from local_dp.errors import InputError
 from local_dp.server.progress import Turnout
 from local_dp.server.round import Closing, Past
+from local_dp.storage.log import Entry, Log
 from local_dp.wire import Reply, check_name, decode, encode
 
 KIND = 0x1D9D  # SQLite's application id: the file is the journal of a run

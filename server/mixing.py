@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from local_dp.bus.base import Bus, Connected, Delivery
+from local_dp.bus.interface import Bus, Connected, Delivery
 from local_dp.errors import LocalDPError, RefusedError, WireError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.registry import QUERIES

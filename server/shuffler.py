@@ -18,9 +18,9 @@ from local_dp.sealing import UNSIGNED, Envelopes, Party
 from local_dp.server import listening, remote
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.mixing import NAME, Joining, Mixer, filters, will
+from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Roster
-from local_dp.server.terms import Terms
 from local_dp.shuffle.role import Shuffler
 from local_dp.wire import behind
 

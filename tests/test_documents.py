@@ -73,7 +73,7 @@ def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 ELSEWHERE = {  # commands of the README's table that other tests run, and those that take minutes
     "curate QUESTION": "test_the_curators_page_works_as_written",
-    "attack ATTACK": "tests/door/test_attack.py runs both",
+    "attack ATTACK": "tests/api/test_attack.py runs both",
     "audit module:Class": "tests/cli/test_audit.py",
     "budget FILE": "with the curator's page",
     "server": "with the deployment page",
@@ -87,7 +87,7 @@ ELSEWHERE = {  # commands of the README's table that other tests run, and those 
     "shuffler": "tests/cli/test_cli.py joins one between server and hosts",
     "experiment NAME": "tests/cli/test_own_folder.py runs one",
     "report DIR": "with the README's blocks",
-    "compare PROTOCOL": "tests/door/test_plan.py runs a smaller one",
+    "compare PROTOCOL": "tests/api/test_plan.py runs a smaller one",
     "docs": "tests/site builds it",
     "bench": "a minute; its parts have tests",
     "coverage": "ten minutes; tests/lab/test_coverage.py repeats the smaller cases",

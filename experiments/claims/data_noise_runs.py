@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.curator.base import Mechanism, Neighbours
 from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import Mechanism, Neighbours
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, cosh_loss
 from local_dp.curator.sensitivity.local import LocalSensitivity

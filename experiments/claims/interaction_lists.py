@@ -13,15 +13,15 @@ from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import measured_clients
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
-from local_dp.learners.base import Classifier
 from local_dp.learners.decision_lists import DecisionLists
 from local_dp.learners.fourier import LowDegree
+from local_dp.learners.learner import Classifier
 from local_dp.learners.polynomials import OneRoundPolynomial
 from local_dp.learners.tasks import alternating_list
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
 

@@ -19,16 +19,16 @@ from local_dp.experiments.lab.claim import Measurement
 from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, minimal_clients
 from local_dp.interaction import Algorithm, Nonadaptive, run
-from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import AllOf, Conjunctions, Literal
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
 from local_dp.learners.fourier import LowDegree
+from local_dp.learners.learner import Learner
 from local_dp.learners.stumps import Stumps
 from local_dp.noise import KeyedNoise, stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.protocols.registry import find_protocol
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import largest_local

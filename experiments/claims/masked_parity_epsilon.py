@@ -11,7 +11,7 @@ from local_dp.experiments.lab.figure_check import figure_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.masked.listed import MaskedParityList
 from local_dp.noise import stream_key
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 
 D, TARGET = 8, 0.9
 BEST, ONE_BIT = "two rounds, the reports that tell most", "two rounds, one bit a report"

@@ -10,9 +10,9 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
-from local_dp.curator.choosing.exponential import ExponentialMechanism, log_probabilities
-from local_dp.curator.choosing.occam import HypothesisClass, Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
+from local_dp.curator.selection.occam import HypothesisClass, Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.draws import Draws
 from local_dp.experiments.claims.simulated_laws import compared
 from local_dp.experiments.lab.calibration import intervals_check

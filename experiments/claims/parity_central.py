@@ -17,8 +17,6 @@ from local_dp.bounds.curator import (
     parity_success,
     plain_parity_examples,
 )
-from local_dp.curator.choosing.exponential import log_probabilities
-from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import (
@@ -31,6 +29,8 @@ from local_dp.curator.parity.learner import (
     paper_learner,
     two_runs,
 )
+from local_dp.curator.selection.exponential import log_probabilities
+from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass
 from local_dp.draws import Draws
 from local_dp.experiments.claims.simulated_laws import compared
 from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table

@@ -9,7 +9,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point, Sca
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.noise import stream_key
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.protocols.registry import find_protocol
 
 EPSILON, TARGET = 1.0, 0.9

@@ -17,12 +17,12 @@ from local_dp.experiments.lab.minimal_clients import measured_clients, reached_c
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.base import Population
-from local_dp.protocols.base import BETA, Protocol
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol
 from local_dp.protocols.planning import plan_of, tolerance_of
 from local_dp.protocols.registry import find_protocol
 from local_dp.protocols.shares import largest_error
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
 

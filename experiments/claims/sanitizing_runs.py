@@ -6,7 +6,6 @@ import numpy as np
 
 from local_dp.bounds.packing import sanitizer_records
 from local_dp.bounds.points import cell_failures, histogram_success, least_multiple, per_cell_success
-from local_dp.curator.choosing.printed import Goals
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.reductions.learner_from_sanitizer import learner_from_sanitizer
 from local_dp.curator.reductions.thresholds import MediansByLabel, best_threshold
@@ -16,6 +15,7 @@ from local_dp.curator.sanitizers.per_cell import PerCellHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
+from local_dp.curator.selection.printed import Goals
 from local_dp.curator.thresholds.hard import hard_thresholds, random_target
 from local_dp.curator.thresholds.pure import PureThresholds
 from local_dp.draws import Draws

@@ -19,9 +19,9 @@ from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, do
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Category, Question
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally

@@ -23,8 +23,8 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records

@@ -16,7 +16,7 @@ from local_dp.draws import Draws
 from local_dp.experiments.claims.simulated_laws import compared
 from local_dp.experiments.lab.claim import Check, Measurement
 from local_dp.noise import KeyedNoise
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 MOST, RECORDS = 4, 2  # values 0..4 of two records

@@ -16,7 +16,7 @@ from local_dp.experiments.claims.suite_worst import scattered, worst_case
 from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import minimal_clients
 from local_dp.interaction import Oracle, run
-from local_dp.learners.base import Learner
+from local_dp.learners.learner import Learner
 from local_dp.learners.tasks import Task
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
 from local_dp.masked.concept import Concept
@@ -28,8 +28,8 @@ from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
 from local_dp.oracles.watched import Watched
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.protocols.learned import Learned, Lesson
 from local_dp.protocols.registry import find_protocol
 from local_dp.records import Records

@@ -11,10 +11,10 @@ import numpy as np
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Oracle, run
 from local_dp.learners import examples
-from local_dp.learners.base import Classifier, Learner
 from local_dp.learners.conjunctions import Literal
 from local_dp.learners.decision_lists import Rule, RuleList
 from local_dp.learners.halfspaces import Perceptron
+from local_dp.learners.learner import Classifier, Learner
 from local_dp.learners.tasks import Task
 from local_dp.learners.trees import Trees
 from local_dp.oracles.statistical.asked import StatisticalQuery

@@ -11,7 +11,7 @@ from local_dp.experiments.cli.screen import SCREEN
 from local_dp.experiments.text.layout import screen_width
 
 if TYPE_CHECKING:
-    from local_dp.experiments.door.attack import Attacked, How  # imported where it is used: help needs none of it
+    from local_dp.experiments.api.attack import Attacked, How  # imported where it is used: help needs none of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class Reconstruct(Attacking):
     example: ClassVar[str] = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
 
     def attack(self, how: "How") -> "Attacked":
-        from local_dp.experiments.door.attack import reconstruct
+        from local_dp.experiments.api.attack import reconstruct
 
         return reconstruct(self.records, self.question, **how)
 
@@ -56,7 +56,7 @@ class Trace(Attacking):
     members: int = option(25, "Rows in the group whose means are published", metavar="N")
 
     def attack(self, how: "How") -> "Attacked":
-        from local_dp.experiments.door.attack import trace
+        from local_dp.experiments.api.attack import trace
 
         return trace(self.records, self.question, members=self.members, **how)
 

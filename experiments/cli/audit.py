@@ -24,7 +24,7 @@ class Audit:
 
     def __call__(self) -> int:
         SCREEN.working(f"auditing {self.name}")  # before what takes a while to import
-        from local_dp.experiments.door.audit import audit, parameters_of, refuse_unknown
+        from local_dp.experiments.api.audit import audit, parameters_of, refuse_unknown
 
         refuse_unknown(self.name)
         told = audit(self.name, epsilon=self.epsilon, **parameters_of(self.settings))

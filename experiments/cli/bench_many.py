@@ -3,8 +3,8 @@
 import numpy as np
 
 from local_dp.accounting.concentrated import rho_within
-from local_dp.curator.many.mwem import ConcentratedRounds, Mwem
 from local_dp.curator.marginals.base import BinaryTable, Marginals
+from local_dp.curator.query_release.mwem import ConcentratedRounds, Mwem
 from local_dp.draws import Draws
 from local_dp.experiments.cli.screen import SCREEN
 from local_dp.experiments.cli.speeds import Speed, best_of

@@ -12,7 +12,6 @@ from local_dp.experiments.cli.speeds import Speed, best_of, once
 from local_dp.noise import Draw, KeyedNoise, philox_words, stream_key
 from local_dp.oracles.local.asked import CHUNK, cells_of, fitting
 from local_dp.oracles.local.population import keep_memory
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.local_hashing import OLH
@@ -20,13 +19,14 @@ from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.simulated import answers
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
-from local_dp.testing.audit import audit
-from local_dp.testing.black_box import NUMBERS
+from local_dp.verification.audit import audit
+from local_dp.verification.black_box import NUMBERS
 
 REPEATS = 32  # batches timed at once
 SINGLE = 4096  # reports made one by one

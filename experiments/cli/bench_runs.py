@@ -28,7 +28,7 @@ from local_dp.oracles.local.asked import CHUNK
 from local_dp.oracles.local.population import keep_memory
 from local_dp.protocols.survey import Survey
 from local_dp.server.progress import Progress, RoundProgress
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 
 MEMORY = 64.0  # MiB
 _PSS = 5.0  # MiB, of one client process

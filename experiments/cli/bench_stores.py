@@ -16,7 +16,7 @@ from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from local_dp.tallies import Estimate, Tally
 
 _TURNS, _ROUNDS, _EPSILON = 3, 6, 6.0

@@ -25,7 +25,7 @@ class Budget:
     as_json: bool = option(False, "Print the budget as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from local_dp.experiments.door.budget import budget
+        from local_dp.experiments.api.budget import budget
 
         told = budget(self.file, epsilon=self.epsilon, delta=self.delta)
         SCREEN.tell(json.dumps(told.data) if self.as_json else told.text(screen_width()))

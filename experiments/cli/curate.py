@@ -12,8 +12,8 @@ from local_dp.experiments.cli.screen import SCREEN
 from local_dp.experiments.text.layout import screen_width
 
 if TYPE_CHECKING:
-    from local_dp.experiments.door.curating.attributes import Attributes
-    from local_dp.experiments.door.trusted import Task  # imported where it is used: help needs none of it
+    from local_dp.experiments.api.curating.attributes import Attributes
+    from local_dp.experiments.api.trusted import Task  # imported where it is used: help needs none of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +34,11 @@ class Curating(ABC):
 
     def __call__(self) -> None:
         if self.plot is not None:
-            from local_dp.experiments.door.picture import check_picture
+            from local_dp.experiments.api.picture import check_picture
 
             check_picture(self.plot)
-        from local_dp.experiments.door.tables import read_records
-        from local_dp.experiments.door.trusted import Trust, release
+        from local_dp.experiments.api.tables import read_records
+        from local_dp.experiments.api.trusted import Trust, release
 
         delta = None if self.pure else self.delta
         trust = Trust(epsilon=self.epsilon, delta=delta, seed=self.seed, private=self.private, budget=self.budget)
@@ -65,7 +65,7 @@ class CurateMedian(Curating):
     column: str = option(help="The column of numbers", metavar="NAME")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.values import Median
+        from local_dp.experiments.api.curating.values import Median
 
         return Median(self.column)
 
@@ -78,7 +78,7 @@ class CurateHistogram(Curating):
     column: str = option(help="The column: numbers or texts", metavar="NAME")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.values import Histogram
+        from local_dp.experiments.api.curating.values import Histogram
 
         return Histogram(self.column)
 
@@ -92,7 +92,7 @@ class CurateQuantiles(Curating):
     levels: int = option(3, "Quantiles at multiples of 2^-L: 1 is the median, 3 are octiles", metavar="L")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.values import Quantiles
+        from local_dp.experiments.api.curating.values import Quantiles
 
         return Quantiles(self.column, self.levels)
 
@@ -108,7 +108,7 @@ class CurateMean(Curating):
     outside: str = option("refuse", "A number beyond the bounds: refuse, or clip (it counts as the nearer bound)", metavar="HOW")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.numbers import Mean
+        from local_dp.experiments.api.curating.numbers import Mean
 
         return Mean(self.column, self.low, self.high, self.outside)
 
@@ -121,7 +121,7 @@ class CurateIntervals(CurateMean):
     cells: int = option(1024, "Equal parts that the bounds are cut into", metavar="N")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.numbers import Intervals
+        from local_dp.experiments.api.curating.numbers import Intervals
 
         return Intervals(self.column, self.low, self.high, self.cells, self.outside)
 
@@ -136,7 +136,7 @@ class CurateThreshold(Curating):
     alpha: float = option(0.1, "The share of errors that it aims to stay within", metavar="A")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.labels import Threshold
+        from local_dp.experiments.api.curating.labels import Threshold
 
         return Threshold(self.column, self.label, self.alpha)
 
@@ -150,7 +150,7 @@ class CuratePoint(Curating):
     label: str = option(help="A column of 0 and 1, or a yes/no question", metavar="Y")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.labels import Point
+        from local_dp.experiments.api.curating.labels import Point
 
         return Point(self.column, self.label)
 
@@ -165,7 +165,7 @@ class CurateRectangle(Curating):
     alpha: float = option(0.1, "The share of errors that it aims to stay within", metavar="A")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.labels import Rectangles
+        from local_dp.experiments.api.curating.labels import Rectangles
 
         if not self.column:
             raise InputError("a rectangle needs at least one --column")
@@ -183,13 +183,13 @@ class CurateMarginals(Curating):
     ways: int = option(2, "How many columns to a marginal", metavar="T")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.tables import MarginalCounts
+        from local_dp.experiments.api.curating.tables import MarginalCounts
 
         return MarginalCounts(self.attributes(), self.ways)
 
     def attributes(self) -> "Attributes":
         """The columns, as they were typed."""
-        from local_dp.experiments.door.curating.attributes import Attribute, Attributes, read_cuts, read_labels
+        from local_dp.experiments.api.curating.attributes import Attribute, Attributes, read_cuts, read_labels
 
         return Attributes((*map(Attribute, self.column), *map(read_cuts, self.cuts), *map(read_labels, self.labels)))
 
@@ -201,7 +201,7 @@ class CurateSynthetic(CurateMarginals):
     example: ClassVar[str] = "synthetic --records fair.csv --column 'affairs > 0' --cuts age=27;32 --out synthetic.csv"
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.tables import SyntheticRecords
+        from local_dp.experiments.api.curating.tables import SyntheticRecords
 
         return SyntheticRecords(self.attributes(), self.ways)
 
@@ -216,7 +216,7 @@ class CurateTriangles(Curating):
     nodes: int = option(help="How many nodes there are, public, those without an edge too", metavar="N")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.graphs import CountTriangles
+        from local_dp.experiments.api.curating.graphs import CountTriangles
 
         return CountTriangles(self.source, self.target, self.nodes)
 
@@ -236,7 +236,7 @@ class CurateLearn(Curating):
     missing: str = option("refuse", "Rows that lack a feature or the label: refuse, or exclude (they are left out)", metavar="HOW")
 
     def task(self) -> "Task[Any, Any]":
-        from local_dp.experiments.door.curating.learned import Learned
+        from local_dp.experiments.api.curating.learned import Learned
         from local_dp.protocols.learn import Learn
 
         learn = Learn(learner=self.learner, label=self.label, missing=self.missing, features=self.feature, bounds=self.bound, parameters=self.setting)

@@ -17,22 +17,22 @@ from local_dp.clients.journal import MemoryStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import InputError
+from local_dp.experiments.api.asking import play
 from local_dp.experiments.cli.fields import option
 from local_dp.experiments.cli.keys import known, served
 from local_dp.experiments.cli.options import Asking, Role, allowed_names
 from local_dp.experiments.cli.output import RunProgress, show
 from local_dp.experiments.cli.protocols import RoleOfProtocols
 from local_dp.experiments.cli.screen import SCREEN
-from local_dp.experiments.door.asking import play
 from local_dp.experiments.text.numbers import number
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run
 from local_dp.experiments.tiers.places import runs_folder, stores_folder
 from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Randomness
 from local_dp.noise import Noise, SystemNoise
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.sealing import UNSIGNED, Party
 from local_dp.server.journal import Journal
 from local_dp.server.shuffler import ShufflerConfig

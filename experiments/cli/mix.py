@@ -12,7 +12,7 @@ from local_dp.experiments.cli.plan import read_task
 from local_dp.experiments.cli.protocols import RoleOfProtocols
 from local_dp.experiments.cli.screen import SCREEN
 from local_dp.experiments.text.layout import screen_width
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Mixing:
     as_json: bool = option(False, "Print the result as JSON, alone on standard output", name="--json")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
-        from local_dp.experiments.door.mix import Blend, mixed
+        from local_dp.experiments.api.mix import Blend, mixed
 
         protocol, records = read_task(kind, settings_of(self.settings, given), self.records)
         SCREEN.working("mixing messages")

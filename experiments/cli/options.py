@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from local_dp.errors import InputError
+from local_dp.experiments.api.asking import How
 from local_dp.experiments.cli.fields import option
 from local_dp.experiments.cli.screen import SCREEN
-from local_dp.experiments.door.asking import How
 from local_dp.experiments.tiers.settings import OnProgress, Randomness
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records
 
@@ -46,7 +46,7 @@ class Role(ABC):
         built = kind.from_settings(values)
         if self.records is None:
             return built, None
-        from local_dp.experiments.door.tables import read_records, read_schema
+        from local_dp.experiments.api.tables import read_records, read_schema
 
         SCREEN.working(f"reading {self.records.name}")
         table = read_records(self.records, None if self.schema is None else read_schema(self.schema), total=self.private)

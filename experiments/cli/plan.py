@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from local_dp.experiments.api.plan import ANY, Wish, made, shown
+from local_dp.experiments.api.tables import read_records
 from local_dp.experiments.cli.fields import option
 from local_dp.experiments.cli.options import check_asked, settings_of
 from local_dp.experiments.cli.protocols import RoleOfProtocols
 from local_dp.experiments.cli.screen import SCREEN
-from local_dp.experiments.door.plan import ANY, Wish, made, shown
-from local_dp.experiments.door.tables import read_records
 from local_dp.experiments.text.layout import screen_width
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.policies import Launch
 from local_dp.records import Records
 
@@ -70,7 +70,7 @@ class Comparing:
     as_json: bool = option(False, "Print the table as JSON, alone on standard output", name="--json")
 
     def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
-        from local_dp.experiments.door.compare import Comparison, Grid, told
+        from local_dp.experiments.api.compare import Comparison, Grid, told
 
         values = settings_of(self.settings, given)
         protocol, records = read_task(kind, values, self.records)

@@ -22,7 +22,7 @@ class Price:
     as_json: bool = option(False, "Print the prices as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from local_dp.experiments.door.price import price
+        from local_dp.experiments.api.price import price
 
         SCREEN.working("adding up losses")
         told = price(self.mechanisms, delta=self.delta, epsilon=self.epsilon)

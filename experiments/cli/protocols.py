@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from local_dp.experiments.cli.fields import Command, Group, Option, parameters_of, protocol_options
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from local_dp.errors import InputError
+from local_dp.experiments.api.asking import How, ask
+from local_dp.experiments.api.picture import check_picture
 from local_dp.experiments.cli.fields import option
 from local_dp.experiments.cli.options import Asking, allowed_names
 from local_dp.experiments.cli.output import RunProgress, show
 from local_dp.experiments.cli.protocols import RoleOfProtocols
 from local_dp.experiments.cli.screen import SCREEN
-from local_dp.experiments.door.asking import How, ask
-from local_dp.experiments.door.picture import check_picture
 from local_dp.experiments.tiers.settings import EMBEDDED, Tier
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,8 @@ class Shuffle:
     as_json: bool = option(False, "Print the bounds as JSON, alone on standard output", name="--json")
 
     def __call__(self) -> None:
-        from local_dp.experiments.door.audit import parameters_of, refuse_unknown
-        from local_dp.experiments.door.shuffle import shuffled
+        from local_dp.experiments.api.audit import parameters_of, refuse_unknown
+        from local_dp.experiments.api.shuffle import shuffled
 
         SCREEN.working("looking for the worst data set")
         refuse_unknown(self.name)

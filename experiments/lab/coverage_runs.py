@@ -12,7 +12,7 @@ from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Estimate, Tally
 

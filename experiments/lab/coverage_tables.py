@@ -12,8 +12,8 @@ from local_dp.experiments.lab.coverage import BAND, Case, Runs
 from local_dp.experiments.lab.coverage_settings import Setting, of_settings
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.protocols.crosstab import Crosstab
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram

@@ -18,9 +18,9 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
-from local_dp.populations.base import Population
-from local_dp.randomizers.base import Randomizer
+from local_dp.populations.population import Population
 from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
 
 R = TypeVar("R")

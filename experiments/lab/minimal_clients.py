@@ -12,7 +12,7 @@ from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab.claim import Check, Measurement
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 
 _WITHIN_95 = 1.9207294  # half the 95 % point of chi-square with one degree of freedom: how far the profile likelihood may fall
 _BITS = 8  # success is taken for the chance that this many threshold decisions are all right: between one decision and the 65 of masked parity at d = 64

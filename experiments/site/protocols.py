@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from local_dp.interaction import Nonadaptive
-from local_dp.protocols.base import MODELS, Protocol
+from local_dp.protocols.local_protocol import MODELS, Protocol
 from local_dp.protocols.registry import PROTOCOLS
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)

@@ -8,7 +8,7 @@ import local_dp
 
 PACKAGE = Path(local_dp.__file__).parent
 ROOT = PACKAGE.parent
-DOOR = "local_dp.experiments.door"
+DOOR = "local_dp.experiments.api"
 _FIRST = ("functions", "plan", "result")  # of the front door's modules
 LEFT_OUT = "experiments"  # the front door has the first page; of the rest only the tiers are for readers
 FOLDER = "reference"

@@ -10,7 +10,7 @@ from local_dp.errors import BusError, InputError, RefusedError
 from local_dp.experiments.tiers.version import installed_version
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import AskedOf, OnChunk, PopulationOracle, shared
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.tallies import Tally
 
 PATIENCE = 15.0  # seconds for the scheduler, and as many for its first worker

@@ -17,7 +17,7 @@ from local_dp.interaction import run
 from local_dp.ledger import Ledger
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.base import epsilon_of
+from local_dp.oracles.local.oracle import epsilon_of
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
 from local_dp.server.progress import Interim, RoundProgress, Turnout

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
 from typing import Any
 
-from local_dp.bus.base import Connected, Delivery, ServerBus
+from local_dp.bus.interface import Connected, Delivery, ServerBus
 from local_dp.checks import check_whole, real_number, whole_number
 from local_dp.errors import InputError
 

@@ -11,11 +11,11 @@ from local_dp.bounds.influence import influence_of
 from local_dp.experiments.tiers.faults import Faulted
 from local_dp.experiments.tiers.settings import Settings
 from local_dp.experiments.tiers.version import installed_version
-from local_dp.oracles.local.base import Interaction, RoundSummary
-from local_dp.populations.base import Population
+from local_dp.oracles.local.oracle import Interaction, RoundSummary
+from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled, Rows
-from local_dp.protocols.base import Protocol, plain
-from local_dp.randomizers.base import Randomizer
+from local_dp.protocols.local_protocol import Protocol, plain
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.server.progress import Turnout
 from local_dp.shuffle.central import Central

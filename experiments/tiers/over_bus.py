@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from local_dp.bus.address import Address
-from local_dp.bus.base import ServerBus
 from local_dp.bus.broker import EmbeddedBroker
+from local_dp.bus.interface import ServerBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.config import MemberConfig, one_of, pack_columns
 from local_dp.clients.fleet import Fleet
-from local_dp.clients.opening import Opening
+from local_dp.clients.prefork import Opening
 from local_dp.experiments.tiers.faults import Trouble
 from local_dp.experiments.tiers.identities import Identities
 from local_dp.experiments.tiers.outcome import Outcome, Seal

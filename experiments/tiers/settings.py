@@ -12,10 +12,10 @@ from local_dp.interaction import Algorithm
 from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
-from local_dp.protocols.base import Protocol
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.server.progress import Progress
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from local_dp.shuffle.central import Behind
 from local_dp.shuffle.role import with_coins
 from local_dp.tallies import Tally

@@ -2,9 +2,9 @@
 
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
-from local_dp.testing.gate import verify
+from local_dp.verification.gate import verify
 
 
 class Verified:

@@ -15,8 +15,8 @@ from local_dp.experiments.tiers.settings import Settings
 from local_dp.experiments.watch.coefficients import Bar, coefficients
 from local_dp.interaction import Nonadaptive
 from local_dp.masked.base import MaskedParityProtocol
-from local_dp.protocols.base import MODELS, describe_estimate
-from local_dp.queries.base import Query
+from local_dp.protocols.local_protocol import MODELS, describe_estimate
+from local_dp.queries.query import Query
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from local_dp.tallies import Z95
 

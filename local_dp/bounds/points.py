@@ -12,8 +12,8 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.binomials import CountLaw
 from local_dp.checks import check_share
-from local_dp.curator.choosing.acceptance import UNIT, best_acceptance
 from local_dp.curator.sanitizers.cells import CellNoise
+from local_dp.curator.selection.acceptance import UNIT, best_acceptance
 from local_dp.loss import NANO, Approximate, nano_epsilon
 from local_dp.optimise import least_clients
 

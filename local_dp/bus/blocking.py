@@ -15,7 +15,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.reasoncodes import ReasonCode
 
 from local_dp.bus.address import AGAIN, KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
-from local_dp.bus.base import CONNECTED, Connected, Delivery
+from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
 _UNAUTHORISED = tuple(ReasonCode(PacketTypes.CONNACK, name) for name in ("Bad user name or password", "Not authorized"))
 _GLANCE = 10.0  # seconds between two looks at whether the broker should hear that we live

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 
-from local_dp.bus.base import CONNECTED, Connected, Delivery
+from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
 Fate = Callable[[Delivery], int]  # how many times a message is delivered: 0 loses it, 2 repeats it
 

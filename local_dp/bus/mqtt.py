@@ -13,7 +13,7 @@ import aiomqtt
 from aiomqtt.exceptions import MqttConnectError
 
 from local_dp.bus.address import AGAIN, KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
-from local_dp.bus.base import CONNECTED, Connected, Delivery
+from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
 _UNAUTHORISED = ("Bad user name or password", "Not authorized")  # as a broker's answer to a connection is named; numbers mean something else elsewhere
 _NOT_GRANTED = 0x80

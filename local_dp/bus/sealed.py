@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
-from local_dp.bus.base import Bus, ClientBus, Connected, Delivery, ServerBus
+from local_dp.bus.interface import Bus, ClientBus, Connected, Delivery, ServerBus
 from local_dp.errors import ForgedError
 from local_dp.sealing import Envelopes
 

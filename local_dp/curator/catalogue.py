@@ -5,7 +5,7 @@ from pkgutil import walk_packages
 from typing import Any, get_args, get_type_hints
 
 from local_dp import curator
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.loss import Approximate, Concentrated, Pure
 
 _KINDS: dict[Any, str] = {Pure: "pure", Approximate: "approximate", Concentrated: "concentrated"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from local_dp.curator.base import Law
+from local_dp.curator.mechanism import Law
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, exp_epsilon

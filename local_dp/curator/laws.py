@@ -8,7 +8,7 @@ from functools import cache
 from itertools import combinations, combinations_with_replacement, permutations
 from typing import Generic, TypeVar
 
-from local_dp.curator.base import Law, Mechanism, Neighbours
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours
 from local_dp.errors import InputError
 from local_dp.loss import Loss, exp_epsilon
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.clipped import ClippedLaplace
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, nano_epsilon
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records, chunks
 
 _CHUNK = 1 << 16

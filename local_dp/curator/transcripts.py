@@ -6,8 +6,8 @@ from itertools import product
 from math import prod
 from typing import Any, TypeAlias, TypeVar
 
-from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Game
 

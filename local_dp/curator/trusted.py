@@ -3,7 +3,7 @@
 from typing import Generic, TypeVar
 
 from local_dp.curator.account import Account
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
 from local_dp.loss import Concentrated, Loss

@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.checks import check_dimension
 from local_dp.errors import InputError
-from local_dp.learners.base import Classifier, features, signs
+from local_dp.learners.learner import Classifier, features, signs
 from local_dp.populations.finite import Finite
 from local_dp.records import Records
 

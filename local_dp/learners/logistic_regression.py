@@ -8,8 +8,8 @@ import numpy as np
 
 from local_dp.checks import check_positive
 from local_dp.interaction import Adaptive, Play
-from local_dp.learners.base import features
 from local_dp.learners.halfspaces import Descending, Halfspace, within
+from local_dp.learners.learner import features
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.queries.numbers import matrix

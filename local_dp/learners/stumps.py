@@ -8,8 +8,8 @@ import numpy as np
 from local_dp.arrays import Ints
 from local_dp.checks import check_dimension
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import Learner, signs
 from local_dp.learners.conjunctions import Literal
+from local_dp.learners.learner import Learner, signs
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records

@@ -8,9 +8,9 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension, check_whole
 from local_dp.interaction import Adaptive, Play
-from local_dp.learners.base import Learner, share
 from local_dp.learners.conjunctions import AllOf, Literal
 from local_dp.learners.decision_lists import LABELS
+from local_dp.learners.learner import Learner, share
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records

@@ -20,8 +20,8 @@ from local_dp.learners.naive_bayes import BayesRule
 from local_dp.learners.stumps import Stump
 from local_dp.learners.thresholds import AtLeast
 from local_dp.learners.trees import Tree
-from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 HYPOTHESES: dict[str, type[Any]] = {

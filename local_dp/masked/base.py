@@ -9,8 +9,8 @@ from local_dp.masked.concept import Concept
 from local_dp.masked.population import MaskedParityPopulation
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.noise import philox_words, stream_key
-from local_dp.populations.base import Population
-from local_dp.protocols.base import Protocol, Result, parameter
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import Protocol, Result, parameter
 from local_dp.protocols.parity import listed
 
 

@@ -12,7 +12,7 @@ from local_dp.masked.literal import fresh_cohorts
 from local_dp.masked.signs import MaskedBit, MaskedCoset
 from local_dp.optimise import best_split
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA
+from local_dp.protocols.local_protocol import BETA
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
 

@@ -15,7 +15,7 @@ from local_dp.masked.concept import NULL_SHARE, Concept
 from local_dp.masked.decoding import index_law, index_oracle, list_law, list_question
 from local_dp.masked.queries import MaskedIndex
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA, parameter
+from local_dp.protocols.local_protocol import BETA, parameter
 from local_dp.tallies import Tally
 
 MOST_OPEN = 8  # bits of r that round one may leave undecided

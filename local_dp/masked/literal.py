@@ -13,7 +13,7 @@ from local_dp.masked.concept import Concept
 from local_dp.masked.queries import LATTICE, MaskedDisagreement, MaskedIndicator
 from local_dp.optimise import best_split
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA
+from local_dp.protocols.local_protocol import BETA
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.tallies import Tally
 

@@ -11,7 +11,7 @@ from local_dp.masked.concept import Concept
 from local_dp.masked.decoding import mask_law, signed_oracle
 from local_dp.masked.queries import MaskedBent
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA, parameter
+from local_dp.protocols.local_protocol import BETA, parameter
 from local_dp.tallies import Tally
 
 MAX_MASKED = 11  # bits of a random mask: 2^11 masks and d positions fill the largest alphabet

@@ -11,9 +11,9 @@ from local_dp.masked.concept import NULL_SHARE, Concept
 from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
 from local_dp.masked.signs import MaskedSign
 from local_dp.noise import philox_words, stream_key
-from local_dp.populations.base import Population
 from local_dp.populations.concepts import masked_parity
-from local_dp.queries.base import Query
+from local_dp.populations.population import Population
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 MAX_ENUMERATED = 12  # 2^d d 2 examples

@@ -10,8 +10,8 @@ from local_dp.checks import check_dimension, check_vector, check_whole
 from local_dp.cube import bent_halves, parity, places_of
 from local_dp.domains import Domain, levels, signed_symbols
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
 from local_dp.queries.parity import _odd
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 LATTICE = 64  # steps of [-1, 1] on which the 0/1 queries of the paper are released with Laplace noise

@@ -11,7 +11,7 @@ from local_dp.checks import check_dimension, check_vector, check_whole
 from local_dp.cube import bent_coset, bent_coset_coefficient, character, sign
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum over 2^d points

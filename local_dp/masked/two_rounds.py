@@ -10,7 +10,7 @@ from local_dp.masked.concept import NULL_SHARE, Concept
 from local_dp.masked.decoding import index_oracle, mask_oracle
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA
+from local_dp.protocols.local_protocol import BETA
 from local_dp.tallies import Tally
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.noise import leading_words, philox_words, stream_key
-from local_dp.populations.base import Population, weights_of_values
-from local_dp.queries.base import Query
+from local_dp.populations.population import Population, weights_of_values
+from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.records import Records
 

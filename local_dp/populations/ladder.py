@@ -7,9 +7,9 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
-from local_dp.populations.base import Population
-from local_dp.queries.base import Query
+from local_dp.populations.population import Population
 from local_dp.queries.ladder import PathStep, bit_of, column, columns
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
-from local_dp.populations.base import Population, weights_of_values
-from local_dp.queries.base import Query
+from local_dp.populations.population import Population, weights_of_values
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 MAX_ENUMERATED = 20  # bits of strings that a law is summed over

@@ -3,9 +3,9 @@
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.populations.base import Population, weights_of_values
 from local_dp.populations.finite import Finite
-from local_dp.queries.base import Query
+from local_dp.populations.population import Population, weights_of_values
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 

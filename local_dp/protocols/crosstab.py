@@ -14,11 +14,11 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.populations.population import Population
 from local_dp.protocols.columns import Columns
 from local_dp.protocols.independence import Independence, independence
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import Conditional, among, frequency_randomizer, largest_error
 from local_dp.queries.cells import Crossed

@@ -7,9 +7,9 @@ import numpy as np
 
 from local_dp.checks import check_share
 from local_dp.domains import symbols
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import Result, describe_estimate, parameter
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import Result, describe_estimate, parameter
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import Shares
 from local_dp.queries.tables import Category

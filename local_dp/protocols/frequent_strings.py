@@ -12,10 +12,10 @@ from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.populations.strings import Strings
 from local_dp.populations.table import Rows
-from local_dp.protocols.base import Protocol, Result, parameter, plain
+from local_dp.protocols.local_protocol import Protocol, Result, parameter, plain
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.prefix_search import Level
 from local_dp.queries.strings import MAX_BITS, HashedPrefix, KeptPrefix, strings_of

@@ -13,7 +13,7 @@ from local_dp.bounds.response import response_gain
 from local_dp.bounds.vectors import Body, VectorChoice, vector_choices
 from local_dp.domains import MAX_DIMENSION
 from local_dp.errors import InputError
-from local_dp.learners.base import features
+from local_dp.learners.learner import features
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.margins import Descent, DescentVector
 from local_dp.queries.numbers import STEPS

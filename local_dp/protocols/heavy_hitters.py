@@ -11,8 +11,8 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA
 from local_dp.protocols.frequent_strings import Found, FrequentStrings, level_of
+from local_dp.protocols.local_protocol import BETA
 from local_dp.protocols.prefix_search import Search
 from local_dp.queries.strings import HashedPrefix, Prefix
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing

@@ -11,13 +11,13 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA
 from local_dp.protocols.frequent_strings import Found, FrequentStrings, level_of
+from local_dp.protocols.local_protocol import BETA
 from local_dp.protocols.prefix_search import Search
 from local_dp.protocols.shares import frequency_randomizer
 from local_dp.queries.strings import KeptPrefix, Prefix
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
 
 

@@ -12,9 +12,9 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, Repeated
 from local_dp.loss import split_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.ladder import LadderPopulation
-from local_dp.protocols.base import BETA, Protocol, Result, parameter
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
 from local_dp.protocols.policies import check_policy
 from local_dp.queries.ladder import MOST_LEVELS, PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds

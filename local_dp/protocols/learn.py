@@ -11,17 +11,17 @@ from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Play, as_play, run, translate
-from local_dp.learners.base import Learner
+from local_dp.learners.learner import Learner
 from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by, settings_of
 from local_dp.learners.verdicts import verdict
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.base import BETA, Protocol, Result, parameter
 from local_dp.protocols.held_out import Score, judge, true_baseline, true_score
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.ranges import ROUNDS, Range, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, question_in

@@ -11,9 +11,9 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play
 from local_dp.learners.tasks import TRIED, Task
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import BETA, Protocol, Result, parameter
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
 

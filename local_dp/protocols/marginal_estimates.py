@@ -10,8 +10,8 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.protocols.marginal_design import Design, Set, Task
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate, Tally
 
 Added = tuple[Floats, Floats]  # what a cohort adds to the cells of some columns, and its variance

@@ -17,11 +17,11 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.postprocessing.steps import AgreeingLaws
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.protocols.columns import Columns
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.protocols.marginal_design import Design, Set, Task, best_design
 from local_dp.protocols.marginal_estimates import Dealt
 from local_dp.protocols.policies import Launch, check_policy

@@ -14,18 +14,18 @@ from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.domains import MAX_DIMENSION, Vectors
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.base import features
+from local_dp.learners.learner import features
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.protocols.policies import Launch, check_policy
 from local_dp.protocols.shares import largest_error
 from local_dp.queries.numbers import matrix
 from local_dp.queries.vectors import Coordinates
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally

@@ -15,9 +15,9 @@ from local_dp.cube import places_of
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.parity import ParityPopulation
-from local_dp.protocols.base import BETA, Protocol, Result, parameter
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.tallies import Tally

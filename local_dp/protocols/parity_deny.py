@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.bounds.one_round_parity import parity_deny_clients
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA
+from local_dp.protocols.local_protocol import BETA
 from local_dp.protocols.parity import ParityProtocol
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.signs.deny import Deny

@@ -10,7 +10,7 @@ from local_dp.bounds.few_rounds import check_rounds, few_rounds_clients, few_rou
 from local_dp.bounds.one_round_parity import named_score
 from local_dp.interaction import Adaptive, Play
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.base import BETA, parameter
+from local_dp.protocols.local_protocol import BETA, parameter
 from local_dp.protocols.parity import ParityProtocol, log_likelihoods
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set

@@ -23,8 +23,8 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
-from local_dp.protocols.base import BETA, Protocol
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel

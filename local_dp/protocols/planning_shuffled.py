@@ -12,8 +12,8 @@ from local_dp.bounds.largest import Errors, widest_reach
 from local_dp.bounds.reports import Reports
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
-from local_dp.populations.base import Population
-from local_dp.protocols.base import BETA, Protocol
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol
 from local_dp.protocols.planning import Way, asked_of, estimators, law_of, reach_of, sample_laws, sampled
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.shuffle.accountant import MAX_CLIENTS, check_clients, holds, largest_local

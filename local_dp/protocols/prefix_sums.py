@@ -10,9 +10,9 @@ from local_dp.bounds.prefixes import prefix_clients, prefix_gamma
 from local_dp.checks import check_share
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
 from local_dp.protocols.policies import Launch
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess

@@ -3,7 +3,7 @@
 from typing import Any
 
 from local_dp.errors import InputError, unknown
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.registry import Registry
 
 PROTOCOLS: Registry[Protocol[Any]] = Registry(

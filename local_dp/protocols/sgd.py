@@ -14,10 +14,10 @@ from local_dp.learners.examples import error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
 from local_dp.learners.tasks import BARELY
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
-from local_dp.protocols.base import Protocol, Result, parameter
+from local_dp.populations.population import Population
 from local_dp.protocols.gradients import WAYS, Gradients, gradients_of
+from local_dp.protocols.local_protocol import Protocol, Result, parameter
 from local_dp.queries.numbers import written
 from local_dp.tallies import Tally
 

@@ -12,12 +12,12 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
-from local_dp.protocols.base import BETA, Protocol
-from local_dp.queries.base import Query
-from local_dp.randomizers.base import Randomizer
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
 from local_dp.randomizers.frequencies.best import best_choice
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.tallies import Estimate, Tally
 

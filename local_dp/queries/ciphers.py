@@ -11,7 +11,7 @@ from local_dp.arrays import Bools, Ints
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 USER, KEY = "user", ("key0", "key1", "key2", "key3")

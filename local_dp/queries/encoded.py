@@ -11,7 +11,7 @@ from local_dp.arrays import Bools, Column, Floats, Ints
 from local_dp.checks import check_range, check_whole, check_width
 from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.queries.questions import Expression, answers_of, columns_of, evaluate, parse
 from local_dp.records import Records, absent
 

@@ -9,8 +9,8 @@ import numpy as np
 from local_dp.arrays import Bools, Ints
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS, check_bound, matrix, on_lattice
+from local_dp.queries.query import Query
 from local_dp.queries.questions import Expression, evaluate, parse
 from local_dp.records import Records
 

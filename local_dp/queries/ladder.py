@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.domains import Domain, bit_or_silence
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 MOST_LEVELS = 16

@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Bools, Ints
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, symbols
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 WORD = 64

@@ -10,7 +10,7 @@ from local_dp.checks import check_dimension, check_vector
 from local_dp.cube import bent_coset, bent_coset_coefficient, character
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.randomizers.signs.characters import examples
 from local_dp.records import Records
 

@@ -1,6 +1,6 @@
 """Every query by name: what a request may ask. Queries travel as a name and parameters, never as code."""
 
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.registry import Registry
 
 QUERIES = Registry(

@@ -11,7 +11,7 @@ from local_dp.arrays import Column, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, bit_strings
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records, absent
 
 MAX_BITS = 64

@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Bools, Ints
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 ROW, SECRET = "row", "secret"

@@ -10,8 +10,8 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_range
 from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import Query
 from local_dp.queries.questions import Answers, Expression, answers_of, parse
 from local_dp.records import Records, absent
 

@@ -10,8 +10,8 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_number, check_width
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
 from local_dp.queries.numbers import check_columns
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 

@@ -10,7 +10,7 @@ from local_dp.arrays import Ints
 from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.queries.tables import Category, Question
 from local_dp.records import Records
 

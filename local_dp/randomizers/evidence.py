@@ -9,7 +9,6 @@ import numpy as np
 from local_dp.arrays import Ints, Words
 from local_dp.errors import RefusedError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon
-from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.meetings import meetings
@@ -17,6 +16,7 @@ from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 
 PROVEN: frozenset[Evidence] = frozenset({"enumerated", "product", "per coin"})

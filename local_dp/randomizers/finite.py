@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.errors import InputError
-from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.tallies import Tally
 
 _BLOCK = 1 << 16  # reports that are counted at a time: their places stay in cache

@@ -4,7 +4,7 @@ import json
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 
 _OUTER = ("epsilon", "word_bits")  # what the outer one says

@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.randomizers.base import NO_COIN, Evidence, Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.in_blocks import in_blocks
 from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
-from local_dp.randomizers.base import NO_COIN
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.places import Places
+from local_dp.randomizers.randomizer import NO_COIN
 from local_dp.tallies import Tally
 
 _ENTRIES = 1 << 16  # places at a time: their words stay in cache

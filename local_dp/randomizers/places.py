@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from local_dp.arrays import Ints
-from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.randomizer import Evidence, Randomizer
 
 
 @dataclass(frozen=True)

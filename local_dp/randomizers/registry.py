@@ -1,6 +1,6 @@
 """Every randomizer by name: the built-in ones, and those of installed packages."""
 
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.registry import Registry
 
 RANDOMIZERS = Registry(

@@ -6,10 +6,10 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.noise import UNTOLD, Draw, KeyedNoise, Noise
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR, offsets
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
 from local_dp.randomizers.one_bit import OneBit
+from local_dp.randomizers.randomizer import Randomizer
 
 _FEW = 1 << 12  # clients for whom it does not pay to look at every two bytes that there are
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from local_dp.checks import check_share, check_whole
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.shuffle.binary import worst
 from local_dp.shuffle.channels import Laws
 from local_dp.shuffle.pair import Pair, delta_at_most

@@ -9,7 +9,7 @@ from local_dp.checks import check_share
 from local_dp.errors import InputError, QuorumError
 from local_dp.loss import NANO, Pure
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.shuffle.role import check_crowd, check_shufflable
 from local_dp.steps import Steps
 from local_dp.tallies import Tally

@@ -14,10 +14,10 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
 from local_dp.noise import Draw, Noise
-from local_dp.populations.base import Population
-from local_dp.queries.base import Query
-from local_dp.randomizers.base import Randomizer
+from local_dp.populations.population import Population
+from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import chunks
 from local_dp.shuffle.accountant import largest_local

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from local_dp.curator.account import Account
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.interaction import Adaptive, Nonadaptive, run

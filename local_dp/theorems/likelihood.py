@@ -16,9 +16,9 @@ from local_dp.arrays import Floats, Ints
 from local_dp.domains import Domain
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.statistical.real import RealQuery
-from local_dp.queries.base import Query
-from local_dp.randomizers.base import Randomizer
+from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 
 MAX_JOINT = 1 << 20

@@ -20,10 +20,10 @@ from local_dp.noise import stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.real import RealQuery, on_domain
-from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS
-from local_dp.randomizers.base import Randomizer
+from local_dp.queries.query import Query
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally

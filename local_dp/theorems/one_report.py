@@ -13,8 +13,8 @@ from local_dp.interaction import Nonadaptive, translate
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.queries.base import Query
 from local_dp.queries.examples import Correlation
+from local_dp.queries.query import Query
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally

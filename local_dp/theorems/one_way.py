@@ -9,8 +9,8 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.base import Mechanism
-from local_dp.curator.choosing.exponential import ExponentialMechanism
+from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.selection.exponential import ExponentialMechanism
 from local_dp.draws import Draws
 from local_dp.loss import Pure
 from local_dp.two_party.one_way import OneWay, Problem

@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.curator.base import Law
 from local_dp.curator.clipped import ClippedLaplace
+from local_dp.curator.mechanism import Law
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon

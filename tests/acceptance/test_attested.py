@@ -12,7 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from local_dp.bus.memory import MemoryBroker
-from local_dp.experiments.door.show import summary
+from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers import outcome as outcomes
 from local_dp.experiments.tiers.outcome import as_data, stamp_of
 from local_dp.experiments.watch.events import Scene

@@ -10,16 +10,16 @@ import jsonschema
 import msgpack
 import pytest
 
-from local_dp.bus.base import Delivery
+from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
-from local_dp.experiments.door.show import summary
+from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.protocols.survey import Survey
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.terms import Terms
 from local_dp.wire import MAX_BYTES, Hello, Reply, encode, topic
 from tests.support.builders import RUN, SEED, survey_query
 from tests.support.figures import figure

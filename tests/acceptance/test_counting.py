@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.bus.base import Delivery
+from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import client_group, filters, serve
 from local_dp.errors import QuorumError
@@ -16,8 +16,8 @@ from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.terms import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, decode, encode, topic
 from tests.support.builders import RUN, SEED, role, survey_query, yes_records

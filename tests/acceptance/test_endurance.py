@@ -23,7 +23,7 @@ from local_dp.protocols.survey import Survey
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Progress, RoundProgress
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from local_dp.tallies import Estimate, Tally
 from tests.support.brokers import a_broker, needs_mosquitto
 from tests.support.figures import figure

@@ -6,20 +6,20 @@ from typing import Any, TypeVar
 
 import pytest
 
-from local_dp.bus.base import Delivery
+from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.populations.table import Rows
 from local_dp.protocols.survey import Survey
 from local_dp.sealing import UNSIGNED, Party, new_key, public
 from local_dp.server import remote
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.flow_control import GRACE
 from local_dp.server.listening import LEAVES, PAUSE, filters
 from local_dp.server.members import BURST, EACH, OPENED_BURST
 from local_dp.server.progress import Turnout
+from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Place, Roster
-from local_dp.server.terms import Terms
-from local_dp.server.waves import GRACE
 from local_dp.wire import Hello, Refusal, Reply, Side, decode, encode, topic
 from tests.support.builders import RUN, SEED, play_in_memory, request, role, survey_query, yes_records
 from tests.support.figures import figure

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_dp.bus.address import Address
-from local_dp.bus.base import Delivery
+from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, will
 from local_dp.errors import ForgedError, InputError, LocalDPError

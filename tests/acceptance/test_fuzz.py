@@ -13,7 +13,7 @@ import pytest
 from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from local_dp.wire import CLIENT, SERVER, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
 from tests.support.builders import RUN, SEED, request, role, survey_query, yes_records
 from tests.support.figures import figure

@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from local_dp.bounds.influence import ALPHA, Influence, influence_of, irregularity, ones_law, ones_seen
 from local_dp.errors import InputError
-from local_dp.experiments.door.show import summary
+from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.outcome import Outcome, as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, cells_of
-from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.survey import Survey
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
@@ -231,7 +231,7 @@ def test_the_server_says_that_some_do_not_follow() -> None:
         assert found is not None
         assert (found < ALPHA) is flagged
     data = {"rounds": [{"irregularity": 1e-9}, {}]}
-    from local_dp.experiments.door.show import _irregular
+    from local_dp.experiments.api.show import _irregular
 
     assert "round 1" in _irregular(data)
     assert _irregular({"rounds": [{"irregularity": 0.5}]}) == ""

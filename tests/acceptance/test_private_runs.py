@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.door.asking import How, ask
+from local_dp.experiments.api.asking import How, ask
 from local_dp.interaction import Game
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.survey import Survey

@@ -9,12 +9,12 @@ from typing import Any
 import psutil
 import pytest
 
-from local_dp.bus.base import Delivery
+from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, filters, serve
 from local_dp.clients.role import ClientRole
 from local_dp.errors import LocalDPError
-from local_dp.experiments.door.show import summary
+from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
@@ -23,9 +23,9 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.quorum import Terms
 from local_dp.server.reconciliation import Balance, Reconciliation
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.terms import Terms
 from local_dp.wire import Account, Reply, checksum, decode, encode, topic
 from tests.support.builders import RUN, SEED, role, survey_query, yes_records
 from tests.support.virtual_time import run_virtually

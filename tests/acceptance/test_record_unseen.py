@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, SLOT, _answer
-from local_dp.clients.quiet import unheard
 from local_dp.clients.role import ClientRole
+from local_dp.clients.silence_output import unheard
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Noise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.base import Query
 from local_dp.queries.examples import Product
+from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -219,7 +219,7 @@ def _told(value: float) -> Request:
 SAYING = """
 import os, sys, warnings
 import numpy as np
-from local_dp.clients.quiet import {how}
+from local_dp.clients.silence_output import {how}
 {before}
 import logging; logging.getLogger("y").addHandler(logging.FileHandler({kept!r}))
 with {within}:

@@ -11,7 +11,7 @@ from local_dp.clients.refusals import TEXTS, line
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.domains import Parameter
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.door.tables import read_records
+from local_dp.experiments.api.tables import read_records
 from local_dp.noise import SystemNoise
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records

@@ -25,7 +25,7 @@ from local_dp.records import Records
 from local_dp.sealing import Envelopes, Party
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, topic
 from tests.support.brokers import a_broker, mosquitto, needs_mosquitto

@@ -19,16 +19,16 @@ from local_dp.bus import broker as broker_module
 from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker
 from local_dp.bus.children import allow_open_files, is_stopped, python
 from local_dp.clients.fleet import Fleet
-from local_dp.clients.opening import Opening
+from local_dp.clients.prefork import Opening
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers import over_bus
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import EMBEDDED, MOST_HOSTS, Randomness, Settings, Tier
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.survey import Survey
 from local_dp.server.progress import Progress, RoundProgress
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from tests.support.brokers import Mosquitto, mosquitto, needs_mosquitto
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")

@@ -14,7 +14,7 @@ from local_dp.curator.sums import NoisySum
 from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, Pure, exp_epsilon
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 HALF = Fraction(3, 2)

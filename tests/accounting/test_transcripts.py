@@ -10,8 +10,8 @@ import pytest
 
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
 from local_dp.accounting.shares import optimal_delta
-from local_dp.curator.base import Law
 from local_dp.curator.laws import hockey_stick
+from local_dp.curator.mechanism import Law
 from local_dp.curator.sums import NoisySum
 from local_dp.loss import ATTO, NANO, Pure, exp_epsilon
 from local_dp.queries.tables import Question

@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from local_dp.bus.address import Address
-from local_dp.bus.base import CONNECTED, Delivery
 from local_dp.bus.blocking import BlockingBus, finish
+from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.errors import BusError
 from tests.support.figures import figure
 from tests.support.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted

@@ -10,8 +10,8 @@ from amqtt.session import Session
 
 from local_dp.bus import broker
 from local_dp.bus.address import Address
-from local_dp.bus.base import CONNECTED
 from local_dp.bus.broker import PACE, LinearBroker, Paced
+from local_dp.bus.interface import CONNECTED
 from local_dp.bus.mqtt import MqttBus
 from tests.support.brokers import embedded, retain
 from tests.support.virtual_time import run_virtually

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local_dp.bus.base import CONNECTED, Delivery
+from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.member import HOSTS, serve
 from local_dp.clients.member import filters as member_filters
@@ -18,11 +18,11 @@ from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.collecting import ASK_AGAIN
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.flow_control import Wave, Waves
 from local_dp.server.listening import filters
 from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.terms import Terms
-from local_dp.server.waves import Wave, Waves
 from local_dp.wire import Gone, encode, topic
 from tests.support.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
 from tests.support.virtual_time import VirtualLoop, run_virtually

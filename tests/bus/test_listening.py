@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from local_dp.bus.address import Address
-from local_dp.bus.base import CONNECTED, Connected, Delivery
+from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus
 from tests.support.brokers import a_broker, mosquitto, needs_mosquitto
 

@@ -7,7 +7,7 @@ from aiomqtt.exceptions import MqttCodeError
 from paho.mqtt.enums import MQTTErrorCode
 
 from local_dp.bus.address import TIMEOUT, Address
-from local_dp.bus.base import CONNECTED, Delivery
+from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
 from tests.support.figures import figure

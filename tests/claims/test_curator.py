@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from local_dp.bounds.curator import occam_examples_realizable, parity_examples
-from local_dp.curator.choosing.occam import OccamLearner
 from local_dp.curator.parity.learner import ParityLearner
+from local_dp.curator.selection.occam import OccamLearner
 from local_dp.experiments.claims import occam, parity_central
 from local_dp.experiments.claims.parity import separation
 from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point

@@ -2,14 +2,14 @@
 
 import pytest
 
-from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.intervals.level import Level
-from local_dp.curator.many import baselines, pmw
-from local_dp.curator.many.first_far import FirstFar
-from local_dp.curator.many.mwem import ConcentratedRounds
-from local_dp.curator.many.pmw import Answered, Stream, Terms, moved
-from local_dp.curator.many.small_databases import SmallDatabase
-from local_dp.curator.many.weights import Weights
+from local_dp.curator.query_release import baselines, pmw
+from local_dp.curator.query_release.first_far import FirstFar
+from local_dp.curator.query_release.mwem import ConcentratedRounds
+from local_dp.curator.query_release.pmw import Answered, Stream, Terms, moved
+from local_dp.curator.query_release.small_databases import SmallDatabase
+from local_dp.curator.query_release.weights import Weights
+from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.experiments.claims import many_answers_runs
 from local_dp.experiments.claims.many_answers import EXPERIMENT
 from local_dp.experiments.claims.many_answers_runs import BUDGET, CONCENTRATED, FOURIER, NEAREST, PRODUCT, RECORDS

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.curator import occam_examples_printed
-from local_dp.curator.choosing.exponential import ExponentialChoice, ExponentialMechanism, decay_of
-from local_dp.curator.choosing.occam import Labelled
+from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism, decay_of
+from local_dp.curator.selection.occam import Labelled
 from local_dp.draws import Draws
 from local_dp.experiments.claims import occam
 from local_dp.experiments.lab.claim import Measurement, Point

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.curator.heuristics import game
-from local_dp.curator.heuristics.oracles import Claimed, Verified
-from local_dp.curator.heuristics.perturbed import Beside
-from local_dp.curator.heuristics.robust import RobustRelease, Terms
-from local_dp.curator.heuristics.separated import Conjunctions, Weighted
+from local_dp.curator.oracle_efficient import game
+from local_dp.curator.oracle_efficient.oracles import Claimed, Verified
+from local_dp.curator.oracle_efficient.perturbed import Beside
+from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
+from local_dp.curator.oracle_efficient.separated import Conjunctions, Weighted
 from local_dp.experiments.claims import oracles_runs as runs
 from local_dp.experiments.claims.oracles import EXPERIMENT
 from local_dp.experiments.claims.oracles_runs import COLUMNS, COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, ONE_DRAW, PRODUCT, RELEVANT, ROBUST, RSPM, D
@@ -103,7 +103,7 @@ def test_a_survivor_without_a_test_is_not_shown(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(RobustRelease, "_delta", lambda release: 0.1)
     assert "with PRSMA the same solver" in lost(found("solver"))
     monkeypatch.undo()
-    monkeypatch.setattr("local_dp.curator.heuristics.robust.nano_of_ratio", lambda ratio: 0)
+    monkeypatch.setattr("local_dp.curator.oracle_efficient.robust.nano_of_ratio", lambda ratio: 0)
     assert "what PRSMA says" in lost(found("price"))
 
 

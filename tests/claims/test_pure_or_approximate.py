@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from local_dp.bounds.points import pure_success
-from local_dp.curator.choosing.exponential import ExponentialChoice
 from local_dp.curator.points.learner import PointLearner
+from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.thresholds.pure import PureThresholds
 from local_dp.experiments.claims import pure_or_approximate_cases as cases
 from local_dp.experiments.claims import pure_or_approximate_runs as runs

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from local_dp.curator.choosing.acceptance import UNIT, best_acceptance
-from local_dp.curator.choosing.stable import Lead, StableChoice
+from local_dp.curator.selection.acceptance import UNIT, best_acceptance
+from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.experiments.claims import stability
 from local_dp.experiments.claims.stability import EXPERIMENT
 from local_dp.experiments.lab.claim import Finding, Point
@@ -46,7 +46,7 @@ def test_a_lead_that_is_thought_to_move_by_one_is_not_shown(monkeypatch: pytest.
         accepted = best_acceptance(loss)
         return (accepted[0], *accepted[2::2])
 
-    monkeypatch.setattr("local_dp.curator.choosing.stable.best_acceptance", in_steps_of_one)
+    monkeypatch.setattr("local_dp.curator.selection.stable.best_acceptance", in_steps_of_one)
     assert any("best test has its delta" in statement for statement in lost(found(ONE)))
 
 

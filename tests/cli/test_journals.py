@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.experiments.door.budget import budget
+from local_dp.experiments.api.budget import budget
 from local_dp.experiments.tiers.places import runs_folder, stores_folder
 from local_dp.server.journal import Journal
 from tests.support.brokers import mosquitto, needs_mosquitto

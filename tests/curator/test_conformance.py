@@ -14,41 +14,33 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from local_dp.curator.base import Law, Mechanism, Neighbours
 from local_dp.curator.catalogue import mechanisms
-from local_dp.curator.choosing.exponential import ExponentialMechanism, numbered
-from local_dp.curator.choosing.groups import Listed
-from local_dp.curator.choosing.occam import Labelled, OccamLearner, ThresholdClass
-from local_dp.curator.choosing.permute_and_flip import PermutedMechanism
-from local_dp.curator.choosing.quasi_concave import Parts, Promise, RecConcave
-from local_dp.curator.choosing.runs import Runs
-from local_dp.curator.choosing.sparse import SparseChoice, SparseExponential
-from local_dp.curator.choosing.stable import Lead, StableChoice
 from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
 from local_dp.curator.counts.composed_laplace import ComposedLaplaceCounts
 from local_dp.curator.counts.k_norm import KNormCounts
 from local_dp.curator.counts.laplace import LaplaceCounts
-from local_dp.curator.heuristics.oracles import Exhaustive
-from local_dp.curator.heuristics.perturbed import Perturbation, PerturbedMinimum
-from local_dp.curator.heuristics.separated import Conjunctions
 from local_dp.curator.intervals.level import Level, LevelCounts
 from local_dp.curator.labels.concepts import Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
 from local_dp.curator.labels.semi_private import SemiPrivateLearner
 from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.many.counting import CountingQueries
-from local_dp.curator.many.dual_query import SampledQueries
-from local_dp.curator.many.first_far import Asked, FirstFar, NoisyCount
-from local_dp.curator.many.measuring import WorstMarginal
-from local_dp.curator.many.small_databases import SmallDatabase
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.marginals.tree import DependentPair
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours
 from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.oracle_efficient.oracles import Exhaustive
+from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum
+from local_dp.curator.oracle_efficient.separated import Conjunctions
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
 from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.points.proper import ProperPointLearner
+from local_dp.curator.query_release.counting import CountingQueries
+from local_dp.curator.query_release.dual_query import SampledQueries
+from local_dp.curator.query_release.first_far import Asked, FirstFar, NoisyCount
+from local_dp.curator.query_release.measuring import WorstMarginal
+from local_dp.curator.query_release.small_databases import SmallDatabase
 from local_dp.curator.reductions.label_sanitizer import label_sanitizer
 from local_dp.curator.reductions.learner_from_sanitizer import Processed
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
@@ -56,6 +48,14 @@ from local_dp.curator.sanitizers.k_points import KPointSanitizer
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.per_cell import PerCellHistogram
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
+from local_dp.curator.selection.exponential import ExponentialMechanism, numbered
+from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.occam import Labelled, OccamLearner, ThresholdClass
+from local_dp.curator.selection.permute_and_flip import PermutedMechanism
+from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave
+from local_dp.curator.selection.runs import Runs
+from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
+from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, ProposedMedian
 from local_dp.curator.sensitivity.restricted import RestrictedTriangles
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles
@@ -203,19 +203,19 @@ CASES = (
 )
 ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a number of records, and where it is proved
     "Amplified": "tests/curator/reductions/test_reductions.py",
-    "BoundedRange": "tests/curator/many/test_mwem.py",
+    "BoundedRange": "tests/curator/query_release/test_mwem.py",
     "CharacterSums": "tests/curator/marginals/test_tree.py",
     "CountTree": "tests/curator/intervals/test_levels.py",
     "DiscreteGaussianCounts": "tests/curator/counts/test_gaussian.py",
     "DyadicTree": "tests/curator/sanitizers/test_medians.py",
     "EqualRanks": "tests/curator/test_rectangles.py",
     "FourierGaussian": "tests/curator/marginals/test_fourier.py",
-    "GaussianAnswers": "tests/curator/many/test_counting.py",
+    "GaussianAnswers": "tests/curator/query_release/test_counting.py",
     "GaussianCounts": "tests/curator/counts/test_gaussian.py",
-    "GaussianMarginal": "tests/curator/many/test_mwem.py",
-    "LaplaceAnswers": "tests/curator/many/test_counting.py",
+    "GaussianMarginal": "tests/curator/query_release/test_mwem.py",
+    "LaplaceAnswers": "tests/curator/query_release/test_counting.py",
     "MediansByLabel": "tests/curator/reductions/test_reductions.py",
-    "Mwem": "tests/curator/many/test_mwem.py",
+    "Mwem": "tests/curator/query_release/test_mwem.py",
     "NoCounts": "tests/curator/counts/test_k_norm.py",
     "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
     "PairGaussian": "tests/curator/marginals/test_pairs.py",
@@ -228,7 +228,7 @@ ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a 
     "PrintedSanThresholds": "tests/curator/sanitizers/test_san.py",
     "QuantilePartition": "tests/curator/test_rectangles.py",
     "RankRectangles": "tests/curator/test_rectangles.py",
-    "RobustRelease": "tests/curator/heuristics/test_robust.py",
+    "RobustRelease": "tests/curator/oracle_efficient/test_robust.py",
     "SanPoints": "tests/curator/sanitizers/test_san.py",
     "SanThresholds": "tests/curator/sanitizers/test_san.py",
     "SmoothMedian": "tests/curator/sensitivity/test_medians.py",

@@ -10,10 +10,10 @@ import pytest
 
 from local_dp.arrays import Floats, Ints
 from local_dp.bounds.curator import occam_examples, paper_parity_examples, parity_success
-from local_dp.curator.choosing.occam import Labelled, OccamLearner, ThresholdClass
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.parity import gf2
 from local_dp.curator.parity.learner import Examples, ParityLearner, amplified_learner, paper_amplified
+from local_dp.curator.selection.occam import Labelled, OccamLearner, ThresholdClass
 from local_dp.draws import Draws
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.noise import KeyedNoise

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.base import errors_by_gap
 from local_dp.curator.thresholds.candidates import Middles, middles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records

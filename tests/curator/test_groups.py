@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.curator.choosing.exponential import ExponentialMechanism, decay_of
-from local_dp.curator.choosing.groups import Listed, powers, sum_by
-from local_dp.curator.choosing.runs import Runs
+from local_dp.curator.selection.exponential import ExponentialMechanism, decay_of
+from local_dp.curator.selection.groups import Listed, powers, sum_by
+from local_dp.curator.selection.runs import Runs
 from local_dp.draws import Draws
 from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise

@@ -8,8 +8,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 import pytest
 
-from local_dp.curator.base import Law, Mechanism, Neighbours
 from local_dp.curator.laws import SmallDatabases, hockey_stick, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate

@@ -12,9 +12,9 @@ from scipy.stats import binom, chisquare
 
 from local_dp.arrays import Ints
 from local_dp.bounds.curator import occam_examples, occam_examples_printed, occam_examples_realizable, occam_examples_uniform
-from local_dp.curator.choosing.exponential import ExponentialMechanism, log_probabilities
-from local_dp.curator.choosing.occam import HypothesisClass, Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
+from local_dp.curator.selection.occam import HypothesisClass, Labelled, OccamLearner, ParityClass, ThresholdClass
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon

@@ -11,12 +11,12 @@ import pytest
 from scipy.stats import chisquare
 
 from local_dp.arrays import Counts
-from local_dp.curator.choosing.exponential import ExponentialChoice, numbered
-from local_dp.curator.choosing.groups import Listed
-from local_dp.curator.choosing.permute_and_flip import PermuteAndFlip, PermutedMechanism
-from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection.exponential import ExponentialChoice, numbered
+from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.permute_and_flip import PermuteAndFlip, PermutedMechanism
+from local_dp.curator.selection.runs import Runs
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.curator.choosing.groups import Listed
-from local_dp.curator.choosing.printed import Goals, PrintedChoice, PrintedChoosing
 from local_dp.curator.laws import hockey_stick
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.printed import Goals, PrintedChoice, PrintedChoosing
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Naturals
-from local_dp.curator.base import Mechanism, Neighbours
-from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import Mechanism, Neighbours
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.by_partition import PartitionRectangles, QuantilePartition
 from local_dp.curator.thresholds.ranks import EqualRanks, RankQuery
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.curator.choosing.groups import Listed
-from local_dp.curator.choosing.sparse import SparseChoice, SparseExponential
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO

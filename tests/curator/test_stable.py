@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from local_dp.curator.choosing.acceptance import UNIT, best_acceptance, enough_gap, laplace_acceptance, printed_acceptance
-from local_dp.curator.choosing.stable import Lead, StableChoice
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection.acceptance import UNIT, best_acceptance, enough_gap, laplace_acceptance, printed_acceptance
+from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon

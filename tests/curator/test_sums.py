@@ -19,7 +19,7 @@ from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.populations.table import Rows
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from local_dp.curator.choosing.plateaus import plateaus
-from local_dp.curator.choosing.quasi_concave import Promise, levels_of
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
+from local_dp.curator.selection.plateaus import plateaus
+from local_dp.curator.selection.quasi_concave import Promise, levels_of
 from local_dp.curator.thresholds.base import agreements, errors_by_gap
 from local_dp.curator.thresholds.hard import hard_thresholds, mean_chance, random_target
 from local_dp.curator.thresholds.learner import LearnThresholds, printed, printed_records, tuned

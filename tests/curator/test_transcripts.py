@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from local_dp.curator.base import Mechanism
 from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.transcripts import transcripts, worst_transcripts
 from local_dp.draws import Draws
 from local_dp.errors import InputError

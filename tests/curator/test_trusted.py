@@ -11,7 +11,7 @@ from local_dp.accounting.concentrated import conversion
 from local_dp.accounting.shares import optimal_delta
 from local_dp.arrays import Words
 from local_dp.curator.account import Account, ConcentratedAccount, DeclaredAccount
-from local_dp.curator.base import Mechanism, Neighbours
+from local_dp.curator.mechanism import Mechanism, Neighbours
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError

@@ -6,9 +6,9 @@ from local_dp.arrays import Floats, Ints
 from local_dp.experiments.lab.cross_check import Trial, agree, cross_check, cross_check_shown
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite, bernoulli
-from local_dp.queries.base import Query
+from local_dp.populations.population import Population
+from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally

@@ -10,12 +10,12 @@ import pytest
 
 from local_dp.experiments.claims.suite_runs import LEGAL
 from local_dp.interaction import Oracle, run
-from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import Conjunctions
 from local_dp.learners.decision_lists import DecisionLists
 from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import Perceptron
 from local_dp.learners.k_means import KMeans
+from local_dp.learners.learner import Learner
 from local_dp.learners.linear_regression import LinearRegression
 from local_dp.learners.logistic_regression import LogisticRegression
 from local_dp.learners.naive_bayes import NaiveBayes

@@ -12,11 +12,11 @@ from local_dp.domains import Parameter
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.learners import examples
-from local_dp.learners.base import Learner
 from local_dp.learners.conjunctions import Conjunctions, Literal
 from local_dp.learners.decision_lists import DecisionLists, Rule, RuleList
 from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import Halfspace, Perceptron
+from local_dp.learners.learner import Learner
 from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
 from local_dp.learners.stumps import Stumps
 from local_dp.learners.tasks import alternating_list, tasks
@@ -26,7 +26,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.protocols.sgd import LocalSGD
 from local_dp.queries.centres import NearestCentre
 from local_dp.queries.examples import Correlation, Product, SignedLabel

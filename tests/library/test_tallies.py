@@ -6,7 +6,6 @@ from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.compressed.genprot import GenProt
 from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
 from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
@@ -28,6 +27,7 @@ from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.bit_flip import BitFlip
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking

@@ -40,7 +40,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.finite import FiniteChannel

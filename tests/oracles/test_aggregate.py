@@ -8,13 +8,14 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Counts
+from local_dp.conformance.channels import law_of
 from local_dp.interaction import run
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite, bernoulli
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.queries.cells import Cell
 from local_dp.queries.numbers import STEPS
@@ -27,7 +28,6 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.testing.channels import law_of
 from tests.support.builders import small, with_law
 from tests.support.randomizers import built_in
 

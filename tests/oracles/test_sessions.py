@@ -29,7 +29,7 @@ from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.testing.transcripts import worst_transcript
+from local_dp.verification.transcripts import worst_transcript
 from tests.support.builders import population_oracle, request
 
 LN_3 = 1.09861229  # so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits

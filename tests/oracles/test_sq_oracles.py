@@ -24,10 +24,10 @@ from local_dp.oracles.statistical.exact import ExactOracle, SQOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
 from local_dp.oracles.statistical.legal import legal
 from local_dp.oracles.statistical.sample import EmpiricalOracle
-from local_dp.populations.base import Population
 from local_dp.populations.concepts import build_class, label, masked_parity, monotone_conjunctions, parities, sign_matrix
 from local_dp.populations.finite import bernoulli
-from local_dp.queries.base import Query
+from local_dp.populations.population import Population
+from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Bounded, Question
 from local_dp.tallies import Tally

@@ -15,7 +15,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled, Rows
 from local_dp.protocols.learn import Learn, Lesson
 from local_dp.protocols.policies import Launch

@@ -12,8 +12,8 @@ from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 from local_dp.postprocessing.shapes import agree, overlaps
 from local_dp.protocols.marginal_design import Task, best_design, covering_sets, designs
 from local_dp.protocols.marginal_estimates import Dealt

@@ -14,7 +14,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.mean_vector import FoundVector, MeanVector
 from local_dp.protocols.policies import Launch

@@ -15,10 +15,10 @@ from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
 from local_dp.populations.table import Resampled
 from local_dp.protocols import planning
-from local_dp.protocols.base import Protocol
 from local_dp.protocols.crosstab import Crosstab
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.planning import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
 from local_dp.protocols.prefix_sums import PrefixSums

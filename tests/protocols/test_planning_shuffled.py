@@ -9,8 +9,8 @@ import pytest
 
 import local_dp as ldp
 from local_dp.errors import InputError
-from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.planning import asked_of, law_of, ways
 from local_dp.protocols.planning_shuffled import Blankets, OneReport, Together, shuffled_ways

@@ -11,12 +11,12 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
-from local_dp.protocols.base import Protocol
 from local_dp.protocols.compare import Compare, Comparison
 from local_dp.protocols.crosstab import Crosstab, CrossTable
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.identity import Identity
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.mean import Mean
 from local_dp.protocols.policies import Launch
 from local_dp.protocols.prefix_sums import PrefixSums

@@ -13,10 +13,10 @@ from scipy import stats
 
 from local_dp.bounds.quantiles import prefers_search, search_rounds
 from local_dp.errors import InputError
-from local_dp.experiments.door.tables import sample_rows
+from local_dp.experiments.api.tables import sample_rows
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.protocols.planning import plan_of
 from local_dp.protocols.policies import Launch
 from local_dp.protocols.quantile_search import Search

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from local_dp.domains import levels
 from local_dp.errors import InputError, RefusedError
-from local_dp.queries.base import Query
 from local_dp.queries.cells import Cell
 from local_dp.queries.encoded import Encoded, Encoding, encoded
 from local_dp.queries.examples import Product
 from local_dp.queries.margins import Descent
 from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Question
 from local_dp.records import Records

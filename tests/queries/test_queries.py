@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from local_dp.errors import InputError, RefusedError
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.base import Query
 from local_dp.queries.numbers import STEPS
+from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.frequencies.grr import GRR

@@ -8,17 +8,17 @@ import pytest
 
 from local_dp.arrays import Ints, Words
 from local_dp.loss import Pure
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.testing.audit import audit
-from local_dp.testing.bits import bits_found
-from local_dp.testing.black_box import ALPHA, black_box_found
-from local_dp.testing.decoding import decoding_found
-from local_dp.testing.findings import Finding
-from local_dp.testing.sampler import PAIRS, drawn_found, pairs_of
+from local_dp.verification.audit import audit
+from local_dp.verification.bits import bits_found
+from local_dp.verification.black_box import ALPHA, black_box_found
+from local_dp.verification.decoding import decoding_found
+from local_dp.verification.findings import Finding
+from local_dp.verification.sampler import PAIRS, drawn_found, pairs_of
 from tests.support.cases import BROKEN, CORRECT, Case
 from tests.support.figures import figure
 from tests.support.long import short

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
+from local_dp.conformance import conform
 from local_dp.errors import RefusedError
 from local_dp.loss import Approximate, exp_epsilon
-from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.evidence import PROVEN, check_loss, exact_epsilon, exact_ratio
+from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
-from local_dp.testing import conform
 from tests.support.plugin_package.frequency_oracles import GreedyUnary, LocalHash, OptimisedUnary, estimated
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats, Ints
+from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, exp_epsilon
 from local_dp.randomizers.compressed.base import Compressed, inner_channel, private_weights
@@ -16,7 +17,6 @@ from local_dp.randomizers.compressed.genprot import GenProt, chosen, largest_lim
 from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
 from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.frequencies.grr import GRR
-from local_dp.testing import conform
 from tests.support.variances import clients_for, simulated
 
 KINDS: list[type[Compressed]] = [SeededRejection, GenProt]

@@ -9,6 +9,7 @@ from scipy.stats import chi2
 
 from local_dp.bounds.one_round_parity import deny_information
 from local_dp.bounds.parity_channels import parity_information
+from local_dp.conformance import conform
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -19,7 +20,6 @@ from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.signs.deny import Deny
-from local_dp.testing import conform
 
 TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
 

@@ -11,6 +11,8 @@ import pytest
 
 from local_dp.arrays import Column, Floats, Ints, Words
 from local_dp.bounds.frequencies import blocked_hadamard_variance, hashing_variance, subset_variance, worst_subset_variance
+from local_dp.conformance import conform
+from local_dp.conformance.channels import law_of, single_estimates
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
@@ -25,8 +27,6 @@ from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, best_hash
 from local_dp.randomizers.frequencies.pi_rappor import PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.tallies import Tally
-from local_dp.testing import conform
-from local_dp.testing.channels import law_of, single_estimates
 from tests.support.closed_forms import FORMS
 from tests.support.long import short
 from tests.support.randomizers import DESIGNS

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
-from local_dp.clients import helper, work
-from local_dp.clients.opening import Opening
+from local_dp.clients import helper, verification_budget
+from local_dp.clients.prefork import Opening
 from local_dp.clients.refusals import line
 from local_dp.errors import RefusedError
 from local_dp.experiments.tiers import verified
@@ -19,8 +19,8 @@ from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.testing import gate
-from local_dp.testing.gate import is_built_in, verify
+from local_dp.verification import gate
+from local_dp.verification.gate import is_built_in, verify
 from local_dp.wire import Refusal
 from tests.support.builders import request, role, survey_query, yes_records
 
@@ -67,10 +67,10 @@ def test_a_density_is_taken_by_whom_it_is_enough_for(name: str) -> None:
     with pytest.raises(RefusedError, match="is density"):
         verify(randomizer)
     assert entries(randomizer) == 0
-    taken = work.Work(PROVEN | {"density"})
+    taken = verification_budget.Work(PROVEN | {"density"})
     taken.begin()
     taken.verify([taken.build(name, randomizer.params())])
-    assert taken.done < work.FOR_ONE
+    assert taken.done < verification_budget.FOR_ONE
 
 
 def test_only_the_classes_of_this_library_are_built_in() -> None:
@@ -124,13 +124,13 @@ def test_a_randomizer_is_audited_once() -> None:
 
 def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs in memory, a client, and the process that clients are forked from call one function."""
-    assert all(vars(home)["verify"] is verify for home in (verified, work, helper))
+    assert all(vars(home)["verify"] is verify for home in (verified, verification_budget, helper))
 
     def closed(*anything: Any) -> None:
         raise RefusedError("unverifiable", "closed")
 
-    monkeypatch.setattr(work, "_VERIFIED", work._Kept())  # as in a process that has verified nothing yet
-    for home in (work, verified):
+    monkeypatch.setattr(verification_budget, "_VERIFIED", verification_budget._Kept())  # as in a process that has verified nothing yet
+    for home in (verification_budget, verified):
         monkeypatch.setattr(home, "verify", closed)
     (refusal,) = role(yes_records(3)).handle(request(survey_query(3)))
     assert isinstance(refusal, Refusal)

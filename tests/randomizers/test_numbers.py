@@ -10,6 +10,7 @@ import pytest
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Ints, Words
 from local_dp.bounds.numbers import best_width, hybrid_variance, piecewise_variance, staircase_variance, window_limit
+from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
@@ -25,8 +26,7 @@ from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.square_wave import SquareWave, wave_width
 from local_dp.randomizers.numbers.staircase import Staircase, added_variance
 from local_dp.randomizers.table import Guide, TableChannel, whole_weights
-from local_dp.testing import conform
-from local_dp.testing.audit import audit
+from local_dp.verification.audit import audit
 from tests.support.closed_forms import NUMBERS
 from tests.support.randomizers import approximate
 

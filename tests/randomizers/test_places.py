@@ -11,6 +11,7 @@ import pytest
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.best import best_for
 from local_dp.bounds.frequencies import oue_variance, sue_variance, summed_variance
+from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
@@ -19,7 +20,6 @@ from local_dp.randomizers.frequencies.summed import SHE, NoisyBit
 from local_dp.randomizers.sets.pckv import PCKV, digits_of, pckv_variances
 from local_dp.randomizers.sets.pckv_ue import PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances
 from local_dp.tallies import Tally
-from local_dp.testing import conform
 from tests.support.randomizers import of_places
 from tests.support.variances import clients_for, simulated
 

@@ -6,9 +6,9 @@ import pytest
 from local_dp.domains import Vectors
 from local_dp.errors import InputError
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.randomizers import base
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers import randomizer as base
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 
 COIN = 0x9E3779B97F4A7C15

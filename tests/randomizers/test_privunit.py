@@ -15,7 +15,7 @@ from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.projunit import ProjUnit, mean_length, projunit_moment, projunit_on_axis
-from local_dp.testing.audit import audit
+from local_dp.verification.audit import audit
 from tests.support.long import short
 
 N = 400_000

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats, Ints, Words
+from local_dp.conformance import channels as conformance
+from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise, Noise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
@@ -26,9 +28,8 @@ from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
-from local_dp.testing import channels as conformance
-from local_dp.testing import common, conform
-from local_dp.testing.common import check_parameters, values_of
+from local_dp.verification import common
+from local_dp.verification.common import check_parameters, values_of
 from tests.support.long import short
 from tests.support.randomizers import (
     approximate,

@@ -18,7 +18,6 @@ from local_dp.loss import Pure, exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
-from local_dp.randomizers.base import Evidence, Randomizer
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.evidence import PROVEN, exact_ratio, keeps_loss
 from local_dp.randomizers.finite import FiniteChannel
@@ -26,6 +25,7 @@ from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_thresh
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
+from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, Noise, SystemNoise
@@ -20,7 +21,6 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR, memoised_variance
 from local_dp.records import Records
-from local_dp.testing import conform
 
 ALPHA = 1e-6  # failure probability of each statistical check
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats, Ints
+from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.evidence import exact_ratio
@@ -16,7 +17,6 @@ from local_dp.randomizers.sets.base import Padded
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.tallies import Estimate, Tally
-from local_dp.testing import conform
 from tests.support.closed_forms import FORMS
 from tests.support.variances import clients_for, simulated
 

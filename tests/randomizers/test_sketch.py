@@ -12,7 +12,7 @@ from local_dp.errors import InputError
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.tallies import Tally
-from local_dp.testing.audit import audit
+from local_dp.verification.audit import audit
 
 ALPHA = 1e-6  # failure probability of each statistical check
 N = 300_000

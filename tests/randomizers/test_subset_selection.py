@@ -8,13 +8,13 @@ import pytest
 
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.frequencies import subset_variance
+from local_dp.conformance.channels import conform_channel
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection, Translates, best_blocks, field_order, products
-from local_dp.testing.channels import conform_channel
 
 ALPHA = 1e-6  # failure probability of each statistical check
 N = 400_000

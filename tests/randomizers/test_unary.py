@@ -18,7 +18,7 @@ from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.frequency import Frequency
 from local_dp.randomizers.bit_vector import ones_at

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.randomizers.base import Randomizer
+from local_dp.conformance.channels import law_of, single_estimates
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.testing.channels import law_of, single_estimates
 from tests.support.closed_forms import BY_TABLE, Known
 from tests.support.long import short
 from tests.support.variances import Sample

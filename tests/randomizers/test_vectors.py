@@ -12,6 +12,7 @@ from scipy import integrate, stats
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.vectors import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance, signs_variance
+from local_dp.conformance import conform
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
@@ -30,8 +31,7 @@ from local_dp.randomizers.vectors.nearest_direction import NearestDirection, bes
 from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.randomizers.vectors.sampled_signs import SampledSigns, best_signs
 from local_dp.records import Records
-from local_dp.testing import conform
-from local_dp.testing.audit import audit
+from local_dp.verification.audit import audit
 from tests.support.long import short
 from tests.support.randomizers import of_vectors
 

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Ints, Words
+from local_dp.conformance import conform
+from local_dp.conformance.composed import check_own_coins
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.local_hashing import OLH
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.vectors.projunit import ProjUnit
 from local_dp.randomizers.with_coin import WithCoin, without_coin
 from local_dp.shuffle.accountant import amplified
-from local_dp.testing import conform
-from local_dp.testing.composed import check_own_coins
-from local_dp.testing.gate import verify
-from local_dp.testing.sampler import coin_found
+from local_dp.verification.gate import verify
+from local_dp.verification.sampler import coin_found
 from tests.support.long import short
 from tests.support.randomizers import of_coins_sent_along
 

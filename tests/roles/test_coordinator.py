@@ -8,14 +8,14 @@ import pytest
 
 from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.populations.table import Rows
-from local_dp.server import waves
+from local_dp.server import flow_control
 from local_dp.server.collecting import ASK_AGAIN, Collecting
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.flow_control import Waves
 from local_dp.server.members import Member, Members
 from local_dp.server.progress import RoundProgress
+from local_dp.server.quorum import Terms
 from local_dp.server.round import Round
-from local_dp.server.terms import Terms
-from local_dp.server.waves import Waves
 from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
 from tests.support.builders import RUN, SEED, population_oracle, role, survey_query, yes_records
 from tests.support.puppets import reply_of
@@ -79,7 +79,7 @@ def _whole_round(terms: Terms, round: Round) -> None:
 
 def _patient(pacing: Waves, now: float) -> bool:
     outstanding = sum(len(wave.owing) for wave in pacing._asked)
-    return bool(pacing._waiting) and (not outstanding or outstanding + len(next(iter(pacing._waiting.values())).owing) <= waves.WINDOW)
+    return bool(pacing._waiting) and (not outstanding or outstanding + len(next(iter(pacing._waiting.values())).owing) <= flow_control.WINDOW)
 
 
 def _constant(value: Any) -> Callable[[Any], Callable[..., Any]]:
@@ -218,7 +218,7 @@ def test_a_member_that_goes_and_comes_back() -> None:
     coordinator = _closed(Terms(10.0, 0.5), (0, 10))
     coordinator.receive(topic(RUN, "gone", "hosts", "host"), Gone(run=RUN, member="host"), 1.0)
     assert not coordinator.is_settled(2.9)
-    assert coordinator.is_settled(1.0 + waves.GRACE)
+    assert coordinator.is_settled(1.0 + flow_control.GRACE)
     coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 2.9)
     assert not coordinator.is_settled(9.9)
     assert coordinator.is_settled(10.0)

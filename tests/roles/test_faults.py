@@ -18,7 +18,7 @@ from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.protocols.survey import Survey
 from local_dp.server.listening import filters
 from local_dp.server.progress import Progress, RoundProgress
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from local_dp.shuffle.central import Behind
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED

@@ -7,24 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.bus.base import Connected, Delivery
+from local_dp.bus.interface import Connected, Delivery
 from local_dp.bus.memory import Fate, MemoryBroker, MemoryBus
 from local_dp.clients.member import client_group, serve
 from local_dp.clients.member import filters as member_filters
 from local_dp.errors import QuorumError, RefusedError
 from local_dp.interaction import run_async
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.sealing import UNSIGNED
 from local_dp.server import listening, mixing
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.mixing import Joining, Mixer
+from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.server.terms import Terms
 from local_dp.shuffle.role import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from local_dp.bus.address import Address
-from local_dp.bus.base import Delivery
+from local_dp.bus.interface import Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.wire import Absent, Hello, Reply, decode
 from tests.support.brokers import mosquitto, needs_mosquitto

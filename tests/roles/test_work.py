@@ -10,7 +10,7 @@ import pytest
 from local_dp.arrays import Bools
 from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN
-from local_dp.clients.opening import Opening
+from local_dp.clients.prefork import Opening
 from local_dp.server import members as served
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Member, Members

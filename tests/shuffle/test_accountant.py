@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from local_dp.errors import InputError
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -17,6 +16,7 @@ from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import Amplified, accounted, amplified, closed_form, holds, largest_local
 from local_dp.shuffle.binary import Bits, worst

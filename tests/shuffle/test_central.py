@@ -7,8 +7,8 @@ import pytest
 from local_dp.errors import InputError, QuorumError
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import amplified, variation_ratio
 from local_dp.shuffle.central import Batch, Behind, Crowds, central

@@ -106,12 +106,12 @@ def test_the_reference_owes_many_names() -> None:
     """Public names are found by reading the source: the front door's, the library's and the roles', with constants and members, none that is private."""
     names = set(public_names())
     assert {
-        "local_dp.experiments.door.functions.mean",
+        "local_dp.experiments.api.functions.mean",
         "local_dp.interaction.Nonadaptive",
         "local_dp.errors.InputError",
         "local_dp.server.coordinator.Coordinator",
     } < names
-    assert {"local_dp.tallies.Z95", "local_dp.ledger.Ledger.charge", "local_dp.randomizers.base.Randomizer.epsilon"} < names
+    assert {"local_dp.tallies.Z95", "local_dp.ledger.Ledger.charge", "local_dp.randomizers.randomizer.Randomizer.epsilon"} < names
     assert {name for name in local_dp.__all__ if name != "__version__"} <= {name.rpartition(".")[2] for name in (*names, *front_door())}
     assert len(names) > 2000
     assert not any(part.startswith("_") for name in names for part in name.split("."))

@@ -14,18 +14,18 @@ from local_dp.interaction import Algorithm, run, run_async
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.base import Population
-from local_dp.protocols.base import Protocol
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.tables import Question
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
-from local_dp.server.terms import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import Request
 from tests.support.virtual_time import run_virtually

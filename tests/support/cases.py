@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from tests.support import hostile, zoo
 from tests.support.zoo import Delta, Hash, Opaque, OpaqueNoise, Unary

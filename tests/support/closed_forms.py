@@ -25,10 +25,10 @@ from local_dp.bounds.signed import blocks_variance
 from local_dp.bounds.tracking import event_odds, events_variance
 from local_dp.bounds.vectors import best_privunit, duchi_vector_variance, random_coordinate_variance
 from local_dp.domains import Vectors
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.frequencies.thresholded import STEPS, best_threshold
 from local_dp.randomizers.numbers.staircase import folded_variance
 from local_dp.randomizers.numbers.window import window_variance
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.memoised_grr import memoised_variance
 from local_dp.randomizers.sets.base import Padded

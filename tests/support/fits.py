@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from scipy.stats import chisquare
 
-from local_dp.curator.base import Law
+from local_dp.curator.mechanism import Law
 
 R = TypeVar("R", bound=Hashable)
 _FEW = 5.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from local_dp.bus.address import Address
-from local_dp.bus.base import Delivery
+from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.bus.mqtt import MqttBus
 from local_dp.clients.member import HOSTS

@@ -15,7 +15,7 @@ from local_dp.domains import Domain, Parameter, Vectors
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
 from local_dp.oracles.local.sessions import Spoken
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.wire import Absent, Account, AnyMessage, End, Gone, Hello, Receipt, Refusal, Reply, Roll, encode

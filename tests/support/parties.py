@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from local_dp.bus.address import Address
-from local_dp.bus.base import ClientBus
 from local_dp.bus.blocking import BlockingBus, finish
+from local_dp.bus.interface import ClientBus
 from local_dp.bus.memory import MemoryBroker
 from local_dp.bus.sealed import SealedClientBus
 from local_dp.clients.journal import MemoryStore
@@ -24,14 +24,14 @@ from local_dp.experiments.tiers.settings import LocalAlgorithm, Randomness, Sett
 from local_dp.interaction import Adaptive, Play, as_play, run_async
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.base import RoundSummary
+from local_dp.oracles.local.oracle import RoundSummary
 from local_dp.protocols.survey import Survey
 from local_dp.sealing import UNSIGNED, Envelopes, Party, new_key, public
 from local_dp.server import listening, remote
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Place, Roster
-from local_dp.server.terms import Terms
 from local_dp.tallies import Estimate, Tally
 from tests.support.builders import RUN, SEED
 from tests.support.virtual_time import run_virtually

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.compressed.genprot import GenProt
 from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
 from local_dp.randomizers.finite import FiniteChannel
@@ -32,6 +31,7 @@ from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.repeated.bit_flip import BitFlip
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.randomizers.repeated.loloha import LOLOHA

@@ -16,10 +16,10 @@ from local_dp.clients.role import ClientRole
 from local_dp.errors import QuorumError, RefusedError
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.server import waves
+from local_dp.server import flow_control
 from local_dp.server.collecting import Send
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Refusal, Request, topic
 from tests.support.builders import RUN, SEED, survey_query, yes_records
@@ -184,7 +184,7 @@ class World:
         """The whole run; every other seed has a narrow window."""
         with pytest.MonkeyPatch.context() as patch:
             if self.seed % 2:
-                patch.setattr(waves, "WINDOW", NARROW)
+                patch.setattr(flow_control, "WINDOW", NARROW)
             self._play()
 
     def _play(self) -> None:
@@ -220,7 +220,7 @@ class World:
         self.settle(self._check_open)
         tale = self.account.rounds[-1]
         assert self.now <= tale.end + 1e-9, "a round outlives its deadline"
-        assert self.account.over_from(waves.GRACE) <= self.now, "a round ends while somebody is waited for"
+        assert self.account.over_from(flow_control.GRACE) <= self.now, "a round ends while somebody is waited for"
         self.account.close()
         if self.kind:
             assert not self.account.owing(), "what was lost is not asked for again"
@@ -259,15 +259,15 @@ class World:
             return
         owing = self.account.owing()
         asked = [tale.asked_at[name] for name in owing if name in tale.asked_at]
-        latest = self.account.over_from(waves.GRACE) if len(asked) == len(owing) else max(asked, default=-math.inf) + waves.STALE
+        latest = self.account.over_from(flow_control.GRACE) if len(asked) == len(owing) else max(asked, default=-math.inf) + flow_control.STALE
         assert until <= max(self.now, latest) + 1e-9, "it sleeps too long"
 
     def _check_open(self) -> None:
         """What holds whenever the coordinator has published what is due."""
         owing, tale = self.account.owing(), self.account.rounds[-1]
-        fresh = [name for name in owing if tale.asked_at.get(name, -np.inf) + waves.STALE > self.now]
+        fresh = [name for name in owing if tale.asked_at.get(name, -np.inf) + flow_control.STALE > self.now]
         groups = {self.account.known[name][0] for name in fresh}
-        assert len(fresh) <= waves.WINDOW or len(groups) == 1, "more replies are outstanding than the window holds"
+        assert len(fresh) <= flow_control.WINDOW or len(groups) == 1, "more replies are outstanding than the window holds"
         assert fresh or all(name in tale.asked_at for name in owing), "somebody is not asked, and nobody holds it up"
         if all(name in tale.asked_at for name in owing):
-            assert self.coordinator.is_settled(self.now) == (self.account.over_from(waves.GRACE) <= self.now), "it waits for nobody, or for too few"
+            assert self.coordinator.is_settled(self.now) == (self.account.over_from(flow_control.GRACE) <= self.now), "it waits for nobody, or for too few"

@@ -5,7 +5,7 @@ from typing import Any
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
-from local_dp.protocols.base import Protocol
+from local_dp.protocols.local_protocol import Protocol
 from tests.support.builders import SEED
 
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate, Tally
 
 ALPHA = 1e-6  # failure probability of each statistical check

@@ -5,8 +5,8 @@ import time
 from collections.abc import Mapping
 
 from local_dp.bus.address import Address
-from local_dp.bus.base import Delivery
 from local_dp.bus.blocking import BlockingBus, finish
+from local_dp.bus.interface import Delivery
 from local_dp.clients.role import ClientRole
 from local_dp.sealing import UNSIGNED, Envelopes
 from local_dp.wire import Account, AnyMessage, End, Hello, Receipt, Refusal, Reply, Request, Roll, decode, encode, topic

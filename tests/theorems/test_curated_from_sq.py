@@ -15,8 +15,8 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.real import RealQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import bernoulli
+from local_dp.populations.population import Population
 from local_dp.queries.tables import Bounded, Question
 from local_dp.theorems.boolean_from_real import boolean_from_real
 from local_dp.theorems.curated_from_sq import curated_from_sq

@@ -27,12 +27,12 @@ from local_dp.oracles.statistical.real import RealQuery
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.queries.tables import Bounded, Category, Question
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 from local_dp.theorems.likelihood import Joint, Observed, likelihood_query

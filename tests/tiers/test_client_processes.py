@@ -13,7 +13,7 @@ import pytest
 
 from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN, Fleet
-from local_dp.clients.opening import Opening
+from local_dp.clients.prefork import Opening
 from local_dp.errors import BusError
 from local_dp.experiments.cli import bench_runs
 from local_dp.experiments.tiers.execute import execute

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from local_dp.errors import BusError, InputError
-from local_dp.experiments.door.asking import How, ask
+from local_dp.experiments.api.asking import How, ask
 from local_dp.experiments.tiers import cluster
 from local_dp.experiments.tiers.version import installed_version
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
 from local_dp.oracles.local.population import AskedOf
-from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import RoundProgress

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.clients import rehearsal, work
-from local_dp.clients.opening import Opening
+from local_dp.clients import rehearsal, verification_budget
+from local_dp.clients.prefork import Opening
 from local_dp.clients.rehearsal import Rehearsal
 from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.interaction import Game
@@ -31,7 +31,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the queries and randomizers that are built from now on, in a process that keeps none yet."""
     names, build = list[str](), Registry.build
     for kept in ("_FITTING", "_VERIFIED"):
-        monkeypatch.setattr(work, kept, work._Kept())
+        monkeypatch.setattr(verification_budget, kept, verification_budget._Kept())
 
     def noted(registry: Registry[Any], name: str, params: Any) -> Any:
         names.append(name)
@@ -91,7 +91,7 @@ def test_what_cannot_be_told_on_a_command_line_is_not() -> None:
 def test_clients_of_a_process_share_what_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Built-in randomizers and queries are one object for all who are asked the same; those of a package are each client's own. What each counts is alike."""
     for kept in ("_FITTING", "_VERIFIED"):
-        monkeypatch.setattr(work, kept, work._Kept())
+        monkeypatch.setattr(verification_budget, kept, verification_budget._Kept())
 
     class Own(BinaryRR):
         name = "own"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.clients.config import MemberConfig, pack_columns
-from local_dp.clients.opening import Opening
+from local_dp.clients.prefork import Opening
 from local_dp.clients.rehearsal import Rehearsal
 from local_dp.noise import Draw, KeyedNoise, Noise
 from tests.support.builders import yes_records

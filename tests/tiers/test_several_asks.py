@@ -14,14 +14,14 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import split_epsilon
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import bernoulli
+from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.base import Protocol, Result, describe_estimate
+from local_dp.protocols.local_protocol import Protocol, Result, describe_estimate
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from local_dp.tallies import Estimate, Tally
 from tests.support.brokers import mosquitto, needs_mosquitto
 from tests.support.builders import SEED, population_oracle

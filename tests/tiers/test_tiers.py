@@ -8,7 +8,7 @@ import pytest
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.server.terms import Terms
+from local_dp.server.quorum import Terms
 from tests.support.brokers import embedded, mosquitto, needs_mosquitto
 from tests.support.builders import SEED, small
 from tests.support.long import short

@@ -7,10 +7,6 @@ from typing import assert_type
 
 from local_dp.accounting.lattice import Lattice
 from local_dp.arrays import Floats
-from local_dp.curator.base import Mechanism
-from local_dp.curator.choosing.exponential import ExponentialChoice
-from local_dp.curator.choosing.occam import Labelled, OccamLearner, ParityClass
-from local_dp.curator.choosing.printed import Goals
 from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
 from local_dp.curator.counts.composed_laplace import ComposedLaplaceCounts
 from local_dp.curator.counts.discrete_gaussian import DiscreteGaussianCounts
@@ -27,6 +23,7 @@ from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import OneMarginal, PlainLaplace
 from local_dp.curator.marginals.characters import NoisySums
 from local_dp.curator.marginals.tree import Part, SpanningTree, TreeTable
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner
@@ -43,6 +40,9 @@ from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds, SanThresholds
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.selection.exponential import ExponentialChoice
+from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass
+from local_dp.curator.selection.printed import Goals
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.thresholds.base import ThresholdLearner
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
@@ -56,7 +56,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.curated_from_sq import curated_from_sq

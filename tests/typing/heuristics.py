@@ -5,13 +5,13 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 
 from typing import assert_type
 
-from local_dp.curator.base import Mechanism
-from local_dp.curator.choosing.occam import Labelled
-from local_dp.curator.heuristics.branching import BranchAndBound, FullSearch
-from local_dp.curator.heuristics.oracles import Certifying, Exhaustive, Perfect, Plain
-from local_dp.curator.heuristics.perturbed import Attempt, Perturbation, PerturbedMinimum
-from local_dp.curator.heuristics.robust import RobustRelease, Terms
-from local_dp.curator.heuristics.separated import Conjunctions
+from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.oracle_efficient.branching import BranchAndBound, FullSearch
+from local_dp.curator.oracle_efficient.oracles import Certifying, Exhaustive, Perfect, Plain
+from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
+from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
+from local_dp.curator.oracle_efficient.separated import Conjunctions
+from local_dp.curator.selection.occam import Labelled
 from local_dp.loss import Approximate, Pure
 
 

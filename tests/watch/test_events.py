@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.errors import QuorumError
-from local_dp.experiments.door.asking import How
+from local_dp.experiments.api.asking import How
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Settings, Tier
@@ -21,9 +21,9 @@ from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import population
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.protocols.base import Protocol
 from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.ladder import LadderAgain
+from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.quantiles import Quantiles
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.sgd import LocalSGD

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from local_dp.errors import InputError
+from local_dp.experiments.api.asking import How, ask
 from local_dp.experiments.cli.options import look
-from local_dp.experiments.door.asking import How, ask
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Settings, Tier

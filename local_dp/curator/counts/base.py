@@ -9,7 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Ints
 from local_dp.checks import check_whole
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Concentrated, Loss

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from local_dp.accounting.shares import optimal_part
-from local_dp.curator.base import WithinDelta
 from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
 from local_dp.curator.counts.laplace import NoiseOnEach
+from local_dp.curator.mechanism import WithinDelta
 from local_dp.loss import Approximate
 
 

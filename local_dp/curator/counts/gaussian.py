@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from local_dp.arrays import Counts
-from local_dp.curator.base import WithinDelta
 from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
+from local_dp.curator.mechanism import WithinDelta
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws
 from local_dp.loss import Approximate

@@ -11,10 +11,10 @@ from math import prod
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.base import Law
 from local_dp.curator.counts.base import LISTED, ColumnCounts, CountsMechanism, NoisyCounts
 from local_dp.curator.inversion import Cumulative, exp_minus, invert
 from local_dp.curator.laws import whole_weights
+from local_dp.curator.mechanism import Law
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, exp_epsilon, nano_epsilon

@@ -10,10 +10,10 @@ from math import prod
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.curator.base import Law
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.counts.base import LISTED, ColumnCounts, CountsMechanism, L_co, NoisyCounts
 from local_dp.curator.inversion import discrete_laplaces
+from local_dp.curator.mechanism import Law
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Pure, nano_epsilon

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.draws import Draws
 from local_dp.loss import Pure
 

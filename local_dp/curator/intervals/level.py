@@ -9,9 +9,9 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.intervals.answers import cell_counts, check_domain
 from local_dp.curator.inversion import discrete_laplaces
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError

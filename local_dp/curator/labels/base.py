@@ -4,10 +4,10 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TypeVar
 
-from local_dp.curator.choosing.exponential import ByScore
-from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.labels.concepts import ConceptClass
 from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.selection.exponential import ByScore
+from local_dp.curator.selection.groups import Groups
 
 R_co = TypeVar("R_co", covariant=True)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.selection.groups import Groups
 from local_dp.errors import InputError
 
 R_co = TypeVar("R_co", covariant=True)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
-from local_dp.curator.base import Neighbours
 from local_dp.curator.labels.base import DichotomyLearner
+from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 
 R_co = TypeVar("R_co", covariant=True)

@@ -7,11 +7,11 @@ import numpy as np
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_vector
 from local_dp.cube import places_of
-from local_dp.curator.base import Law, Mechanism, WithinDelta
 from local_dp.curator.intervals.level import Level, LevelCounts
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.fourier import NoisyCharacters
 from local_dp.curator.marginals.tree import TreeTable
+from local_dp.curator.mechanism import Law, Mechanism, WithinDelta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.rounded_normal import least_variance, rounded_normals
 from local_dp.draws import Draws

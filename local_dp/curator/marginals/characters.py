@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
-from local_dp.curator.base import Mechanism
 from local_dp.curator.marginals.base import BinaryTable, character_masks
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.rounded_normal import rounded_normals
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, Concentrated

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.base import WithinDelta
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.weights import largest_move, weights_of
+from local_dp.curator.mechanism import WithinDelta
 from local_dp.curator.rounded_normal import mu_squared, rounded_normals
 from local_dp.draws import Draws
 from local_dp.errors import InputError

@@ -8,9 +8,9 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Ints, Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.choosing.exponential import ByScore, numbered
-from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.multisets import LabelledMultiset, check_bits
+from local_dp.curator.selection.exponential import ByScore, numbered
+from local_dp.curator.selection.groups import Groups
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 

@@ -5,11 +5,11 @@ from typing import Literal
 
 import numpy as np
 
-from local_dp.curator.base import Law, WithinDelta
-from local_dp.curator.choosing.acceptance import best_acceptance
-from local_dp.curator.choosing.exponential import LISTED
-from local_dp.curator.choosing.stable import Lead, StableChoice
+from local_dp.curator.mechanism import Law, WithinDelta
 from local_dp.curator.multisets import LabelledMultiset
+from local_dp.curator.selection.acceptance import best_acceptance
+from local_dp.curator.selection.exponential import LISTED
+from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 

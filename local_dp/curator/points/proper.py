@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.arrays import Ints, Naturals
-from local_dp.curator.choosing.exponential import ByScore
-from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.multisets import LabelledMultiset, Multiset, absent
+from local_dp.curator.selection.exponential import ByScore
+from local_dp.curator.selection.groups import Groups
 
 
 class AllPoints(Groups[int]):

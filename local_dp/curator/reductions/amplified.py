@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError

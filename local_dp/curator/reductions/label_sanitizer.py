@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.laws import whole_weights
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError

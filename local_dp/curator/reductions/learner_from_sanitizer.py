@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.draws import Draws
 from local_dp.loss import Loss
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.reductions.amplified import amplified
 from local_dp.curator.reductions.label_sanitizer import ByLabel, P, label_sanitizer

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.steps import Steps, ranks
 from local_dp.draws import Draws

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 
 from local_dp.arrays import Naturals
-from local_dp.curator.base import Law, WithinDelta
 from local_dp.curator.laws import whole_weights
+from local_dp.curator.mechanism import Law, WithinDelta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.cells import CellNoise, NoisyCounts
 from local_dp.draws import Draws

@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Naturals
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import Multiset, naturals
 from local_dp.curator.sanitizers.cells import NoisyCounts
 from local_dp.draws import Draws

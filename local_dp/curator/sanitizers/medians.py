@@ -10,12 +10,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import ExponentialChoice
-from local_dp.curator.choosing.runs import Runs
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import WORD, Multiset
 from local_dp.curator.sanitizers.spread import Spread
 from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.selection.exponential import ExponentialChoice
+from local_dp.curator.selection.runs import Runs
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Loss, Pure, nano_epsilon

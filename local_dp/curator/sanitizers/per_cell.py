@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.inversion import binomial, exp_minus
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import Multiset, absent, check_bits, naturals
 from local_dp.curator.sanitizers.cells import CellNoise, NoisyCounts, look_up
 from local_dp.curator.sanitizers.histogram import law_of_cells

@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 
 from local_dp.accounting.shares import optimal_part, printed_part
-from local_dp.curator.base import Mechanism
-from local_dp.curator.choosing.groups import Groups, Listed
-from local_dp.curator.choosing.printed import Goals, PrintedChoice
-from local_dp.curator.choosing.sparse import SparseChoice
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection.groups import Groups, Listed
+from local_dp.curator.selection.printed import Goals, PrintedChoice
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate
 

@@ -13,14 +13,14 @@ import numpy as np
 
 from local_dp.accounting.shares import optimal_part, printed_part
 from local_dp.arrays import Counts
-from local_dp.curator.base import Mechanism
-from local_dp.curator.choosing.exponential import ExponentialChoice, numbered
-from local_dp.curator.choosing.groups import Groups
-from local_dp.curator.choosing.printed import Goals, PrintedChoice
-from local_dp.curator.choosing.sparse import SparseChoice
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.sanitizers.windows import Interval, blocks, fullest_blocks, fullest_windows, inside
+from local_dp.curator.selection.exponential import ExponentialChoice, numbered
+from local_dp.curator.selection.groups import Groups
+from local_dp.curator.selection.printed import Goals, PrintedChoice
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, NANO, Approximate, Pure, approximate
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from local_dp.curator.base import Law
-from local_dp.curator.choosing.sparse import SparseChoice
+from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Node, TreeOfMedians
 from local_dp.curator.sanitizers.spread import Spread
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.candidates import Middles, middles
 from local_dp.draws import Draws
 from local_dp.loss import NANO, Approximate, approximate, exp_epsilon, nano_epsilon

@@ -6,8 +6,8 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
-from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.multisets import WORD, Multiset
+from local_dp.curator.selection.groups import Groups
 
 Interval: TypeAlias = tuple[int, int]
 """The points from the first to the second, both included."""

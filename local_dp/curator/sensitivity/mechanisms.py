@@ -6,9 +6,9 @@ from fractions import Fraction
 from typing import TypeVar
 
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism
 from local_dp.curator.clipped import ClippedLaplace, laplace_tail, tail_beyond
 from local_dp.curator.laws import whole_weights
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.sensitivity.cauchy import CauchyNoise
 from local_dp.curator.sensitivity.local import LocalSensitivity
 from local_dp.draws import Draws

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism, Neighbours
 from local_dp.curator.clipped import ClippedLaplace
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours
 from local_dp.curator.sensitivity.triangles import Triangles
 from local_dp.draws import Draws
 from local_dp.loss import Pure, nano_epsilon

@@ -11,11 +11,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.curator.base import Law, Mechanism, Neighbours
-from local_dp.curator.choosing.exponential import ByScore
-from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.clipped import ClippedLaplace, laplace_tail, tail_beyond
 from local_dp.curator.laws import whole_weights
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours
+from local_dp.curator.selection.exponential import ByScore
+from local_dp.curator.selection.runs import Runs
 from local_dp.curator.sensitivity.local import LocalSensitivity
 from local_dp.curator.sensitivity.mechanisms import GlobalNoise, SmoothNoise
 from local_dp.draws import Draws

@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.curator.base import Mechanism
-from local_dp.curator.choosing.runs import Runs
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset
+from local_dp.curator.selection.runs import Runs
 from local_dp.loss import Loss
 
 L_co = TypeVar("L_co", bound=Loss, covariant=True)

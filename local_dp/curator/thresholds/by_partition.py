@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.curator.thresholds.rectangles import LabelledPoints, Rectangle

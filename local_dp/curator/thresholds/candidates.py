@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Naturals
-from local_dp.curator.choosing.groups import Groups
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection.groups import Groups
 from local_dp.curator.thresholds.trie import Trie, middle, ones_between
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from local_dp.checks import check_share
-from local_dp.curator.base import Law
-from local_dp.curator.choosing.sparse import SparseChoice
+from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.base import ThresholdLearner, errors_by_gap
 from local_dp.curator.thresholds.candidates import Middles, middles, spare, surely_within
 from local_dp.draws import Draws

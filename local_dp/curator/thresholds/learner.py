@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 
 from local_dp.checks import check_share
-from local_dp.curator.base import Law
-from local_dp.curator.choosing.quasi_concave import Parts, Promise, RecConcave, levels_of
+from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import LabelledMultiset, check_bits
+from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave, levels_of
 from local_dp.curator.thresholds.base import ThresholdLearner, agreements
 from local_dp.draws import Draws
 from local_dp.errors import InputError

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from local_dp.curator.choosing.exponential import ByScore
-from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.multisets import LabelledMultiset
+from local_dp.curator.selection.exponential import ByScore
+from local_dp.curator.selection.runs import Runs
 from local_dp.curator.thresholds.base import ThresholdLearner, agreements
 from local_dp.loss import Pure
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.groups import Groups, Joined, Listed
-from local_dp.curator.choosing.sparse import SparseChoice
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import Multiset, check_bits
+from local_dp.curator.selection.groups import Groups, Joined, Listed
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.candidates import middles, spare, surely_within
 from local_dp.draws import Draws
 from local_dp.errors import InputError

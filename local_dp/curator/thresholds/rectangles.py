@@ -8,7 +8,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Naturals
 from local_dp.checks import check_share, check_whole
-from local_dp.curator.base import Mechanism
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset, check_bits, naturals
 from local_dp.curator.thresholds.ranks import RankQuery
 from local_dp.draws import Draws

@@ -4,8 +4,8 @@ import numpy as np
 
 from local_dp.errors import RefusedError
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.local.base import LocalOracle
-from local_dp.populations.base import Population
+from local_dp.oracles.local.oracle import LocalOracle
+from local_dp.populations.population import Population
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.place_vector import PlaceVector

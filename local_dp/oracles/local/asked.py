@@ -13,9 +13,9 @@ from local_dp.errors import InputError
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, Noise, public_coins
 from local_dp.oracles.local.sessions import Spoken
-from local_dp.queries.base import Query
-from local_dp.randomizers.base import NO_COIN, Randomizer
+from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
 

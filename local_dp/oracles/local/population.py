@@ -14,9 +14,9 @@ import numpy as np
 
 from local_dp.noise import Draw, Noise
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, randomize, round_digest, said
-from local_dp.oracles.local.base import LocalOracle
+from local_dp.oracles.local.oracle import LocalOracle
 from local_dp.oracles.local.sessions import Spoken
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.records import chunks
 from local_dp.tallies import Tally
 

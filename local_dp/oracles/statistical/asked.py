@@ -6,7 +6,7 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError
-from local_dp.queries.base import Query
+from local_dp.queries.query import Query
 from local_dp.records import Records
 
 

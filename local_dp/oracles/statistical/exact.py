@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.populations.base import Population
 from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
 
 
 class SQOracle(ABC):

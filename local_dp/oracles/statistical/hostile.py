@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 
 
 class RoundedOracle(ExactOracle):

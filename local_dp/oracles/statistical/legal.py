@@ -5,7 +5,7 @@ from local_dp.interaction import Oracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.watched import Watched
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 
 ROUNDING = 1e-14  # what floating point may add to an answer at the edge of its tolerance
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 
 
 class NoisyOracle(ExactOracle):

@@ -3,7 +3,7 @@
 from local_dp.errors import InputError
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import SQOracle
-from local_dp.populations.base import Population
+from local_dp.populations.population import Population
 from local_dp.records import chunks
 
 CHUNK = 1 << 16

@@ -7,8 +7,8 @@ import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.cube import walsh_hadamard
-from local_dp.randomizers.base import Randomizer
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Joint, Tally
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import Domain, symbols
-from local_dp.randomizers.base import Work
 from local_dp.randomizers.in_blocks import in_blocks
 from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.tallies import Estimate, Tally
 

@@ -10,11 +10,11 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.base import Work
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.one_bit import flip_weight, loses_little
+from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Joint, Tally
 
 

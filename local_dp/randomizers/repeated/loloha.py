@@ -10,9 +10,9 @@ from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import split_epsilon
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.base import Work
 from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash
 from local_dp.randomizers.frequencies.local_hashing import LocalHashing, length_of
+from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
 
 MAX_CODES = 4  # which share the lasting half of a word

@@ -10,9 +10,9 @@ from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.base import Work
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.repeated.two_steps import Odds, first_growth, least_weight, two_step_words
 
 

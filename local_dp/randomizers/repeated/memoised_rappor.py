@@ -10,9 +10,9 @@ from local_dp.arrays import Ints, Words
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.base import Work
 from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
+from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.repeated.two_steps import Odds, first_growth, least_weight, two_step_words
 
 PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}

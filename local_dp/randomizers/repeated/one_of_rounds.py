@@ -7,8 +7,8 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.domains import Domain, bit_or_silence
-from local_dp.randomizers.base import Work
 from local_dp.randomizers.one_bit import OneThreshold
+from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Tally
 
 

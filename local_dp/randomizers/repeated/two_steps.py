@@ -8,7 +8,7 @@ from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, Noise
-from local_dp.randomizers.base import Randomizer
+from local_dp.randomizers.randomizer import Randomizer
 
 Odds = tuple[float, float]
 

@@ -10,8 +10,8 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.cube import parity
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
-from local_dp.randomizers.base import Work
 from local_dp.randomizers.one_bit import OneBit
+from local_dp.randomizers.randomizer import Work
 from local_dp.tallies import Estimate, Tally
 
 MAX_ENTRIES = 1 << 22  # of the rows

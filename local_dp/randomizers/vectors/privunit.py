@@ -11,7 +11,7 @@ from local_dp.arrays import Bools, Floats, Ints, Words
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
 from local_dp.loss import NANO
-from local_dp.randomizers.base import Evidence, Randomizer
+from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.vectors.directions import normal_means, pieces_of
 from local_dp.tallies import Estimate, Tally
 

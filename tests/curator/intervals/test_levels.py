@@ -10,11 +10,11 @@ import pytest
 from scipy.stats import chisquare
 
 from local_dp.curator.account import Account
-from local_dp.curator.base import Neighbours
 from local_dp.curator.intervals.answers import IntervalCounts
 from local_dp.curator.intervals.level import Level, LevelCounts
 from local_dp.curator.intervals.tree import CountTree
 from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws

@@ -12,12 +12,12 @@ from scipy.stats import chisquare
 
 from local_dp.arrays import Bools, Floats, Naturals
 from local_dp.bounds.labels import label_examples, label_examples_printed, public_points, semi_private_examples
-from local_dp.curator.choosing.exponential import log_probabilities
 from local_dp.curator.labels.concepts import Candidates, ConceptClass, Intervals, ListedClass, Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
 from local_dp.curator.labels.semi_private import SemiPrivateLearner
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.selection.exponential import log_probabilities
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon

@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import chisquare
 
 from local_dp.arrays import Floats
-from local_dp.curator.choosing.exponential import log_probabilities
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
+from local_dp.curator.selection.exponential import log_probabilities
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise

@@ -12,11 +12,11 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from local_dp.bounds.points import least_records, plain_success, stable_success, uniform_success
-from local_dp.curator.choosing.acceptance import UNIT
-from local_dp.curator.choosing.stable import Lead, StableChoice
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.points.learner import PointLearner, leading_point
+from local_dp.curator.selection.acceptance import UNIT
+from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, approximate

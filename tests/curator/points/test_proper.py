@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import binom, chisquare
 
 from local_dp.bounds.points import least_records, pure_success
-from local_dp.curator.choosing.exponential import ExponentialMechanism
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.points.proper import AllPoints, ProperPointLearner
+from local_dp.curator.selection.exponential import ExponentialMechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon

@@ -10,10 +10,8 @@ from math import prod
 import numpy as np
 import pytest
 
-from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.exponential import ByScore, numbered
-from local_dp.curator.choosing.groups import Listed
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick, whole_weights
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.reductions.amplified import Amplified, amplified
 from local_dp.curator.reductions.label_sanitizer import ByLabel, LabelSanitizer, label_sanitizer, resized
@@ -22,6 +20,8 @@ from local_dp.curator.reductions.thresholds import MediansByLabel, averaged, bes
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.selection.exponential import ByScore, numbered
+from local_dp.curator.selection.groups import Listed
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.curator.choosing.exponential import numbered
-from local_dp.curator.choosing.sparse import SparseChoice
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
@@ -19,6 +17,8 @@ from local_dp.curator.sanitizers.medians import Medians, Node, TreeOfMedians
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.spread import Spread
 from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.selection.exponential import numbered
+from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.curator.base import Law
-from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection.runs import Runs
 from local_dp.curator.sensitivity.cauchy import FINE, LEAST, CauchyNoise, cosh_loss, worst_ratio
 from local_dp.curator.sensitivity.local import LocalSensitivity
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian, SmoothMedian

@@ -13,9 +13,9 @@ from scipy.stats import chisquare
 
 from local_dp.arrays import Ints
 from local_dp.curator.account import Account
-from local_dp.curator.base import Law, Mechanism
-from local_dp.curator.choosing.runs import Runs
 from local_dp.curator.laws import SmallDatabases, hockey_stick
+from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.selection.runs import Runs
 from local_dp.curator.sensitivity.cauchy import FINE, CauchyNoise, cosh_loss
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
 from local_dp.curator.trusted import TrustedOracle

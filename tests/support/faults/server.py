@@ -11,8 +11,8 @@ from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.collecting import Send
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.quorum import Terms
 from local_dp.server.round import Round
-from local_dp.server.terms import Terms
 from local_dp.wire import AnyMessage
 from tests.support.faults.client import RUN
 

@@ -1,0 +1,228 @@
+"""What answers about a person's own table would give away: the attacks, tried on it.
+
+`import local_dp as ldp; ldp.attack.reconstruct(table, "affairs > 0", noise=40)`: each takes the noise of the answers, or the epsilon of a curator, and a seed.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypedDict, TypeVar, Unpack
+
+import numpy as np
+
+from local_dp.accounting.shares import optimal_part
+from local_dp.arrays import Bools, Column, Floats
+from local_dp.attacks.reconstruction import least_squares, random_subsets, reconstruction
+from local_dp.attacks.tracing import Traced, traced_share, tracing
+from local_dp.bounds.reconstruction import wrong_bits
+from local_dp.curator.account import Account
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.experiments.api.tables import Table, records_of
+from local_dp.experiments.api.told import WIDTH, Told
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.text.layout import held, paragraph
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.tiers.settings import Randomness
+from local_dp.interaction import Nonadaptive, run
+from local_dp.loss import Pure, approximate
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.noisy import NoisyOracle
+from local_dp.populations.table import Rows
+from local_dp.queries.packed import packed
+from local_dp.queries.questions import answers_of, parse
+from local_dp.queries.subsets import secret_bits
+from local_dp.records import Records, absent
+from local_dp.theorems.curated_from_sq import curated_from_sq
+
+R = TypeVar("R")
+DELTA = 1e-6
+MOST_ROWS, RATIO = 400, 4  # rows that are reconstructed, counts to a row
+MOST_CUTS, GROUPS, RATE = 16, 20, 0.01  # attributes of a column; groups that are tried; strangers who may score above
+LEAST = 200  # strangers, for one in a hundred to be told
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How the counts are answered: with normal noise of standard deviation `noise`, in rows, or all of them by a curator with `epsilon` and delta 1e-6."""
+
+    noise: float | None = None
+    epsilon: float | None = None
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.noise is None) == (self.epsilon is None):
+            raise InputError("say how the counts are answered: noise, a standard deviation in rows, or epsilon, for a curator")
+        if self.noise is not None and not 0 <= self.noise < 1e9:
+            raise InputError(f"the noise is {self.noise:g}; give a standard deviation of 0 or more, in rows")
+        if self.epsilon is not None:
+            approximate(self.epsilon, DELTA)
+
+    def part(self, counts: int) -> Pure:
+        """What each of the curator's counts may lose, by optimal composition."""
+        assert self.epsilon is not None
+        return optimal_part(approximate(self.epsilon, DELTA), counts)
+
+    def sd(self, counts: int) -> float:
+        """The standard deviation of a count, in rows; a curator's by the Laplace law."""
+        return float(np.sqrt(2) / self.part(counts).epsilon) if self.noise is None else self.noise
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """The table asked, where chance comes from, and what the noise of a whole table is multiplied by."""
+
+    answers: Answers
+    chance: Randomness
+    scale: float = 1.0
+
+    def against(self, attack: Nonadaptive[StatisticalQuery, float, R], table: Records, round: int = 0) -> R:
+        """The attack's result on this table."""
+        counts, n = len(attack.queries), len(table)
+        if self.answers.noise is not None:
+            generator = np.random.default_rng([self.chance.seed, round, 1])
+            return run(attack, NoisyOracle(Rows(table), 2 * self.scale * self.answers.noise / n, generator))
+        part = self.answers.part(counts)
+        trusted = TrustedOracle[Records](table, Account(Pure(counts * part.nano)), Draws(self.chance.noise(), round))
+        return run(curated_from_sq(attack, part.epsilon, n), trusted)
+
+
+def _yes(records: Records, question: str) -> Bools:
+    """Who answers yes. Raises InputError where a missing value leaves it open."""
+    answers = answers_of(parse(question), records)
+    if answers.unknown.any():
+        raise InputError(f"{int(answers.unknown.sum()):,} rows have no answer to {question!r}, for they lack a value; ask what every row answers")
+    return answers.yes
+
+
+class How(TypedDict, total=False):
+    """How the counts are answered."""
+
+    noise: float | None
+    epsilon: float | None
+    seed: int | None
+
+
+@dataclass(frozen=True, repr=False)
+class Attacked(Told):
+    """What an attack found."""
+
+    def text(self, width: int = WIDTH) -> str:
+        return shown(self.data, width)
+
+
+def reconstruct(table: Table, question: str, **how: Unpack[How]) -> Attacked:
+    """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows."""
+    return Attacked(_reconstructed(records_of(table), question, Answers(**how)))
+
+
+def trace(table: Table, question: str, *, members: int = 25, **how: Unpack[How]) -> Attacked:
+    """Tells who is in a small group of the rows that answer yes, from the noisy means of all their attributes."""
+    return Attacked(_traced(records_of(table), question, Answers(**how), members))
+
+
+def _reconstructed(records: Records, question: str, answers: Answers) -> dict[str, Any]:
+    """Guesses who answers yes from 4 n random counts. Of a larger table 400 rows are tried, with the noise that is as large against their square root.
+
+    The share that is wrong depends on the noise in units of sqrt(n) alone (`bounds.reconstruction.wrong_bits`).
+    """
+    chance = Randomness.choose(answers.seed, False)
+    generator = np.random.default_rng(chance.seed)
+    yes = _yes(records, question)
+    n, tried = len(yes), min(len(yes), MOST_ROWS)
+    bits = generator.permutation(yes)[:tried]
+    attempt = Attempt(answers, chance, float(np.sqrt(tried / n)))
+    guess = attempt.against(reconstruction(random_subsets(RATIO * tried, tried, generator), 0.5, least_squares), secret_bits(bits))
+    wrong, commoner = int(np.sum(guess != bits)), float(min(bits.mean(), 1 - bits.mean()))
+    sd = answers.sd(RATIO * tried) * (attempt.scale if answers.noise is not None else 1.0)
+    rates = dict(zip(("wrong", "low", "high"), (wrong / tried, *wilson(wrong, tried)), strict=True))
+    about = {"noise": sd, "noise_in_roots": sd / tried**0.5, "expected": wrong_bits(tried, RATIO * tried, sd) if sd else 0.0, "guessing": commoner}
+    return {**_asked("reconstruct", question, answers, chance), "n": n, "tried": tried, "counts": RATIO * tried, **rates, **about}
+
+
+def _traced(records: Records, question: str, answers: Answers, members: int) -> dict[str, Any]:
+    """Tells a small group, drawn among the rows that answer yes, from the others of them by the published means of all attributes of the table's columns.
+
+    Of the others one half is the strangers, the other what is known of strangers in general. Attributes of one row depend on one another, so nothing is proved
+    here by p-values: members are compared with strangers.
+    """
+    chance = Randomness.choose(answers.seed, False)
+    bits = attributes(records)[_yes(records, question)]
+    strangers = (len(bits) - members) // 2
+    if members < 1 or strangers < LEAST:
+        raise InputError(f"{len(bits):,} rows answer yes to {question!r}; for a group of {members} at least {members + 2 * LEAST:,} must")
+    attempt, scores, error = Attempt(answers, chance), [], 0.0
+    for each in range(GROUPS):
+        rows = np.random.default_rng([chance.seed, each]).permutation(bits)
+        shares = _smoothed(rows[members + strangers :])
+        suspects = rows[: members + strangers]
+        means, told = attempt.against(_with_means(tracing(shares, suspects, 0.5)), packed(rows[:members]), each)
+        scores.append(told.scores)
+        error = max(error, float(np.abs((means + 1) / 2 - rows[:members].mean(axis=0)).max()))
+    found = traced_share(np.concatenate([each[:members] for each in scores]), np.concatenate([each[members:] for each in scores]), RATE)
+    told_of = {"n": len(bits), "members": members, "groups": GROUPS, "attributes": bits.shape[1], "found": found, "by_chance": RATE, "largest_error": error}
+    return {**_asked("trace", question, answers, chance), **told_of}
+
+
+def _with_means(attack: Nonadaptive[StatisticalQuery, float, Traced]) -> Nonadaptive[StatisticalQuery, float, tuple[Floats, Traced]]:
+    """The same attack; its result also holds the answers."""
+    return Nonadaptive(attack.queries, lambda answers: (np.array(answers), attack.decode(answers)))
+
+
+def _asked(attack: str, question: str, answers: Answers, chance: Randomness) -> dict[str, Any]:
+    delta = None if answers.epsilon is None else DELTA
+    stamp = {"private": False, "stamp": "simulation: not private", "seed": chance.seed}
+    return {"attack": attack, "question": question, "sd": answers.noise, "epsilon": answers.epsilon, "delta": delta, **stamp}
+
+
+def _smoothed(rows: Bools) -> Floats:
+    """The share of ones of each bit, never 0 or 1."""
+    shares: Floats = (rows.sum(axis=0) + 0.5) / (len(rows) + 1)
+    return shares
+
+
+def attributes(records: Records) -> Bools:
+    """Bits of each row, shape (n, d): at or above each of up to 16 values of a column of numbers, equal to each of up to 16 texts."""
+    columns = [bit for name in records.columns for bit in _bits(records[name])]
+    if not columns:
+        raise InputError("every column has one value only; there is nothing to tell rows by")
+    return np.stack(columns, axis=1)
+
+
+def _bits(column: Column) -> list[Bools]:
+    values, counts = np.unique(column[~absent(column)], return_counts=True)
+    if column.dtype.kind == "U":
+        return [column == value for value in values[np.argsort(-counts)][:MOST_CUTS]] if len(values) > 1 else []
+    cuts = values[1:]
+    return [column >= value for value in cuts[np.unique(np.linspace(0, len(cuts) - 1, MOST_CUTS).astype(np.int64))]] if len(cuts) else []
+
+
+def shown(data: dict[str, Any], width: int) -> str:
+    """What an attack found, for a person."""
+    how = f"noise of standard deviation {data['sd']:g}" if data["sd"] is not None else f"a curator with epsilon {data['epsilon']:g} and delta {DELTA:g}"
+    head = f"{data['attack']}: {data['question']!r}, {number(data['n'])} rows, {held(how)}; {held(data['stamp'])}, {held('seed ' + str(data['seed']))}"
+    lines = _of_rows(data) if data["attack"] == "reconstruct" else _of_members(data)
+    return "\n".join(paragraph(line, width) for line in (head, "", *lines))
+
+
+def _of_rows(data: dict[str, Any]) -> list[str]:
+    sample = "" if data["tried"] == data["n"] else f" of {data['tried']} rows, with noise as large against their square root,"
+    vain = data["high"] >= data["guessing"]
+    return [
+        f"From {data['counts']:,} random counts{sample} {held(_percent(data['wrong']))} of the answers are guessed wrong "
+        f"({held(_percent(data['low']) + ' to ' + _percent(data['high']))}; by closed form {held(_percent(data['expected']))}).",
+        f"The noise is {data['noise_in_roots']:.2g} times the square root of the number of rows; whoever says the commoner answer of everybody is wrong for "
+        f"{held(_percent(data['guessing']))}.",
+        "This attack guesses no better than that." if vain else "So many counts give single rows away.",
+    ]
+
+
+def _of_members(data: dict[str, Any]) -> list[str]:
+    return [
+        f"From the means of {data['attributes']} attributes of {data['members']} rows, {held(_percent(data['found']))} of these rows are told from 99 % of the "
+        f"others that answer yes; by chance {held(_percent(data['by_chance']))} are. {data['groups']} groups were tried.",
+        f"The means are off by up to {data['largest_error']:.2g}.",
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"

@@ -1,0 +1,216 @@
+"""Randomizers beside one another, measured: what the largest error stays within in 95 % of the runs, for each epsilon and number of clients."""
+
+import csv
+import io
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.reports import Reports
+from local_dp.errors import InputError, unknown
+from local_dp.experiments.api.tables import sample_rows
+from local_dp.experiments.lab.claim import Curve, Figure, Measurement, Point
+from local_dp.experiments.lab.figures import save
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain, write_text
+from local_dp.experiments.text.layout import held, table
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.tiers.outcome import table_digest
+from local_dp.interaction import Nonadaptive, run
+from local_dp.noise import KeyedNoise, stream_key
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.population import Population
+from local_dp.populations.table import Resampled
+from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.protocols.planning import CURATOR, OPEN, Way, asked_of, estimators, law_of, ways
+from local_dp.records import Records
+from local_dp.tallies import Z95, Tally
+
+Progress = Callable[[str, int, int], None]  # (what is measured, points measured, points in all)
+_BLOCK = 1 << 22  # counts that are drawn at a time
+MOST_RUNS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """What is measured: every randomizer named (all that apply, if none) at every epsilon with every number of clients, each `runs` times.
+
+    `tier` "aggregate" draws tallies from their law; "population" simulates every client, of those randomizers that take the protocol's query as it is.
+    """
+
+    epsilons: tuple[float, ...] = (0.5, 1.0, 2.0)
+    clients: tuple[int, ...] = (1000, 10_000, 100_000)
+    randomizers: tuple[str, ...] = ()
+    runs: int = 1000
+    tier: Literal["aggregate", "population"] = "aggregate"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not 20 <= self.runs <= MOST_RUNS:
+            raise InputError(f"runs is {self.runs}; give 20 to {MOST_RUNS:,}: the least that have a 95 % point")
+        if min(self.clients) < 1:
+            raise InputError(f"clients is {min(self.clients)}; give 1 or more")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A protocol, asked of people like the rows of a table or, without one, of those that it makes up."""
+
+    protocol: Protocol[Any]
+    grid: Grid
+    records: Records | None = None
+
+    def population(self, clients: int, seed: int) -> Population:
+        """Clients drawn afresh."""
+        return self.protocol.synthetic(clients, seed) if self.records is None else Resampled(self.records, clients, seed)
+
+    @cached_property
+    def _people(self) -> Population:
+        """Those whose law counts: made up, or each row of the table once."""
+        return self.population(1, 0) if self.records is None else sample_rows(self.records, len(self.records), 0)
+
+    def reports(self, epsilon: float) -> list[Reports]:
+        """The randomizers that are compared. Raises InputError for one that does not apply."""
+        found = {each.randomizer.name: each for each in estimators(self.protocol, epsilon)}
+        if self.grid.tier == "population":
+            found = {name: each for name, each in found.items() if each.randomizer.domain == asked_of(self.protocol, epsilon).query.domain}
+        for name in self.grid.randomizers:
+            if name not in found:
+                raise InputError(unknown(f"in tier {self.grid.tier} {self.protocol.name} cannot be asked by a randomizer", name, found))
+        return [found[name] for name in self.grid.randomizers or found]
+
+    @cached_property
+    def _reports(self) -> dict[float, list[Reports]]:
+        return {epsilon: self.reports(epsilon) for epsilon in self.grid.epsilons}
+
+    def points(self) -> list[Point]:
+        """The independent pieces of work, as plain data; they name all that decides the measurement."""
+        about = {
+            "protocol": self.protocol.name,
+            "settings": asdict(self.protocol),
+            "table": "" if self.records is None else table_digest(self.records),
+            "tier": self.grid.tier,
+        }
+        return [
+            {**about, "randomizer": reports.randomizer.name, "epsilon": epsilon, "clients": clients, "runs": self.grid.runs}
+            for epsilon in self.grid.epsilons
+            for reports in self._reports[epsilon]
+            for clients in self.grid.clients
+        ]
+
+    def measure(self, point: Point) -> Measurement:
+        """The 95 % point of the largest error, with its 95 % interval, and the mean squared error of one coordinate's estimate."""
+        reports = next(each for each in self._reports[point["epsilon"]] if each.randomizer.name == point["randomizer"])
+        key = stream_key(f"compare {point['protocol']} {point['randomizer']} {point['epsilon']:g} {point['clients']}", self.grid.seed)
+        generator = np.random.default_rng([*key])
+        draw = self._drawn if self.grid.tier == "aggregate" else self._simulated
+        away = draw(reports, point, generator)
+        largest = np.sort(np.abs(away).max(axis=1))
+        low, at, high = (float(largest[place]) for place in quantile_places(len(largest)))
+        return {"error": at, "low": low, "high": high, "rmse": math.sqrt(float(np.mean(away**2)))}
+
+    def _drawn(self, reports: Reports, point: Point, generator: np.random.Generator) -> Floats:
+        """The errors of each run, shape (runs, m), by tallies drawn from their law."""
+        truth, law = self._truth(reports, point["epsilon"])
+        by_report = reports.law(law)
+        parts, left = [], point["runs"]
+        while left:
+            some = min(left, max(1, _BLOCK // len(by_report)))
+            parts.append(reports.estimates(generator.multinomial(point["clients"], by_report, size=some)) - truth)
+            left -= some
+        return np.concatenate(parts)
+
+    def _simulated(self, reports: Reports, point: Point, generator: np.random.Generator) -> Floats:
+        """The same, every client simulated, with records of their own."""
+        truth, _ = self._truth(reports, point["epsilon"])
+        query = LocalQuery(asked_of(self.protocol, point["epsilon"]).query, reports.randomizer, Cohort(0, point["clients"]))
+        away = []
+        for _ in range(point["runs"]):
+            people, noise, coins = generator.integers(1 << 53, size=3).tolist()
+            oracle = PopulationOracle(self.population(point["clients"], people), KeyedNoise(noise), coins, point["epsilon"])
+            tally = run(Nonadaptive[LocalQuery, Tally, Tally]((query,), lambda answers: answers[0]), oracle)
+            away.append(reports.estimates(tally.counts.ravel()) - truth)
+        return np.array(away)
+
+    def _truth(self, reports: Reports, epsilon: float) -> tuple[Floats, Floats]:
+        """What is estimated, shape (m,), and the law of a client's value."""
+        law = law_of(self._people, asked_of(self.protocol, epsilon))
+        aim = self.protocol.aim()
+        assert aim is not None  # or there were no reports
+        return law @ aim.target, law
+
+    def run(self, folder: Path, progress: Progress = lambda what, done, total: None) -> dict[str, Any]:
+        """Measures what `folder` does not hold yet, and writes comparison.csv, .png and .svg there. Raises InputError."""
+        points = self.points()
+        store = MeasurementStore(folder, code_stamp(__name__))
+        for done, point in enumerate(points):
+            if store.get(point, self.grid.seed) is None:
+                progress(f"{point['randomizer']}, epsilon {point['epsilon']:g}, {point['clients']:,} clients", done, len(points))
+                store.add(point, self.grid.seed, self.measure(point))
+        store.sort()
+        rows = [self._row(point, store.get(point, self.grid.seed) or {}) for point in points]
+        data = {"protocol": self.protocol.name, "tier": self.grid.tier, "runs": self.grid.runs, "seed": self.grid.seed, "rows": rows}
+        write_text(folder / "comparison.csv", _csv(rows))
+        save(self._figure(rows), folder / "comparison.png", folder / "comparison.svg")
+        read: dict[str, Any] = plain(data)
+        return read
+
+    def _row(self, point: Point, measured: Measurement) -> dict[str, Any]:
+        way = next(each for each in self._ways[point["epsilon"]] if each.name == point["randomizer"])
+        about = {key: point[key] for key in ("randomizer", "epsilon", "clients")}
+        return {**about, **measured, "planned": way.accuracy(point["clients"])}
+
+    @cached_property
+    def _ways(self) -> dict[float, list[Way]]:
+        """The closed forms for each epsilon."""
+        return {epsilon: ways(self.protocol, epsilon, self._people) for epsilon in self.grid.epsilons}
+
+    def _figure(self, rows: list[dict[str, Any]]) -> Figure:
+        """Error against clients: measured with intervals, closed forms as lines, and for each epsilon the curator's."""
+        curves, x = [], sorted(self.grid.clients)
+        for epsilon in self.grid.epsilons:
+            for name in dict.fromkeys(row["randomizer"] for row in rows):
+                own = sorted((row for row in rows if (row["randomizer"], row["epsilon"]) == (name, epsilon)), key=lambda row: row["clients"])
+                at, label = [row["clients"] for row in own], f"{name}, epsilon {epsilon:g}"
+                y, low, high, planned = ([row[key] for row in own] for key in ("error", "low", "high", "planned"))
+                curves += [Curve(label, at, y, low=low, high=high, group=label), Curve(f"{label}, closed form", at, planned, "theory", group=label)]
+            curator = next(way for way in self._ways[epsilon] if way.name == CURATOR)
+            curves.append(Curve(f"{CURATOR}, epsilon {epsilon:g}", x, [curator.accuracy(n) for n in x], "bound"))
+        open_to_all = next(way for way in self._ways[self.grid.epsilons[0]] if way.name == OPEN)
+        curves.append(Curve(OPEN, x, [open_to_all.accuracy(n) for n in x], "bound"))
+        title = f"{self.protocol.name}: the largest error in 95 % of {self.grid.runs:,} runs"
+        return Figure("comparison", title, "clients", "largest error", curves, log_x=True, log_y=True)
+
+
+def quantile_places(runs: int) -> tuple[int, int, int]:
+    """Where the sorted runs hold the lower end of the 95 % point's interval, the point and the upper end: ranks are binomial."""
+    middle, reach = (1 - BETA) * runs, Z95 * math.sqrt(runs * BETA * (1 - BETA))
+    low, at, high = math.floor(middle - reach) - 1, math.ceil(middle) - 1, math.ceil(middle + reach)
+    return max(low, 0), at, min(high, runs - 1)
+
+
+def told(data: dict[str, Any], width: int) -> str:
+    """A comparison for a person."""
+    heading = ("randomizer", "epsilon", "clients", "largest error", "95 % interval", "closed form")
+    rows = [
+        (
+            *(row["randomizer"], f"{row['epsilon']:g}", number(row["clients"]), number(row["error"])),
+            *(held(f"{number(row['low'])} .. {number(row['high'])}"), number(row["planned"])),
+        )
+        for row in data["rows"]
+    ]
+    return table(heading, rows, width)
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

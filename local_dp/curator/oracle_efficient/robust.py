@@ -1,0 +1,223 @@
+"""PRSMA, private robust subsample and aggregate: what a mechanism costs when its oracle may fail as it likes (Neel, Roth, Wu 2019, Section 3.2)."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Generic, Protocol, TypeVar
+
+from local_dp.checks import check_share, check_whole
+from local_dp.curator.laws import whole_weights
+from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.oracle_efficient.oracles import Fail
+from local_dp.curator.oracle_efficient.partitions import cuts
+from local_dp.curator.selection.occam import Labelled
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import ATTO, NANO, Approximate, Pure, exp_epsilon, nano_epsilon, nano_of_ratio
+
+R = TypeVar("R")
+_UP = 1 + 1e-9  # pays for the rounding of floats
+_APART = math.log(2)  # the survivors' laws agree within a factor 2
+
+
+class Fallible(Protocol[R]):
+    """An algorithm that is private as long as its oracle never fails, and whose answers, where there are any, are what it would then answer."""
+
+    @property
+    @abstractmethod
+    def loss(self) -> Pure:
+        """With an oracle that never fails."""
+
+    @abstractmethod
+    def attempt(self, database: Labelled, draws: Draws) -> R | Fail:
+        """One run."""
+
+    @abstractmethod
+    def law(self, database: Labelled) -> Law[R | Fail]:
+        """The law of one run."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """eps* and delta*, and the whole numbers that follow: survivors that are enough, threshold, pieces, runs of each.
+
+    Y is discrete Laplace noise of parameter eps*, t the least whole number with Pr[Y > t] <= delta*.
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        nano_epsilon(self.epsilon)
+        check_share("delta", self.delta)
+
+    @property
+    def nano(self) -> int:
+        """eps*, in nano-nats."""
+        return nano_epsilon(self.epsilon)
+
+    @property
+    def enough(self) -> int:
+        """M = floor(1 / eps*), at least 1: among so many survivors, one more or less changes little."""
+        return max(1, NANO // self.nano)
+
+    @cached_property
+    def threshold(self) -> int:
+        """M + t: M survivors are taken for more with probability delta* at most."""
+        shrink = math.exp(-self.nano / NANO)
+        t = max(0, math.ceil(-math.log(self.delta * (1 + shrink)) * NANO / self.nano) - 1)  # Pr[Y > t] = shrink^(t + 1) / (1 + shrink)
+        return self.enough + t
+
+    @property
+    def pieces(self) -> int:
+        """K = M + 2 t + 1: if no piece fails, the test is passed with probability 1 - delta* at least."""
+        return 2 * self.threshold - self.enough + 1
+
+    @cached_property
+    def runs(self) -> int:
+        """R: a piece that fails more often than delta* survives them all with probability delta* / K at most."""
+        return math.ceil(math.log(self.pieces / self.delta) / self.delta)
+
+    def passed(self, survivors: int) -> Fraction:
+        """Pr[survivors + Y > threshold], with e^eps* replaced by the fraction just below it."""
+        return _at_least(self.nano, self.threshold - survivors + 1)
+
+
+@lru_cache(maxsize=4096)
+def _at_least(nano: int, over: int) -> Fraction:
+    """Pr[Y >= over]; Y and -Y have one law."""
+    shrink = 1 / exp_epsilon(nano)
+    return shrink**over / (1 + shrink) if over > 0 else 1 - shrink ** (1 - over) / (1 + shrink)
+
+
+def apart(epsilon: float, records: int, pieces: int) -> float:
+    """At most the delta of survivors whose laws do not agree within a factor 2, for a base of loss `epsilon` on random pieces of `records` records.
+
+    Nothing if epsilon * records <= ln 2. Else, with v = records eps^2 and t = (ln 2 - eps) / 2 > v / 4: K e^(t - 2 t^2 / v) (3 + 1 / (4 t / v - 1)).
+    """
+    if epsilon * records <= _APART:
+        return 0.0
+    spread, room = records * epsilon**2, (_APART - epsilon) / 2
+    if room <= spread / 4:
+        return 1.0
+    return min(1.0, _UP * pieces * math.exp(room - 2 * room**2 / spread) * (3 + 1 / (4 * room / spread - 1)))
+
+
+def piece_epsilon(terms: Terms, records: int) -> float:
+    """The largest epsilon, to a millionth of it, of a base on pieces of so many records whose disagreement has a delta of delta* at most.
+
+    About 1 / sqrt(4.5 records ln(K / delta*)): a third more than the 1 / sqrt(8 records ln(2 K / delta*)) of the source.
+    """
+    check_whole("records", records, 1, 1 << 40)
+    low, high = 0.0, 1.0
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if apart(middle, records, terms.pieces) <= terms.delta else (low, middle)
+    return low
+
+
+@dataclass(frozen=True)
+class RobustRelease(Mechanism[Labelled, R | None, Approximate], Generic[R]):
+    """One answer of an algorithm whose oracle may fail, as it likes, on any data; or nothing (None).
+
+    Steps: the records are shuffled and cut into K pieces of `records`, the rest put aside. A piece survives if none of R runs on it fails. T survivors; nothing
+    unless T + Y > threshold. Else an answer of one survivor, a uniform one.
+
+    Privacy, on all databases, one record replaced, whatever the oracle does: epsilon = eps* + ln((M + 2) / (M + 1)), which is below 2 eps* (1.97 eps* at
+    1/48), and delta = g + apart + (1 + e^epsilon) (K (1 - delta*)^R + delta*), g = Pr[M + Y > threshold]. Proof:
+    1. A piece that fails with probability f survives with (1 - f)^R, and its answers then have a law within f of p, that of an oracle that never fails. So
+       except with probability K (1 - delta*)^R + delta*, pieces with f > delta* never survive and the others answer by p.
+    2. A replaced record changes one piece. Let m others survive, s the sum of their laws, p and p' the changed piece's. If m < M, something is told with
+       probability g at most. If m >= M, the law of what is told is s / m or (s + p) / (m + 1), and p <= 2 s / m, p' >= s / (2 m) where all agree within 2.
+       So from surviving to failing it grows by e^eps* (m + 2) / (m + 1) at most; from failing to surviving by (m + 1) / (m + 1/2), as the test is passed
+       the more often; from p to p' by (m + 2) / (m + 1/2), which is no more than the first, as e^(1 / (M + 1)) >= (M + 1) / (M + 1/2). Silence grows by e^eps*.
+    3. That they do not agree has delta `apart`: ln p(o) of a random piece moves by the base's epsilon with a record, so it keeps near its mean mu(o)
+       (McDiarmid), and the e^mu(o) add up to at most 1 over all outcomes o (Jensen).
+    Utility, if nothing fails: the base's on `records` records, with probability 1 - delta*. Cost: K R runs. Source: Neel, Roth, Wu 2019, Section 3.2 and
+    Theorem 8, with eps* = eps / 48 and delta* about delta / 11; this accounting is sharper.
+    """
+
+    base: Fallible[R]
+    records: int
+    terms: Terms
+
+    def __post_init__(self) -> None:
+        check_whole("records", self.records, 1, 1 << 40)
+        if self._delta() >= 1:
+            raise InputError(f"delta comes to 1: give a base of less than epsilon {self.base.loss.epsilon:g} on {self.records} records, or a smaller delta")
+
+    @property
+    def loss(self) -> Approximate:
+        return Approximate(self._epsilon().nano, math.ceil(self._delta() * ATTO))
+
+    def release(self, database: Labelled, draws: Draws) -> R | None:
+        pieces = self._pieces(len(database.x))
+        order = draws.order(len(database.x))[: pieces * self.records].reshape(pieces, self.records)
+        tried = [self._tried(Labelled(database.x[rows], database.y[rows]), draws) for rows in order]
+        survivors = [answer for answer in tried if not isinstance(answer, Fail)]
+        noisy = len(survivors) + draws.discrete_laplace(Fraction(self.terms.nano, NANO))
+        if noisy <= self.terms.threshold or not survivors:
+            return None
+        return survivors[draws.below(len(survivors))]
+
+    def law(self, database: Labelled) -> Law[R | None]:
+        """By all ways to cut a small database."""
+        told: dict[R | None, Fraction] = {}
+        for pieces, share in cuts(database, self._pieces(len(database.x)), self.records):
+            for answer, probability in self.told([self.base.law(Labelled.of(piece)) for piece in pieces]).items():
+                told[answer] = told.get(answer, Fraction(0)) + share * probability
+        told[None] = 1 - sum(told.values(), Fraction(0))
+        return whole_weights(told)
+
+    def told(self, laws: Sequence[Law[R | Fail]]) -> dict[R, Fraction]:
+        """What is told of pieces on which a run has these laws, and how likely."""
+        survive = [(1 - failing(law)) ** self.terms.runs for law in laws]
+        told: dict[R, Fraction] = {}
+        for i, law in enumerate(laws):
+            chosen: Fraction = sum(
+                (share * self.terms.passed(t + 1) / (t + 1) for t, share in enumerate(_survivors(survive[:i] + survive[i + 1 :]))), Fraction(0)
+            )
+            answered = sum(weight for answer, weight in law.items() if not isinstance(answer, Fail))
+            for answer, weight in law.items():
+                if not isinstance(answer, Fail):
+                    told[answer] = told.get(answer, Fraction(0)) + survive[i] * chosen * Fraction(weight, answered)
+        return told
+
+    def _epsilon(self) -> Pure:
+        enough = self.terms.enough
+        return Pure(self.terms.nano + nano_of_ratio(Fraction(enough + 2, enough + 1)))
+
+    def _delta(self) -> float:
+        terms = self.terms
+        unlike = terms.pieces * math.exp(terms.runs * math.log1p(-terms.delta)) + terms.delta
+        disagree = apart(self.base.loss.epsilon, self.records, terms.pieces)
+        return _UP * (float(terms.passed(terms.enough)) + disagree + (1 + math.exp(self._epsilon().epsilon)) * unlike)
+
+    def _pieces(self, n: int) -> int:
+        if n < self.terms.pieces * self.records:
+            raise InputError(f"there are {n} records; {self.terms.pieces} pieces of {self.records} need {self.terms.pieces * self.records}")
+        return self.terms.pieces
+
+    def _tried(self, piece: Labelled, draws: Draws) -> R | Fail:
+        """The answer of the last of all runs, or the first failure."""
+        for _ in range(self.terms.runs):
+            answer = self.base.attempt(piece, draws)
+            if isinstance(answer, Fail):
+                break
+        return answer
+
+
+def failing(law: Law[R | Fail]) -> Fraction:
+    """How likely a run fails."""
+    return Fraction(sum(weight for answer, weight in law.items() if isinstance(answer, Fail)), sum(law.values()))
+
+
+def _survivors(survive: list[Fraction]) -> list[Fraction]:
+    """The law of how many survive."""
+    law = [Fraction(1)]
+    for chance in survive:
+        law = [stay + more for stay, more in zip([(1 - chance) * p for p in law] + [Fraction(0)], [Fraction(0)] + [chance * p for p in law], strict=True)]
+    return law

@@ -1,0 +1,208 @@
+"""MWEM over whole marginals: choose the marginal that is answered worst, measure it, move the weights of all rows; pure or concentrated."""
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Generic, Self, TypeAlias, TypeVar
+
+import numpy as np
+
+from local_dp.accounting.concentrated import rho_within
+from local_dp.arrays import Counts, Floats
+from local_dp.checks import check_share, check_whole
+from local_dp.curator.intervals.level import LevelCounts
+from local_dp.curator.marginals.base import DENSE, BinaryTable, Marginals
+from local_dp.curator.marginals.baselines import OneMarginal
+from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.query_release.measuring import GaussianMarginal, WorstMarginal
+from local_dp.curator.query_release.weights import Columns, Synthetic, Weights
+from local_dp.curator.selection.bounded_range import BoundedRange
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Play, run
+from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, nano_epsilon
+
+L_co = TypeVar("L_co", bound=Pure | Concentrated, covariant=True)
+Answer: TypeAlias = int | LevelCounts
+_MOST_ROUNDS = 1 << 16
+_REPLAYS = 200
+
+
+@dataclass(frozen=True)
+class Rounds(Generic[L_co]):
+    """How many rounds there are, and what each choice and each measurement costs: which privacy MWEM has is their type."""
+
+    rounds: int
+
+    def __post_init__(self) -> None:
+        check_whole("rounds", self.rounds, 1, _MOST_ROUNDS)
+
+    @property
+    @abstractmethod
+    def loss(self) -> L_co:
+        """Of all rounds, fixed beforehand."""
+
+    @property
+    @abstractmethod
+    def deviation(self) -> float:
+        """The standard deviation of the noise on a measured cell, in records."""
+
+    def replays(self, size: int) -> int:
+        """How often all measurements are replayed after each round: n / (T deviation) times, so that noise is not learned; 1 at least, 200 / T at most."""
+        return max(1, min(_REPLAYS // self.rounds, round(size / (self.rounds * self.deviation))))
+
+    @abstractmethod
+    def choose(self, workload: Marginals, expected: Counts) -> Mechanism[BinaryTable, int, L_co]:
+        """Asks which marginal is answered worst."""
+
+    @abstractmethod
+    def measure(self, workload: Marginals, number: int) -> Mechanism[BinaryTable, LevelCounts, L_co]:
+        """Asks for all cells of one."""
+
+
+@dataclass(frozen=True)
+class PureRounds(Rounds[Pure]):
+    """Epsilons add up: `chosen` for each choice and `measured` for each measurement, with discrete Laplace noise."""
+
+    chosen: float
+    measured: float
+
+    @classmethod
+    def within(cls, epsilon: float, rounds: int, share: float = 0.5) -> Self:
+        """So many rounds within epsilon; this share of it chooses. Raises InputError where too little is left for a round."""
+        check_share("the share that chooses", share)
+        check_whole("rounds", rounds, 1, _MOST_ROUNDS)
+        each = nano_epsilon(epsilon) // rounds
+        part = math.floor(each * share)
+        if part < 1:
+            raise InputError(f"epsilon is {epsilon:g} for {rounds:,} rounds; give a larger epsilon or fewer rounds")
+        return cls(rounds, part / NANO, (each - part) / NANO)
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(self.rounds * (nano_epsilon(self.chosen) + nano_epsilon(self.measured)))
+
+    @property
+    def deviation(self) -> float:
+        return 1 / (math.sqrt(2) * math.sinh(self.measured / 4))  # the root of 1 / (cosh(e / 2) - 1)
+
+    def choose(self, workload: Marginals, expected: Counts) -> WorstMarginal:
+        return WorstMarginal(workload, expected, self.chosen)
+
+    def measure(self, workload: Marginals, number: int) -> OneMarginal:
+        return OneMarginal(workload.d, workload.masks[number], self.measured)
+
+
+@dataclass(frozen=True)
+class ConcentratedRounds(Rounds[Concentrated]):
+    """Rhos add up: choices of epsilon `chosen`, of rho chosen^2 / 8, and measurements with rounded normal noise of this whole variance, of rho 1 / variance."""
+
+    chosen: float
+    variance: int
+
+    @classmethod
+    def within(cls, rho: Concentrated, rounds: int, share: float = 0.3) -> Self:
+        """So many rounds within rho; this share of it chooses. Raises InputError where too little is left for a round."""
+        check_share("the share that chooses", share)
+        check_whole("rounds", rounds, 1, _MOST_ROUNDS)
+        each = rho.atto_rho // rounds
+        choice = math.floor(each * share)
+        nano = math.isqrt(8 * choice)
+        if nano < 1 or each - choice < 1:
+            raise InputError(f"{rho} for {rounds:,} rounds; give a larger rho or fewer rounds")
+        return cls(rounds, nano / NANO, -(-ATTO // (each - choice)))
+
+    @property
+    def loss(self) -> Concentrated:
+        return Concentrated(self.rounds * (-(-(nano_epsilon(self.chosen) ** 2) // 8) - (-ATTO // self.variance)))
+
+    @property
+    def deviation(self) -> float:
+        return math.sqrt(self.variance)
+
+    def choose(self, workload: Marginals, expected: Counts) -> BoundedRange[BinaryTable, int]:
+        return BoundedRange(WorstMarginal(workload, expected, self.chosen))
+
+    def measure(self, workload: Marginals, number: int) -> GaussianMarginal:
+        return GaussianMarginal(workload.d, workload.masks[number], self.variance)
+
+
+@dataclass(frozen=True)
+class Mwem(Mechanism[BinaryTable, Synthetic, L_co], Generic[L_co]):
+    """A synthetic table of d <= 22 binary columns that answers a workload of marginals: multiplicative weights, exponential mechanism.
+
+    In each round the marginal that the weights answer worst is chosen and measured whole; then all measurements so far are replayed, the newest first: a row's
+    weight is multiplied by e^(what its cell should be, less what it is, as shares). So the last measurements do not undo the first, and as steps are short
+    they are not believed to the last digit. A choice may come twice, and then counts twice.
+    Privacy: the loss of its rounds, adaptively chosen; all else is post-processing. As an algorithm it is CI by its type, and pays by itself.
+    Utility: measured. It gains where a histogram of 2^d cells cannot: many rows, few records. Cost: O(d 2^d) a round and O(2^d) a replay.
+    Source: Hardt, Ligett, McSherry 2012; whole marginals and rho as in McKenna, Mullins, Sheldon, Miklau 2022; lecture notes 3.2.3.
+    """
+
+    workload: Marginals
+    rounds: Rounds[L_co]
+
+    def __post_init__(self) -> None:
+        check_whole("d", self.workload.d, 1, DENSE)
+
+    @property
+    def loss(self) -> L_co:
+        return self.rounds.loss
+
+    def algorithm(self, size: int) -> Adaptive[Mechanism[BinaryTable, Answer, L_co], Answer, Synthetic]:
+        """As a curator's algorithm for a table of `size` records, which are public."""
+        check_whole("the number of records", size, 1, 1 << 52)
+        return Adaptive(lambda: self._play(size))
+
+    def release(self, database: BinaryTable, draws: Draws) -> Synthetic:
+        paid: _Released[L_co] = _Released(database, draws)
+        return run(self.algorithm(database.size), paid)
+
+    def _play(self, size: int) -> Play[Mechanism[BinaryTable, Answer, L_co], Answer, Synthetic]:
+        weights, measured = Weights(self.workload.d), list[tuple[Columns, Floats]]()
+        for _ in range(self.rounds.rounds):
+            expected = np.rint(size * self.workload.of_histogram(weights.flat)).astype(np.int64)
+            (number,) = yield (self.rounds.choose(self.workload, expected),)
+            assert isinstance(number, int)  # a choice is answered by a number, a measurement by counts
+            (cells,) = yield (self.rounds.measure(self.workload, number),)
+            assert isinstance(cells, LevelCounts)
+            measured.insert(0, (Columns(self.workload.d, self.workload.masks[number]), cells.counts / size))
+            for _ in range(self.rounds.replays(size)):
+                for columns, shares in measured:
+                    weights.move(columns, shares)
+                weights.normalise()
+        return Synthetic(self.workload.d, size * weights.flat)
+
+
+class _Released(Generic[L_co]):
+    """Answers what an algorithm asks whose whole loss the caller has paid."""
+
+    def __init__(self, database: BinaryTable, draws: Draws) -> None:
+        self._database, self._draws = database, draws
+
+    def answer(self, mechanisms: tuple[Mechanism[BinaryTable, Answer, L_co], ...]) -> tuple[Answer, ...]:
+        return tuple(mechanism.release(self._database, self._draws) for mechanism in mechanisms)
+
+
+def pure_mwem(workload: Marginals, size: int, epsilon: float) -> Mwem[Pure]:
+    """With `pure_rounds` rounds, half of epsilon for the choices."""
+    return Mwem(workload, PureRounds.within(epsilon, pure_rounds(workload.d, size, epsilon)))
+
+
+def concentrated_mwem(workload: Marginals, size: int, budget: Approximate) -> Mwem[Concentrated]:
+    """With `concentrated_rounds` rounds, 3/10 of rho for the choices; for a `ConcentratedAccount` of this budget."""
+    rho = rho_within(budget)
+    return Mwem(workload, ConcentratedRounds.within(rho, concentrated_rounds(workload.d, size, rho.rho)))
+
+
+def concentrated_rounds(d: int, size: int, rho: float) -> int:
+    """T = n sqrt(rho d ln 2) / 70, from 1 to 200: so weights are as far from T measurements as these are from the truth, up to a constant that sees no data.
+
+    T rounds leave an error of sqrt(ln N / T), and a measurement has noise of sqrt(T / rho) / n. On `fair` twice or half as many err a tenth more.
+    """
+    return min(200, max(1, round(size * math.sqrt(rho * d * math.log(2)) / 70)))
+
+
+def pure_rounds(d: int, size: int, epsilon: float) -> int:
+    """T = (n eps)^(2/3) (d ln 2)^(1/3) / 40, from 1 to 200: as `concentrated_rounds`, for noise of T / (n eps)."""
+    return min(200, max(1, round(math.pow(size * epsilon, 2 / 3) * math.pow(d * math.log(2), 1 / 3) / 40)))

@@ -1,0 +1,105 @@
+"""The private Occam learner: any finite class is learnable by the exponential mechanism, properly and agnostically (KLNRS Theorem 3.7)."""
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+
+from local_dp.arrays import Counts, Ints, Words
+from local_dp.checks import check_dimension
+from local_dp.cube import walsh_hadamard
+from local_dp.curator.selection.exponential import ByScore, numbered
+from local_dp.curator.selection.groups import Groups
+from local_dp.errors import InputError
+
+MAX_DIMENSION = 24
+
+
+class HypothesisClass(Protocol):
+    """Finitely many hypotheses, numbered, and how many examples each one gets wrong."""
+
+    @property
+    def size(self) -> int:
+        """|H|."""
+        ...
+
+    def errors(self, x: Ints, y: Ints) -> Counts:
+        """How many of the n examples each hypothesis misclassifies, shape (size,); x in the class's own encoding and y of 0/1, both of shape (n,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """n labelled points: x in the hypothesis class's own encoding and y of 0/1, both of shape (n,)."""
+
+    x: Ints
+    y: Ints
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y) or np.any((self.y != 0) & (self.y != 1)):
+            raise InputError(f"there are {len(self.x)} points and {len(self.y)} labels; give one label of 0 or 1 for each point")
+
+    @classmethod
+    def of(cls, pairs: tuple[tuple[int, int], ...]) -> Self:
+        """From pairs (x, y)."""
+        x, y = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+        return cls(x, y)
+
+
+@dataclass(frozen=True)
+class OccamLearner(ByScore[Labelled, int]):
+    """Chooses a hypothesis h, by its number, with probability proportional to e^(-eps (errors of h) / 2).
+
+    Privacy: epsilon, exactly, on all databases; sampled in whole numbers. Utility: within alpha of the best hypothesis under any distribution except with
+    probability beta for n >= `occam_examples` of `bounds.curator`, about 2 ln(|H| / beta) max(1 / (eps alpha), 1 / alpha^2). Cost: one score for each
+    hypothesis. Source: KLNRS 2008, Theorem 3.7.
+    """
+
+    hypotheses: HypothesisClass
+    epsilon: float
+
+    def candidates(self, database: Labelled) -> Groups[int]:
+        """One replaced example moves the errors of a hypothesis by at most 1."""
+        return numbered(-self.hypotheses.errors(database.x, database.y))
+
+
+@dataclass(frozen=True)
+class ParityClass:
+    """h_r(x) = <r, x> mod 2 for the 2^d masks r; x as whole numbers below 2^d. All errors by one Walsh-Hadamard transform, O(n + d 2^d)."""
+
+    d: int
+
+    def __post_init__(self) -> None:
+        check_dimension(self.d, MAX_DIMENSION)
+
+    @property
+    def size(self) -> int:
+        return 1 << self.d
+
+    def errors(self, x: Ints | Words, y: Ints) -> Counts:
+        signs = np.bincount(x.astype(np.int64), weights=1.0 - 2.0 * y, minlength=self.size).astype(np.float64)
+        agreement = walsh_hadamard(signs)  # whole numbers up to n: exact in floats
+        return ((len(y) - agreement) / 2).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ThresholdClass:
+    """h_t(x) = 1 if x >= t, for t = 0 .. points; x a whole number below `points`. All errors by two running sums, O(n + points)."""
+
+    points: int
+
+    def __post_init__(self) -> None:
+        if type(self.points) is not int or self.points < 1:
+            raise InputError(f"points is {self.points!r}; give a positive whole number")
+
+    @property
+    def size(self) -> int:
+        return self.points + 1
+
+    def errors(self, x: Ints, y: Ints) -> Counts:
+        ones = np.bincount(x[y == 1], minlength=self.points)
+        zeros = np.bincount(x[y == 0], minlength=self.points)
+        missed_below = np.concatenate([[0], np.cumsum(ones)])  # labels 1 under the threshold
+        missed_above = np.concatenate([np.cumsum(zeros[::-1])[::-1], [0]])  # labels 0 at or over it
+        errors: Counts = missed_below + missed_above
+        return errors

@@ -1,0 +1,115 @@
+"""What every statistical-query learner offers: its algorithm, and the tolerance, queries and rounds that its guarantee needs."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Generic, Protocol, Self, TypeVar, get_origin, get_type_hints
+
+import numpy as np
+
+from local_dp.arrays import Bools, Ints
+from local_dp.bounds.response import rr_clients_hoeffding
+from local_dp.checks import check_positive, check_share
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.queries.query import Query
+from local_dp.records import Records
+
+H = TypeVar("H")
+MAX_TOLERANCE = 0.999
+
+
+class Classifier(Protocol):
+    """A hypothesis: it predicts the label of each record."""
+
+    def predict(self, records: Records) -> Ints:
+        """The predicted labels, +1 or -1, shape (n,)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learner(ABC, Generic[H]):
+    """A learner whose only access to the distribution is statistical queries on the [-1, 1] scale (KLNRS Definition 4.5).
+
+    Its error is at most `alpha` beyond what its docstring compares it with, whatever the oracle answers within `tolerance`. `slack` multiplies that
+    tolerance: above 1 nothing is promised. Its model, NASQ or SQ, is the return type of `algorithm`.
+    """
+
+    name: ClassVar[str]
+    source: ClassVar[str]
+    alpha: float = 0.1
+    slack: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_share("alpha", self.alpha)
+        check_positive("slack", self.slack)
+
+    @property
+    @abstractmethod
+    def proven(self) -> float:
+        """The tolerance that the guarantee needs, on the [-1, 1] scale."""
+
+    @property
+    @abstractmethod
+    def queries(self) -> int:
+        """The most statistical queries it asks: the formula, not a count."""
+
+    @property
+    @abstractmethod
+    def rounds(self) -> int:
+        """The most rounds it takes."""
+
+    @abstractmethod
+    def algorithm(self) -> Algorithm[StatisticalQuery, float, H]:
+        """The learner, for any oracle."""
+
+    @property
+    def tolerance(self) -> float:
+        """The tolerance of every query."""
+        return min(MAX_TOLERANCE, self.slack * self.proven)
+
+    def ask(self, query: Query) -> StatisticalQuery:
+        """The query, within the learner's tolerance."""
+        return StatisticalQuery(query, self.tolerance)
+
+    def beta_each(self, beta: float) -> float:
+        """The failure probability of each query that leaves `beta` for the whole run."""
+        return beta / self.queries
+
+    def clients(self, epsilon: float, beta: float) -> int:
+        """Clients with which the learner runs locally: t 2 C^2 ln(2 t / beta) / tau^2, fresh ones for each of t queries (KLNRS Lemma 4.3, limits 9)."""
+        return self.queries * rr_clients_hoeffding(epsilon, self.tolerance, self.beta_each(beta))
+
+    def affordable(self, epsilon: float, clients: int) -> Self:
+        """The learner that so many clients can be asked by: this one, unless it can do with less. Raises InputError if there are fewer clients than queries."""
+        if self.queries > clients:
+            raise InputError(f"{self.name} asks up to {self.queries} queries, each of its own clients; {clients} are too few")
+        return self
+
+    @classmethod
+    def model(cls) -> str:
+        """NASQ or SQ, read off the type of `algorithm`."""
+        returned = get_type_hints(cls.algorithm)["return"]
+        return {Nonadaptive: "NASQ", Adaptive: "SQ"}[get_origin(returned)]
+
+
+def signs(yes: Bools) -> Ints:
+    """+1 for yes and -1 for no."""
+    return np.where(yes, 1, -1).astype(np.int8)
+
+
+def share(answer: float) -> float:
+    """The probability of yes behind an answer on the +1/-1 scale."""
+    return (1 + answer) / 2
+
+
+def features(d: int) -> tuple[str, ...]:
+    """The feature columns x0, x1, ..., x{d-1}."""
+    return tuple(f"x{place}" for place in range(d))
+
+
+def weighted(weights: Sequence[float], names: Sequence[str]) -> str:
+    """A weighted sum of named terms as text, such as 0.5 x0 - 0.25 x1."""
+    terms = [f"{'-' if weight < 0 else '+'} {abs(weight):.4g} {name}".rstrip() for weight, name in zip(weights, names, strict=True)]
+    return " ".join(terms).removeprefix("+ ")

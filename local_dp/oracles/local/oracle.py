@@ -1,0 +1,101 @@
+"""What every local oracle keeps: what was asked of whom, in which rounds, at what cost, and so which kind of interaction it was."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from local_dp.errors import RefusedError
+from local_dp.ledger import Ledger
+from local_dp.loss import NANO
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.steps import Steps
+
+Interaction: TypeAlias = Literal["non-interactive", "sequentially interactive", "fully interactive"]
+
+
+@dataclass(frozen=True)
+class RoundSummary:
+    """What happened in one round, however it was run: n reports; the most epsilon and bits that any one client was asked for; the randomizers, each once."""
+
+    n: int
+    epsilon: float
+    bits_per_client: int
+    digest: str | None
+    randomizers: tuple[Randomizer, ...] = ()
+
+
+class LocalOracle:
+    """Checks and charges each round before anybody is asked, and keeps the summaries of the rounds.
+
+    Its ledger is what the clients' own ledgers will say: an honest server does not ask for more than `budget` nats.
+    """
+
+    def __init__(self, budget: float, run: str = "run") -> None:
+        self.run = run
+        self.ledger = Ledger(budget)
+        self.rounds: list[RoundSummary] = []
+        self._opened = 0
+        self._rounds_of = Steps()  # in how many rounds each client was asked
+
+    def begin(self, queries: tuple[LocalQuery, ...]) -> int:
+        """The number of the round, from 1, once it is charged. Raises RefusedError("budget") and leaves no trace."""
+        self.ledger.charge(self.run, [query.charge() for query in queries])
+        self._opened += 1
+        for start, stop, _ in _times(queries):
+            self._rounds_of.add(start, stop, 1)
+        return self._opened
+
+    def finish(self, queries: tuple[LocalQuery, ...], n: int, digest: str | None) -> None:
+        """The round is over, with n reports."""
+        bits = _most(queries, [query.randomizer.bits for query in queries])
+        randomizers = tuple(dict.fromkeys(query.randomizer for query in queries))
+        self.rounds.append(RoundSummary(n, epsilon_of(queries), bits, digest, randomizers))
+
+    def refuse_repeats(self, queries: tuple[LocalQuery, ...]) -> None:
+        """Raises RefusedError("asked-twice") if a client is asked two things, now or in two rounds."""
+        for start, stop, times in _times(queries):
+            if times + self._rounds_of.most(start, stop) > 1:
+                raise RefusedError(
+                    "asked-twice", f"client {start} is asked more than once, and tallies drawn from their law forget its record; use --tier population"
+                )
+
+    @property
+    def interaction(self) -> Interaction:
+        """One round is non-interactive; several are sequentially interactive if nobody was asked in two of them, else fully interactive."""
+        if self._opened <= 1:
+            return "non-interactive"
+        return "sequentially interactive" if self._rounds_of.maximum <= 1 else "fully interactive"
+
+
+def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
+    """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is asked again under a label it pays once."""
+    due, paid = [], set[tuple[str, Cohort]]()
+    for query in queries:
+        due.append(0 if query.once and (query.once, query.cohort) in paid else query.randomizer.nano)
+        paid.add((query.once, query.cohort))
+    return _most(queries, due) / NANO
+
+
+def _most(queries: tuple[LocalQuery, ...], amounts: list[int]) -> int:
+    """The most that one client's asks add up to."""
+    return max(amounts, default=0) if _ascending(queries) else _sums(queries, amounts).maximum
+
+
+def _times(queries: tuple[LocalQuery, ...]) -> Iterable[tuple[int, int, int]]:
+    """How often each client is asked: (first, one past the last, times) each."""
+    return [(query.cohort.start, query.cohort.stop, 1) for query in queries] if _ascending(queries) else _sums(queries, [1] * len(queries)).spans()
+
+
+def _ascending(queries: tuple[LocalQuery, ...]) -> bool:
+    """Whether every query has clients of its own, in order, as fresh clients are asked: then nothing adds up."""
+    return all(first.cohort.stop <= second.cohort.start for first, second in pairwise(queries))
+
+
+def _sums(queries: tuple[LocalQuery, ...], amounts: list[int]) -> Steps:
+    """What each client's asks add up to."""
+    sums = Steps()
+    for query, amount in zip(queries, amounts, strict=True):
+        sums.add(query.cohort.start, query.cohort.stop, amount)
+    return sums

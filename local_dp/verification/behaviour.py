@@ -1,0 +1,194 @@
+"""Whether `respond` is the function that it has to be: of value, word and coin alone, for every value, of one length."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.domains import Vectors
+from local_dp.noise import Draw, KeyedNoise
+from local_dp.oracles.local.asked import CHUNK
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.verification.drawing import within, words_for
+from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.watch import watched
+
+VALUES = 4096  # inputs that are asked one by one, from end to end
+ALONE = 1 << 20  # coordinates or words of them
+MOST = 1 << 22  # inputs that are asked together
+MOST_WORDS = 1 << 24  # of them
+REPEATED = 256  # clients whose reports are asked for one by one
+
+
+def behaviour_found(randomizer: Randomizer) -> tuple[Finding, ...]:
+    """Five checks; one that fails leaves out those behind it, which would fail for the same reason."""
+    found: list[Finding] = []
+    for check in (_words, _answered, _outside, _repeats, _narrow):
+        found.append(check(randomizer))
+        if not found[-1].holds:
+            break
+    return tuple(found)
+
+
+def _inputs(randomizer: Randomizer, most: int) -> Ints:
+    """Inputs from end to end."""
+    return randomizer.domain.some(most)
+
+
+def coins_for(randomizer: Randomizer, n: int, seed: int = 8) -> Words:
+    """What the randomizer uses of n public coins."""
+    return randomizer.cells_of(np.random.default_rng(seed).integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True))
+
+
+def _words(randomizer: Randomizer) -> Finding:
+    """It uses the words that it is given, and all of them: a constant seed of its own would draw others."""
+    noise, which = KeyedNoise(3), Draw(1)
+    given, own = Randomizer.draw(randomizer, noise, which, 0, REPEATED), randomizer.draw(noise, which, 0, REPEATED)
+    if not np.array_equal(given, own):
+        said = "its words are not those that it is given: it has a randomness of its own that nobody can check"
+        return Finding("words", False, True, said, _with_own_words(randomizer))
+    return Finding("words", True, False, "its words are those that it is given")
+
+
+def _with_own_words(randomizer: Randomizer) -> Witness | None:
+    """The report that tells the two ends of the domain best apart, by the words that it draws."""
+    n, ends = 4 * REPEATED, [each.tolist() for each in randomizer.domain.some(2)[[0, -1]]]
+    words, coins = randomizer.draw(KeyedNoise(4), Draw(1), 0, n), coins_for(randomizer, 1).repeat(n)
+    sent = [[bytes(each) for each in np.asarray(randomizer.respond(np.array([end] * n), words, coins))] for end in ends]
+    rates = {report: (sent[0].count(report), sent[1].count(report)) for report in {*sent[0], *sent[1]}}
+    report, (one, other) = max(rates.items(), key=lambda each: abs(each[1][0] - each[1][1]))
+    inputs = (ends[0], ends[1]) if one >= other else (ends[1], ends[0])
+    return Witness(inputs, _shown(report), int(coins[0]), max(one, other) / min(one, other) if min(one, other) else None)
+
+
+def _shown(report: bytes) -> str:
+    return f"report {report[0]}" if len(report) == 1 else f"report {report[:8].hex()}{'..' if len(report) > 8 else ''}"
+
+
+def _most(randomizer: Randomizer) -> int:
+    most = VALUES if isinstance(randomizer.domain, Vectors) else MOST
+    return max(2, min(most, MOST_WORDS // randomizer.words))
+
+
+def _batches(randomizer: Randomizer) -> Iterator[Ints]:
+    """All inputs, or as many as MOST and MOST_WORDS allow, from end to end, in batches; then some one by one."""
+    values, size = _inputs(randomizer, _most(randomizer)), max(1, CHUNK // randomizer.words)
+    yield from (values[first : first + size] for first in range(0, len(values), size))
+    yield from (each[None] for each in _inputs(randomizer, within(randomizer, VALUES, ALONE)))
+
+
+def _answered(randomizer: Randomizer) -> Finding:
+    """Every input is answered, by a report of the declared type and length; if not, the first fault, and an input that shows it, found by halves."""
+    dtype, most = randomizer.report_dtype, max(1, CHUNK // randomizer.words)
+    if dtype.hasobject:
+        return Finding("length", False, True, f"its reports are of type {dtype}, which has no fixed length")
+    words, coins = words_for(randomizer, most), coins_for(randomizer, most)
+
+    def fault(values: Ints) -> tuple[str, str] | None:
+        """The check that fails, and how."""
+        try:
+            sent = np.asarray(randomizer.respond(values.copy(), words[: len(values)].copy(), coins[: len(values)]))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
+            return "answers", f"fails with {type(error).__name__}, so that who does not answer tells its value"
+        if sent.dtype == dtype.base and sent.shape == (len(values), *dtype.shape):
+            return None
+        return "length", f"gives reports of {sent.dtype} and shape {list(sent.shape)}, where {len(values)} of {dtype} are declared"
+
+    for values in _batches(randomizer):
+        if fault(values):
+            some = _culprit(fault, values)
+            check, said = fault(some) or ("answers", "is answered at times and at times not")
+            value, ends = some[0].tolist(), [each.tolist() for each in randomizer.domain.some(2)]
+            other = ends[0] if value != ends[0] else ends[-1]
+            which = f"input {value}" if len(some) == 1 else f"a batch of {len(some)} inputs"
+            return Finding(check, False, True, f"{which} {said}", Witness((value, other), f"no report, or one of another form ({check})", 0, None))
+    asked = min(randomizer.domain.size, _most(randomizer))
+    said = f"{asked} of {randomizer.domain.size} inputs are answered, by reports of {dtype.itemsize} bytes"
+    return Finding("answers", True, asked == randomizer.domain.size, said)
+
+
+def _culprit(fault: Callable[[Ints], object], values: Ints) -> Ints:
+    """One of these inputs with which there is something wrong; several where none of their halves shows it."""
+    while len(values) > 1:
+        halves = values[: len(values) // 2], values[len(values) // 2 :]
+        some = next((half for half in halves if fault(half)), None)
+        if some is None:
+            break
+        values = some
+    return values
+
+
+def _some(randomizer: Randomizer, n: int) -> tuple[Ints, Words, Words]:
+    """Inputs, words and coins of n clients."""
+    return np.random.default_rng(9).choice(_inputs(randomizer, VALUES), n), words_for(randomizer, n), coins_for(randomizer, n)
+
+
+def _outside(randomizer: Randomizer) -> Finding:
+    """While it answers it calls nothing that could tell it anything, or to which it could tell something."""
+    values, words, coins = _some(randomizer, max(1, min(VALUES, CHUNK // randomizer.words)))
+    several = [slice(place, place + 1) for place in range(min(REPEATED, len(values)))] + [slice(0, len(values))]
+    randomizer.respond(values, words, coins)  # what is imported when it is first used is not meant
+    for part in several:
+        with watched() as calls:
+            randomizer.cells_of(coins[part].astype(np.uint64))
+            randomizer.respond(values[part], words[part], coins[part])
+        if calls:
+            said = f"answering, it calls {', '.join(sorted(set(calls)))}: a report may say no more than its value, its words and its coin do"
+            value = values[part][0].tolist()
+            return Finding("outside", False, True, said, Witness((value, value), f"a call of {calls[0]}", int(coins[part][0]), None))
+    return Finding("outside", True, False, "answering, it calls no clock, no entropy, no file and no screen")
+
+
+def _repeats(randomizer: Randomizer) -> Finding:
+    """The same words and coins give the same reports: again, in other order, in batches of other sizes, and one client by itself."""
+    n = max(REPEATED, within(randomizer, CHUNK // randomizer.words))
+    values, words, coins = given = _some(randomizer, n)
+    kept = [each.copy() for each in given]
+
+    def sent(order: Ints) -> Words:
+        return np.ascontiguousarray(randomizer.respond(values[order], words[order], coins[order]))
+
+    order = np.arange(n)
+    first = np.ascontiguousarray(randomizer.respond(values, words, coins))
+    if any(not np.array_equal(one, other) for one, other in zip(given, kept, strict=True)):
+        return Finding("repeats", False, True, "it writes into the values, words or coins that it is given", _twice(kept[0], 0, "its input", "another one"))
+    parts = np.split(order, sorted({1, REPEATED - 1, n // 3, n - 1}))
+    others = {
+        "asked again": (order, sent(order)),
+        "in other order": (order, sent(order[::-1])[::-1]),
+        "in batches of other sizes": (order, np.concatenate([sent(part) for part in parts if len(part)])),
+        "one by one": (order[:REPEATED], np.concatenate([sent(order[place : place + 1]) for place in range(REPEATED)])),
+    }
+    for told, (asked, reports) in others.items():
+        if first[asked].shape != reports.shape or first[asked].tobytes() != reports.tobytes():
+            said = f"the same inputs, words and coins give other reports {told}: it keeps a state, or has a randomness of its own that nobody can check"
+            return Finding("repeats", False, True, said, _differing(kept[0], first[asked], np.ascontiguousarray(reports)))
+    return Finding("repeats", True, False, f"{n} reports are the same when asked again, in other order, in batches of other sizes, and {REPEATED} one by one")
+
+
+def _differing(values: Ints, first: Words, second: Words) -> Witness | None:
+    """The first client with two reports."""
+    if first.shape != second.shape:
+        return None
+    one, other = (np.ascontiguousarray(each).view(np.uint8).reshape(len(each), -1) for each in (first, second))
+    place = int((one != other).any(axis=1).argmax())
+    return _twice(values, place, _shown(one[place].tobytes()), _shown(other[place].tobytes()))
+
+
+def _twice(values: Ints, place: int, first: str, second: str) -> Witness:
+    """One input that the same word and coin give two reports."""
+    return Witness((values[place].tolist(), values[place].tolist()), f"{first}, then {second} by the same word", 0, None)
+
+
+def _narrow(randomizer: Randomizer) -> Finding:
+    """Values of fewer bits, as queries give them, are the same values."""
+    values, words, coins = _some(randomizer, REPEATED)
+    wide = np.asarray(randomizer.respond(values, words, coins))
+    for dtype in (np.int8, np.uint8, np.int16, np.uint16, np.int32):
+        span = np.iinfo(dtype)
+        if span.min <= randomizer.domain.low and randomizer.domain.high <= span.max:
+            short = np.asarray(randomizer.respond(values.astype(dtype), words, coins))
+            if short.shape != wide.shape or short.tobytes() != wide.tobytes():
+                said = f"values that are {np.dtype(dtype)} give other reports than the same as int64"
+                return Finding("narrow values", False, True, said, _differing(values, wide, short))
+    return Finding("narrow values", True, False, "values of fewer bits give the same reports")

@@ -1,0 +1,133 @@
+"""Whether the bits of a packed vector are independent and have the weights that are declared."""
+
+import math
+
+import numpy as np
+
+from local_dp.arrays import Bools, Ints, Words
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
+from local_dp.verification.findings import Finding, Witness
+
+MAX_BITS = 1 << 21  # enumerated or drawn at most
+ENCODED = 4096  # reports behind a coin that are compared
+VALUES = 16  # that reports are drawn for
+
+
+def bits_found(randomizer: BitVector, seed: int) -> Finding:
+    """By the threshold of each bit where each bit follows its own word; by drawing where the sampler uses its words in a way of its own."""
+    values = randomizer.domain.values()[: max(2, MAX_BITS * 8 // randomizer.places)]
+    odd = values[np.concatenate([_odd(randomizer, part, seed) for part in np.array_split(values, -(-values.size * randomizer.places // MAX_BITS))])]
+    if 2 * len(odd) > len(values):
+        return _drawn(randomizer, seed)
+    if len(odd):
+        said = f"input {odd[0]} does not send at every place the bit that its weight and its word make, as most inputs do"
+        return Finding("sampler, enumerated", False, True, said, _odd_witness(randomizer, int(odd[0]), int(np.setdiff1d(values, odd)[0]), seed))
+    return _thresholds(randomizer)
+
+
+def _weights(randomizer: BitVector, values: Ints) -> Words:
+    """Of a 1 at each place, shape (values, places)."""
+    weights: Words = np.array(randomizer.ones, dtype=np.uint64)[randomizer.code[values - randomizer.domain.low]]
+    return weights
+
+
+def _odd(randomizer: BitVector, values: Ints, seed: int) -> Bools:
+    """Which of these do not send, under the least words, the greatest and others, the bits that their words and weights make."""
+    weights, odd = _weights(randomizer, values), np.zeros(len(values), dtype=np.bool_)
+    last = np.array((1 << randomizer.word_bits) - 1, dtype=f"u{randomizer.width // 8}")
+    for words in (
+        np.zeros_like(weights, dtype=last.dtype),
+        np.full_like(weights, last, dtype=last.dtype),
+        words_for(randomizer, len(values), seed).reshape(weights.shape),
+    ):
+        odd |= (_sent_bits(randomizer, values, words) != (words < weights)).any(axis=1)
+    return odd
+
+
+def _odd_witness(randomizer: BitVector, odd: int, other: int, seed: int) -> Witness:
+    """The bit of an odd input that is furthest from its weight, against an input that is right, by what each sends."""
+    n = max(64, MAX_BITS // randomizer.places // 4)
+    sent = [_sent_bits(randomizer, np.full(n, value), words_for(randomizer, n, seed)).mean(axis=0) for value in (odd, other)]
+    declared = _weights(randomizer, np.array([odd]))[0] / 2.0**randomizer.word_bits
+    place = int(abs(sent[0] - declared).argmax())
+    bit = int(sent[0][place] > declared[place])
+    one, two = (float(each[place]) if bit else 1 - float(each[place]) for each in sent)
+    return Witness((odd, other), f"bit {bit} at place {place}", 0, one / two if two else None)
+
+
+def encoded_bits_found(randomizer: PerCoin, inner: BitVector, seed: int) -> Finding:
+    """What is found of the inner vector, if the reports are its reports of the codes, for drawn inputs, words and coins."""
+    generator = np.random.default_rng(seed)
+    values = generator.integers(randomizer.domain.low, randomizer.domain.high, ENCODED, endpoint=True)
+    coins, words = generator.integers(0, 2**64 - 1, ENCODED, dtype=np.uint64, endpoint=True), words_for(randomizer, ENCODED, seed + 1)
+    codes = inner.domain.clip(randomizer.encode(values, coins))
+    if not np.array_equal(randomizer.respond(values, words, coins), inner.respond(codes, words, np.zeros(1, dtype=np.uint8))):
+        return Finding("sampler, drawn", False, False, f"of {ENCODED} reports, some are not those of the inner vector for the code of the input")
+    return bits_found(inner, seed)
+
+
+def _thresholds(randomizer: BitVector) -> Finding:
+    """Bit j is 1 exactly for the words j below its weight, at both sides of every threshold, whatever the other words are."""
+    values = randomizer.domain.low + spread(randomizer.domain.size, max(2, MAX_BITS // (8 * randomizer.places)))
+    weights = _weights(randomizer, values)
+    last = (1 << randomizer.word_bits) - 1
+    for probe in sorted({0, last, *(edge for ones in randomizer.ones for edge in (ones - 1, ones) if 0 <= edge <= last)}):
+        for other in (probe, 0, last):
+            words = np.full((len(values), randomizer.places), probe, dtype=f"u{randomizer.width // 8}")
+            words[:, ::2] = other
+            wrong = _sent_bits(randomizer, values, words) != (words.astype(np.uint64) < weights)
+            if wrong.any():
+                value, place = (int(each) for each in np.argwhere(wrong)[0])
+                said = f"input {values[value]} does not have at place {place} the bit that its weight declares at word {words[value, place]}"
+                return Finding("sampler, enumerated", False, True, said, Witness((int(values[value]), int(values[value - 1])), f"place {place}", 0, None))
+    said = f"at both sides of every threshold, each bit of {len(values)} of {randomizer.domain.size} inputs is what its own word says, whatever the others are"
+    said += (
+        "; at the least words, the greatest and some others, those of all" if len(values) < randomizer.domain.size <= MAX_BITS * 8 // randomizer.places else ""
+    )
+    return Finding("sampler, enumerated", True, len(values) == randomizer.domain.size, said)
+
+
+def _drawn(randomizer: BitVector, seed: int) -> Finding:
+    """The share of ones at each place, and of ones at two places at once, for some inputs: by the bound of `sampler.drawn_found`."""
+    values = randomizer.domain.low + spread(randomizer.domain.size, VALUES)
+    each = max(1000, 4 * MAX_BITS // (len(values) * randomizer.places))
+    bar = math.log(2 * len(values) * 3 * randomizer.places / ALPHA)
+    for value in values.tolist():
+        ones = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[value - randomizer.domain.low]] / 2.0**randomizer.word_bits
+        sent = _sent_bits(randomizer, np.full(each, value), words_for(randomizer, each, seed + value)).astype(np.float64)
+        for step in range(min(3, randomizer.places)):  # a place with itself, the next and the one after that, in a circle
+            both = ones if step == 0 else ones * np.roll(ones, step)
+            seen = (sent * np.roll(sent, step, axis=1)).mean(axis=0)
+            far = each * divergence(seen, both)
+            if far.max() > bar:
+                place = int(far.argmax())
+                witness = _drawn_witness(randomizer, value, place, each, seed)
+                said = f"input {value} has a 1 at place {place}{f' and at the one {step} before it' if step else ''} with share {seen[place]:.6g}"
+                return Finding(
+                    "sampler, drawn", False, False, f"{said} where {both[place]:.6g} is declared, which chance does with probability {ALPHA:g}", witness
+                )
+    said = f"of {each:,} reports of each of {len(values)} inputs, no share of ones at a place or at two is further from the declared one than chance allows"
+    return Finding("sampler, drawn", True, False, f"{said} with probability {ALPHA:g}")
+
+
+def _drawn_witness(randomizer: BitVector, value: int, place: int, n: int, seed: int) -> Witness:
+    """What `value` and another input send at one place and the one after it, where they differ most."""
+    other = randomizer.domain.low if value != randomizer.domain.low else randomizer.domain.high
+    shares = []
+    for each in (value, other):
+        sent = _sent_bits(randomizer, np.full(n, each), words_for(randomizer, n, seed + each)).astype(np.int64)
+        both = 2 * sent[:, place - 1] + sent[:, place]
+        shares.append(np.bincount(both, minlength=4) / n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.nan_to_num(np.stack([shares[0] / shares[1], shares[1] / shares[0]]), nan=1.0, posinf=np.inf)
+    side, bits = (int(each) for each in np.unravel_index(int(ratios.argmax()), ratios.shape))
+    ratio = float(ratios[side, bits])
+    at = f"bits {bits:02b} at places {(place - 1) % randomizer.places} and {place}"
+    return Witness((value, other) if side == 0 else (other, value), at, 0, ratio if math.isfinite(ratio) else None)
+
+
+def _sent_bits(randomizer: BitVector, values: Ints, words: Words) -> Bools:
+    sent = randomizer.respond(values, words, np.zeros(1, dtype=np.uint8))
+    return np.unpackbits(sent, axis=1, count=randomizer.places, bitorder="little").astype(np.bool_)

@@ -1,0 +1,71 @@
+"""Whether a randomizer is what its name and parameters make, and says the same of itself whenever it is asked."""
+
+from typing import Any
+
+import numpy as np
+
+from local_dp.loss import Loss
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.verification.findings import Finding
+
+_ASKED = 64  # times, as a ledger asks for each charge
+
+
+def claims_found(randomizer: Randomizer) -> Finding:
+    """That its parameters are data and make an equal one, and that its epsilon, its loss and what it charges stay what they are."""
+    fault = made_fault(randomizer) or _changing(randomizer)
+    if fault:
+        return Finding("claims", False, True, fault)
+    return Finding("claims", True, True, f"its parameters make it, and it claims and charges {randomizer.loss}")
+
+
+def made_fault(randomizer: Randomizer, made: Randomizer | None = None) -> str:
+    """In what it differs from the one that its class makes of its parameters; nothing if it does not."""
+    try:
+        params = {name: data(value) for name, value in randomizer.params().items()}
+    except TypeError as error:
+        return f"its parameters are no data: {error}"
+    made = type(randomizer)(**params) if made is None else made
+    if type(made) is not type(randomizer) or {name: data(value) for name, value in made.params().items()} != params:
+        return "its parameters make another randomizer"
+    other = [name for name, value in list(vars(randomizer).items()) if not _same(value, _held(made, name))]
+    if other:
+        return f"it was changed after it was made: {', '.join(sorted(other))}"
+    return ""
+
+
+def data(value: Any) -> Any:
+    """A parameter, if it is one. Raises TypeError."""
+    if type(value) in (int, float, str) or (type(value) is tuple and all(type(part) in (float, str) for part in value)):
+        return value
+    raise TypeError(f"{value!r:.40} is a {type(value).__name__}, not a number, a text or a tuple of them")
+
+
+def _held(made: Any, name: str) -> Any:
+    """What it holds under this name, or computes when it is first asked for it."""
+    return vars(made)[name] if name in vars(made) else getattr(made, name, None)
+
+
+def _same(first: Any, second: Any) -> bool:
+    """Whether two attributes hold the same, whatever they are made of."""
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, np.ndarray):
+        return first.dtype == second.dtype and bool(np.array_equal(first, second))
+    if isinstance(first, Randomizer):
+        return made_fault(first, second) == ""
+    if isinstance(first, tuple | list):
+        return len(first) == len(second) and all(map(_same, first, second))
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(_same(first[key], second[key]) for key in first)
+    held = list(vars(first).items()) if hasattr(first, "__dict__") else None  # what one of both has computed, the other one computes now
+    return first is second or (bool(first == second) if held is None else all(_same(value, _held(second, name)) for name, value in held))
+
+
+def _changing(randomizer: Randomizer) -> str:
+    said: set[tuple[float, int, Loss]] = {(randomizer.epsilon, randomizer.nano, randomizer.loss) for _ in range(_ASKED)}
+    if len(said) > 1:
+        first, second = sorted(said, key=lambda each: each[1])[:2]
+        return f"asked for its loss again it says another: epsilon {first[0]:g}, charged {first[1]} nano-nats; epsilon {second[0]:g}, charged {second[1]}"
+    ((_, nano, loss),) = said
+    return "" if type(nano) is int and nano == loss.nano else f"it charges {nano} nano-nats and says that its loss is {loss}"

@@ -1,0 +1,177 @@
+"""Whether reports add up, and whether the estimate from them is of what clients hold."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.domains import Domain, Vectors
+from local_dp.oracles.local.asked import CHUNK
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.tallies import Tally
+from local_dp.verification.behaviour import coins_for
+from local_dp.verification.common import truth
+from local_dp.verification.drawing import ALPHA, divergence, within, words_for
+from local_dp.verification.findings import Finding, Witness
+
+SHARES = (0.5, 0.3, 0.2)  # of clients that hold the least, the greatest and a middle value
+REPORTS = 3000  # that are added up in several orders
+TOLERANCE = 1e-5  # of an estimate from a tally in exact proportion
+DRAWN_TOLERANCE = 1e-3  # of one from reports that are drawn, beside chance: what happens less often than once in as many may not have been seen
+MANY = 1 << 14  # counts of a tally whose estimate takes time
+
+
+@dataclass(frozen=True)
+class Groups:
+    """How many groups of drawn clients are estimated from, and how many standard errors of their average it may be off.
+
+    Group means are nearly normal, so by Student's law a right estimate fails with probability below 1e-9 / 4096 for 64 groups, and 1e-9 for 8.
+    """
+
+    number: int
+    errors: float
+
+
+def decoding_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
+    """Of the tally and of the estimate; `seed` is that of the reports that are drawn for it."""
+    values = _held(randomizer.domain)
+    try:
+        tally = _tally_found(randomizer, values)
+    except NotImplementedError:
+        return (Finding("tally", True, False, "it has no tally: nothing can be estimated from its reports"),)
+    if not tally.holds:
+        return (tally,)
+    try:
+        return tally, _estimate_found(randomizer, values, seed), *_law_found(randomizer, values, seed)
+    except NotImplementedError:
+        return tally, Finding("estimate", True, False, "it has no estimate")
+
+
+def _held(domain: Domain) -> Ints:
+    if isinstance(domain, Vectors):
+        return domain.some(4)[:3]
+    return np.array([domain.low, domain.high, domain.low + domain.size // 3])
+
+
+def _sent(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Words, Words]:
+    """Reports of clients that hold `values`, and the coins that they come with, one for each report."""
+    coins = coins_for(randomizer, len(values), seed + (1 << 40))
+    reports = np.ascontiguousarray(randomizer.respond(values, words_for(randomizer, len(values), seed), coins), dtype=randomizer.report_dtype.base)
+    return reports, coins
+
+
+def _tallied(randomizer: Randomizer, reports: Words, coins: Words) -> Tally:
+    return randomizer.tally(reports, coins if randomizer.uses_coins else np.zeros(1, dtype=np.uint8))
+
+
+def _tally_found(randomizer: Randomizer, values: Ints) -> Finding:
+    """However reports are ordered and cut, they add up to the same, to as many as there are, and the server takes them."""
+    n = max(8, min(REPORTS, (1 << 20) // randomizer.words))
+    generator = np.random.default_rng(12)
+    reports, coins = _sent(randomizer, generator.choice(values, n), 13)  # a seed of their own: words must not follow the values
+    whole, order = _tallied(randomizer, reports, coins), generator.permutation(n)
+    cut = sum((_tallied(randomizer, reports[part], coins[part]) for part in np.split(order, [n // 5, n // 2])), randomizer.empty())
+    wrong = ""
+    if not bool(np.all(randomizer.possible(reports))):
+        wrong = "it calls a report of its own impossible, and a server would refuse it"
+    elif whole.n != n or cut.n != n:
+        wrong = f"the tally of {n} reports says that there are {whole.n}, and {cut.n} cut in three"
+    elif not np.array_equal(whole.counts, cut.counts):
+        wrong = "reports in other order, cut in three, do not add up to the same"
+    elif isinstance(randomizer, FiniteChannel) and type(randomizer).empty is FiniteChannel.empty:
+        right = FiniteChannel.tally(randomizer, reports, coins)
+        wrong = "" if np.array_equal(right.counts, whole.counts) else "its tally does not count its reports"
+    return Finding("tally", not wrong, False, wrong or f"{n} reports add up to the same in any order and cut")
+
+
+def _estimate_found(randomizer: Randomizer, values: Ints, seed: int) -> Finding:
+    """From clients that hold the least, the greatest and a middle value in known shares, the estimate is what they average to."""
+    kind = type(randomizer)
+    exact, allowed = True, np.full(1, _rounding(randomizer))
+    if isinstance(randomizer, FiniteChannel) and kind.tally is FiniteChannel.tally and kind.empty is FiniteChannel.empty:
+        found = _of_channel(randomizer, values)
+    elif isinstance(randomizer, BitVector) and kind.tally is BitVector.tally and kind.empty is BitVector.empty:
+        found = _of_bits(randomizer, values)
+    else:
+        exact = False
+        found, allowed = _drawn(randomizer, values, seed)
+    expected = _expected(randomizer, values, len(found))
+    if expected is None:
+        return Finding("estimate", True, False, f"not compared: it estimates {randomizer.estimates}")
+    off = abs(found - expected)
+    if bool((off <= allowed).all()):
+        return Finding("estimate", True, exact, f"from clients of known values it is at most {off.max():.3g} off, within what rounding and chance explain")
+    place = int(np.where(np.isfinite(off), off / allowed, np.inf).argmax())
+    said = f"clients that hold {', '.join(map(str, values.tolist()))} in shares {', '.join(f'{share:g}' for share in SHARES)} are estimated at"
+    said = f"{said} {found[place]:.6g} where {expected[place]:.6g} is true (number {place} of {len(found)})"
+    return Finding("estimate", False, exact, said, Witness((values[0].tolist(), values[1].tolist()), f"number {place} of the estimate", 0, None))
+
+
+def _expected(randomizer: Randomizer, values: Ints, parameters: int) -> Floats | None:
+    """What they average to: None where nobody but the randomizer knows what it estimates."""
+    domain = randomizer.domain
+    usual: dict[str, tuple[int, ...]] = {"symbols": (domain.size, 1) if domain.size == 2 else (domain.size,), "levels": (1,), "signed symbols": (domain.high,)}
+    usual["cube"] = usual["ball"] = (domain.d,) if isinstance(domain, Vectors) else ()
+    grouped = domain.kind == "grouped levels" and parameters % 2 == 1 and parameters > 1 and domain.high % (parameters // 2) == 0
+    if randomizer.estimates != "averages" or not (grouped or parameters in usual.get(domain.kind, ())):
+        return None
+    mixed: Floats = np.array(SHARES) @ np.stack([truth(domain, value, parameters) for value in values])
+    return mixed
+
+
+def _rounding(randomizer: Randomizer) -> float:
+    """What an estimate from large counts may be off: doubles are multiplied by as much as a report's estimate is large."""
+    return TOLERANCE + 1e-12 * min(randomizer.domain.size, 1 << 20) / math.expm1(randomizer.epsilon)
+
+
+def _of_channel(randomizer: FiniteChannel, values: Ints) -> Floats:
+    """From a tally in exact proportion to the declared channel."""
+    law = np.tensordot(np.array(SHARES), _laws(randomizer, values), 1)
+    counts = np.rint(law / law.sum() * 2.0**52).astype(np.int64)
+    return np.atleast_1d(randomizer.estimate(Tally(counts)).value).astype(np.float64)
+
+
+def _laws(randomizer: FiniteChannel, values: Ints) -> Floats:
+    """The weights of every cell and report for each value, shape (values, cells, alphabet)."""
+    return np.stack([randomizer.rows(values, cell).astype(np.float64) for cell in range(randomizer.cells)], axis=1)
+
+
+def _of_bits(randomizer: BitVector, values: Ints) -> Floats:
+    """From as many ones as the declared weights average to."""
+    n = 1 << 52
+    ones = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[values - randomizer.domain.low]] / 2.0**randomizer.word_bits
+    tally = Tally(np.rint(np.array(SHARES) @ ones * n).astype(np.int64), n)
+    return np.atleast_1d(randomizer.estimate(tally).value).astype(np.float64)
+
+
+def _drawn(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Floats, Floats]:
+    """The average of the estimates from groups of drawn clients, and how far it may be off."""
+    groups = Groups(64, 9.0) if randomizer.empty().counts.size <= MANY else Groups(8, 64.0)
+    n = max(1, within(randomizer, min(CHUNK, (1 << 22) // randomizer.words)) // groups.number)
+    held = np.repeat(values, np.rint(np.array(SHARES) * n).astype(np.int64), axis=0)
+    mean = squares = np.zeros(1)
+    for group in range(groups.number):  # running moments, for one estimate may be of millions of parameters
+        reports, coins = _sent(randomizer, held, 100 * seed + group)
+        found = np.atleast_1d(randomizer.estimate(_tallied(randomizer, reports, coins)).value)
+        off = found - mean
+        mean = mean + off / (group + 1)
+        squares = squares + off * (found - mean)
+    spread = np.sqrt(squares / (groups.number - 1) / groups.number)
+    return mean, groups.errors * spread + DRAWN_TOLERANCE
+
+
+def _law_found(randomizer: Randomizer, values: Ints, seed: int) -> tuple[Finding, ...]:
+    """Of a finite channel that draws whole tallies in a way of its own: that they are as many as asked for, and follow the declared channel."""
+    if not isinstance(randomizer, FiniteChannel) or type(randomizer).draw_tally is FiniteChannel.draw_tally:
+        return ()
+    n, laws = 1 << 20, _laws(randomizer, values)
+    for value, law in zip(values.tolist(), laws.reshape(len(values), -1) / laws[0].sum(), strict=True):
+        drawn = randomizer.draw_tally({value: n}, np.random.default_rng(seed))
+        far = n * divergence(drawn.counts.ravel() / n, law) if drawn.counts.size == law.size else np.full(1, np.inf)
+        if drawn.n != n or far.max() > math.log(2 * len(values) * law.size / ALPHA):
+            witness = Witness((value, value), f"cell and report {int(far.argmax())} of a drawn tally", 0, None)
+            return (Finding("law", False, False, f"tallies drawn for input {value} do not follow the declared channel", witness),)
+    return (Finding("law", True, False, f"tallies drawn for {n:,} clients follow the declared channel"),)

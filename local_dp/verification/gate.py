@@ -1,0 +1,86 @@
+"""The one gate: what a randomizer has to show before anybody answers by it, in every tier and on every client."""
+
+from copy import copy
+from dataclasses import fields
+from functools import lru_cache
+from shlex import quote
+from typing import Any, get_args
+
+from local_dp.domains import Parameter
+from local_dp.errors import RefusedError
+from local_dp.randomizers.evidence import PROVEN, check_evidence, check_loss
+from local_dp.randomizers.randomizer import Evidence, Randomizer
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.with_coin import without_coin
+from local_dp.verification.audit import audit
+from local_dp.verification.claims import data, made_fault
+from local_dp.verification.findings import Audit
+
+_SHOWN = 700  # characters of what failed
+_ANY: frozenset[Evidence] = frozenset(get_args(Evidence))  # what is accepted was asked before
+
+
+def verify(randomizer: Randomizer, accepted: frozenset[Evidence] = PROVEN) -> None:
+    """Raises RefusedError unless its evidence is accepted ("evidence") and it is found to do what it says ("unverifiable"): what failed, where, in one line.
+
+    Of a built-in randomizer the exact loss is computed, and the suite has enumerated its sampler before the release; any other one is audited whole. It is
+    done once for a class and its parameters, and what is run must be what these make. Where a coin is sent along, so is the randomizer whose coin it is.
+    """
+    try:
+        if (inner := without_coin(randomizer)) is not randomizer:
+            verify(inner, accepted)
+        check_evidence(randomizer, accepted)
+        params = tuple((name, type(value), data(value)) for name, value in sorted(randomizer.params().items()))
+        made, fault = _verdict(type(randomizer), params)
+        fault = fault or made_fault(randomizer, made)
+        if fault:
+            shown = _line(fault if randomizer.name in fault else f"{randomizer.name}: {fault}")
+            raise RefusedError("unverifiable", shown if is_built_in(randomizer) else f"{shown}; {_more(randomizer)} shows more")
+    except RefusedError:
+        raise
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the code is somebody else's, and may raise anything
+        raise RefusedError("unverifiable", _line(f"{type(randomizer).__name__} cannot be verified: {type(error).__name__}: {error}")) from None
+
+
+def is_built_in(randomizer: Randomizer) -> bool:
+    """Whether it is of a class that this library registers, and not of one derived from it."""
+    name = type(randomizer).name
+    return name in RANDOMIZERS.built_in and RANDOMIZERS[name] is type(randomizer)
+
+
+@lru_cache(maxsize=256)
+def _verdict(kind: type[Randomizer], params: tuple[tuple[str, type, Parameter], ...]) -> tuple[Randomizer, str]:
+    """A randomizer of these parameters, and what is wrong with it, if anything is; kept, so that who asks again waits for nothing."""
+    settings: dict[str, Any] = {name: value for name, _, value in params}
+    made = kind(**settings)
+    if not is_built_in(made):
+        return made, _fault(audit(kind(**settings)))
+    try:
+        check_loss(copy(made), _ANY)  # what is computed on the way is not kept
+    except RefusedError as error:
+        return made, str(error)
+    return made, ""
+
+
+def _fault(found: Audit) -> str:
+    """The first check that failed, with its witness."""
+    wrong = next((each for each in found.findings if not each.holds), None)
+    if wrong is None:
+        return ""
+    return wrong.said if wrong.witness is None else f"{wrong.said}: {wrong.witness}"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_SHOWN]
+
+
+def _more(randomizer: Randomizer) -> str:
+    """The command that shows all that was found."""
+    kind = type(randomizer)
+    known = kind.name in RANDOMIZERS and RANDOMIZERS[kind.name] is kind
+    words = ["local-dp audit", kind.name if known else f"{kind.__module__}:{kind.__qualname__}", f"--epsilon {randomizer.epsilon:g}"]
+    for each in fields(kind):
+        value = getattr(randomizer, each.name)
+        if each.name not in ("epsilon", "word_bits") and value != each.default:
+            words.append(f"--set {quote(f'{each.name}={value}')}")
+    return " ".join(words)

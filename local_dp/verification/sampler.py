@@ -1,0 +1,286 @@
+"""Whether `respond` follows the channel that is declared: by every word where words are few, by runs at full width, or by drawing."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from local_dp.arrays import Bools, Floats, Ints, Words
+from local_dp.errors import InputError
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.with_coin import WithCoin
+from local_dp.verification.bits import bits_found, encoded_bits_found
+from local_dp.verification.drawing import ALPHA, divergence, spread, within, words_for
+from local_dp.verification.findings import Finding, Witness
+from local_dp.verification.worst import worst_of
+
+WIDTHS = (20, 18, 16, 14, 12, 10, 9, 8)  # of the words that are enumerated: the widest for which the work is small
+MAX_WORK = 1 << 23  # (value, coin, word) triples enumerated at most
+MAX_WALK = 1 << 22  # runs of words walked at most
+COINS = 8  # of a whole public coin, that are tried
+DRAWN = 1 << 20  # reports drawn, in all
+PAIRS = 64  # of value and coin, that reports are drawn for
+
+Channel = FiniteChannel | PerCoin
+
+
+def sampler_found(randomizer: Randomizer, seed: int = 7) -> tuple[Finding, ...]:
+    """The exact check if there is one for it, and the one by drawing."""
+    if type(randomizer) is WithCoin:
+        return coin_found(randomizer, seed), *sampler_found(randomizer.coined, seed)
+    if isinstance(randomizer, BitVector):
+        return (bits_found(randomizer, seed),)
+    if isinstance(randomizer, PerCoin) and isinstance(randomizer.inner, BitVector):
+        return (encoded_bits_found(randomizer, randomizer.inner, seed),)
+    if isinstance(randomizer, FiniteChannel | PerCoin):
+        if isinstance(randomizer, PerCoin) and (unlike := _unlike_inner(randomizer, seed)) is not None:
+            return (unlike,)
+        exact = _every_word(randomizer)
+        runs, odd = _runs(randomizer) if isinstance(randomizer, FiniteChannel) else (None, None)
+        drawn = [drawn_found(randomizer, pairs, seed) for pairs in (odd, pairs_of(randomizer, PAIRS)) if pairs is not None]
+        return (*(each for each in (exact, runs) if each is not None), min(drawn, key=lambda each: each.holds))
+    return ()
+
+
+def coin_found(randomizer: WithCoin, seed: int) -> Finding:
+    """Whether the coin that is sent along is that of the words, whatever the value, and the report what the other randomizer says under it."""
+    values, first = randomizer.domain.some(PAIRS), randomizer.words - randomizer.coined.words
+    words = np.repeat(words_for(randomizer, PAIRS, seed), len(values), axis=0)
+    held, own = np.concatenate([values] * PAIRS), words[:, first:]
+    coins, told = randomizer.parts(randomizer.respond(held, words, np.zeros(1, dtype=np.uint8)))
+    expected = randomizer.coined.respond(held, own[:, 0] if own.shape[1] == 1 else own, randomizer.coins(words))
+    if np.array_equal(coins, randomizer.coins(words)) and np.array_equal(told, expected):
+        return Finding("coin", True, False, f"of {len(held):,} reports the coin is that of the words, and the rest what {randomizer.inner} says under it")
+    return Finding("coin", False, False, f"of {len(held):,} reports some are not those of {randomizer.inner} under the coin of their words")
+
+
+def _unlike_inner(randomizer: PerCoin, seed: int) -> Finding | None:
+    """A coin under which it does not send what the inner channel does, though under most it does; None where there is no such coin among those drawn."""
+    if type(randomizer).respond is PerCoin.respond:
+        return None
+    generator, some = np.random.default_rng(seed), randomizer.domain.some(4 * PAIRS)
+    n = DRAWN // (some[0].size)
+    values = generator.choice(some, n)
+    coins, words = generator.integers(0, 2**64 - 1, n, dtype=np.uint64, endpoint=True), words_for(randomizer, n, seed + 1)
+    wrong = np.flatnonzero(np.asarray(randomizer.respond(values, words, coins)) != PerCoin.respond(randomizer, values, words, coins))
+    if not 0 < 2 * len(wrong) <= n:
+        return None
+    coin, each = coins[wrong[0]], n // 64
+    held = randomizer.domain.some(64)
+    pairs = Pairs(held, np.repeat(coin, len(held)), False)
+    counts = counted(randomizer, pairs, words[:each])
+    said = f"under {len(wrong)} of {n:,} public coins a report is not its inner channel's, and under the others it is"
+    witness = worst_of(counts.astype(np.uint64), 0, int(coin))
+    return Finding("sampler, compared", False, True, said, None if witness is None else _renamed(witness, pairs.values))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of value and public coin, sorted by coin; `whole` is whether they are all there are."""
+
+    values: Ints
+    coins: Words
+    whole: bool
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def pairs_of(randomizer: Channel, most: int) -> Pairs:
+    """All pairs if they are few enough, or else values and coins from end to end."""
+    size = randomizer.domain.size
+    if isinstance(randomizer, FiniteChannel):
+        whole = size * randomizer.cells <= most
+        coins = spread(randomizer.cells, randomizer.cells if whole else COINS).astype(np.uint64)
+    else:
+        coins = np.concatenate([np.array([0, 2**64 - 1], np.uint64), np.random.default_rng(1).integers(0, 2**63, COINS - 2, np.uint64)])
+        whole = size * COINS <= most
+    values = randomizer.domain.some(size if whole else max(2, most // len(coins)))
+    return Pairs(np.concatenate([values] * len(coins)), np.repeat(coins, len(values)), whole)
+
+
+def declared(randomizer: Channel, values: Ints, coins: Words) -> Words:
+    """The weight of each report for each pair, shape (pairs, alphabet)."""
+    if isinstance(randomizer, PerCoin):
+        inner = _inner(randomizer)
+        codes = inner.domain.clip(randomizer.encode(values, coins))
+        return declared(inner, codes, np.zeros(len(codes), dtype=np.uint64))
+    reports = np.arange(randomizer.alphabet, dtype=np.int64)
+    return randomizer.weight(reports[None, :], values[:, None], coins[:, None].astype(np.int64)).astype(np.uint64)
+
+
+def _alphabet(randomizer: Channel) -> int:
+    return _inner(randomizer).alphabet if isinstance(randomizer, PerCoin) else randomizer.alphabet
+
+
+def _inner(randomizer: PerCoin) -> FiniteChannel:
+    assert isinstance(randomizer.inner, FiniteChannel)  # bits behind a coin are looked at elsewhere
+    return randomizer.inner
+
+
+def counted(randomizer: Channel, pairs: Pairs, words: Words) -> Ints:
+    """How often each report is sent under these words, shape (pairs, alphabet + 1); the last column is for what is no report.
+
+    All pairs meet the same words, shape (n,), or each its own, shape (pairs, n).
+    """
+    n, reports = len(pairs), _alphabet(randomizer)
+    block = max(1, (1 << 20) // words.shape[-1])
+    counts = np.zeros((n, reports + 1), dtype=np.int64)
+    for first in range(0, n, block):
+        values, coins = pairs.values[first : first + block], pairs.coins[first : first + block]
+        each = np.tile(words, len(values)) if words.ndim == 1 else words[first : first + block].ravel()
+        sent = _answered(randomizer, values, each, coins).astype(np.int64)
+        sent = np.where((sent < 0) | (sent > reports), reports, sent) + np.repeat(np.arange(len(values)) * (reports + 1), words.shape[-1])
+        counts[first : first + block] = np.bincount(sent, minlength=len(values) * (reports + 1)).reshape(len(values), -1)
+    return counts
+
+
+def _answered(randomizer: Channel, values: Ints, words: Words, coins: Words) -> Words:
+    """What is sent for pairs of value and coin, as many words for each. Of very many coordinates the code, which is that of value and coin, is made once."""
+    times = len(words) // len(values)
+    if isinstance(randomizer, PerCoin) and type(randomizer).respond is PerCoin.respond and within(randomizer, len(words)) < len(words):
+        codes = randomizer.inner.domain.clip(randomizer.encode(values, coins))
+        return randomizer.inner.respond(np.repeat(codes, times), words, np.zeros(1, dtype=np.uint8))
+    return randomizer.respond(np.repeat(values, times, axis=0), words, np.repeat(coins, times))
+
+
+def _narrow(randomizer: Channel) -> tuple[Channel, Pairs] | None:
+    """The same randomizer on the widest words of which all, for all pairs, are few; if there are none, on the narrowest, for some pairs."""
+    last = None
+    for bits in WIDTHS:
+        try:
+            narrow = replace(randomizer, word_bits=bits)
+        except InputError:
+            continue
+        if narrow.word_bits != bits:
+            return None  # it takes words of one width only
+        pairs = pairs_of(narrow, MAX_WORK >> bits)
+        if _alphabet(narrow) * len(pairs) > MAX_WORK:
+            continue
+        last = narrow, pairs
+        if pairs.whole:
+            break
+    return last
+
+
+def _every_word(randomizer: Channel) -> Finding | None:
+    """Over all words of a small width each report occurs exactly as often as its weight says; None if no width is small enough."""
+    found = _narrow(randomizer)
+    if found is None:
+        return None
+    narrow, pairs = found
+    words = np.arange(1 << narrow.word_bits, dtype=np.uint32)
+    counts, weights = counted(narrow, pairs, words), declared(narrow, pairs.values, pairs.coins).astype(np.int64)
+    wrong = (counts[:, :-1] != weights).any(axis=1) | (counts[:, -1] > 0)
+    where = f"all words of {narrow.word_bits} bits and {'all' if pairs.whole else len(pairs)} pairs of input and {_coins(randomizer)}"
+    if not wrong.any():
+        by_proof = isinstance(randomizer, FiniteChannel) or type(randomizer).respond is PerCoin.respond  # for the coins that are not tried
+        return Finding("sampler, enumerated", True, pairs.whole and by_proof, f"over {where} each report occurs exactly as often as declared")
+    pair = int(wrong.argmax())
+    coin, value = int(pairs.coins[pair]), pairs.values[pair].tolist()
+    report = int((counts[pair, :-1] != weights[pair]).argmax()) if counts[pair, -1] == 0 else _alphabet(narrow)
+    weight = weights[pair, report] if report < weights.shape[1] else 0
+    said = f"over {where}, input {value} sends report {report} {counts[pair, report]} times where {weight} are declared"
+    same = pairs.coins == pairs.coins[pair]
+    witness = worst_of(counts[same].astype(np.uint64), 0, coin)
+    return Finding("sampler, enumerated", False, True, said, None if witness is None else _renamed(witness, pairs.values[same]))
+
+
+def _coins(randomizer: Channel) -> str:
+    return "public coin" if isinstance(randomizer, FiniteChannel) else f"one of {COINS} public coins"
+
+
+def _renamed(witness: Witness, values: Ints) -> Witness:
+    """The same, with the inputs that its rows stand for."""
+    first, second = witness.inputs
+    return replace(witness, inputs=(values[first].tolist(), values[second].tolist()))
+
+
+def _runs(randomizer: FiniteChannel) -> tuple[Finding | None, Pairs | None]:
+    """Whether at full width the words of each report are one run of its weight's length; and pairs for which, other than for most, they are not.
+
+    Runs of other lengths are no fault by themselves: a sampler may cut a report's words into several. But what few pairs do is to be looked at.
+    """
+    pairs = pairs_of(randomizer, MAX_WALK // randomizer.alphabet)
+    odd = np.flatnonzero(_broken_runs(randomizer, pairs))
+    if len(odd) == 0:
+        inputs = "all" if pairs.whole else len(pairs)
+        said = f"at {randomizer.word_bits} bits, for {inputs} pairs of input and public coin, each report changes to the next at the word that is declared"
+        return Finding("sampler, boundaries", True, False, said), None
+    if 2 * len(odd) > len(pairs):
+        return None, None
+    others = np.setdiff1d(np.arange(len(pairs)), odd)
+    beside = others[np.unique(pairs.coins[others], return_index=True)[1]]  # one for each coin, to be compared with
+    some = np.concatenate([odd[spread(len(odd), PAIRS)], beside[np.isin(pairs.coins[beside], pairs.coins[odd])][:PAIRS]])
+    return None, Pairs(pairs.values[some], pairs.coins[some], False)
+
+
+def _broken_runs(randomizer: FiniteChannel, pairs: Pairs) -> Bools:
+    """For which pairs a walk from word 0 on, run by run, meets a run that is not as long as its weight, at its end or midway, or a report again."""
+    dtype, last = np.dtype(f"u{randomizer.width // 8}"), np.uint64(randomizer.total - 1)
+    places, coins = np.arange(len(pairs)), pairs.coins.astype(np.int64)
+    start, odd = np.zeros(len(pairs), dtype=np.uint64), np.zeros(len(pairs), dtype=np.bool_)
+    seen, goes_on = np.zeros((len(pairs), randomizer.alphabet), dtype=np.bool_), np.ones(len(pairs), dtype=np.bool_)
+    values, three = np.tile(pairs.values, 3), np.tile(pairs.coins, 3)
+    report = randomizer.respond(pairs.values, start.astype(dtype), pairs.coins).astype(np.int64)
+    while goes_on.any():
+        inside = np.clip(report, 0, randomizer.alphabet - 1)
+        weight = randomizer.weight(inside, pairs.values, coins).astype(np.uint64)
+        end = start + weight - np.uint64(1)
+        wrong = (report != inside) | seen[places, inside] | (weight == 0) | (end < start) | (end > last)
+        probes = np.concatenate([end, start + weight // np.uint64(2), end + np.uint64(1)])
+        at_end, midway, after = randomizer.respond(values, np.minimum(probes, last).astype(dtype), three).astype(np.int64).reshape(3, -1)
+        wrong |= (at_end != report) | (midway != report)
+        odd |= goes_on & wrong
+        seen[places, inside] = True
+        goes_on &= ~wrong & (end < last)
+        start, report = end + np.uint64(1), after
+    return odd
+
+
+def drawn_found(randomizer: Channel, pairs: Pairs, seed: int) -> Finding:
+    """At full width the share of each report, and of all reports of about the same weight, is what it should be.
+
+    By the Chernoff-Hoeffding bound Pr[n KL(seen, p) >= t] <= 2 e^-t for a sum of n independent bits of mean probability p, whatever n.
+    """
+    each = DRAWN // len(pairs)
+    words = words_for(randomizer, each * len(pairs), seed).reshape(len(pairs), each)
+    counts = counted(randomizer, pairs, words)
+    weights = declared(randomizer, pairs.values, pairs.coins)
+    shares = np.column_stack([weights.astype(np.float64) / 2.0**randomizer.word_bits, np.zeros(len(pairs))])
+    pooled = _pooled(counts, shares)
+    bar = math.log(2 * (counts.size + len(pooled)) / ALPHA)
+    far = each * divergence(counts / each, shares)
+    together = [each * len(pairs) * float(divergence(np.array(seen), np.array(share))) for seen, share in pooled]
+    said = (
+        f"of {each * len(pairs):,} reports drawn at full width, {'no' if max(far.max(), *together) <= bar else 'some'} share is further from the declared one"
+    )
+    said += f" than chance allows with probability {ALPHA:g}"
+    if max(far.max(), *together) <= bar:
+        return Finding("sampler, drawn", True, False, said)
+    pair, report = (int(place) for place in np.unravel_index(int(far.argmax()), far.shape))
+    seen, share = counts[pair, report] / each, shares[pair, report]
+    said += f": input {pairs.values[pair]} sends report {report} with share {seen:.6g} where {share:.6g} is declared"
+    return Finding("sampler, drawn", False, False, said, _seen_witness(pairs, counts[:, report], pair, report))
+
+
+def _seen_witness(pairs: Pairs, counts: Ints, pair: int, report: int) -> Witness | None:
+    """That pair's input and the one that sent the report most differently under the same coin, with the ratio of what was drawn."""
+    same = np.flatnonzero(pairs.coins == pairs.coins[pair])
+    most, least = int(same[counts[same].argmax()]), int(same[counts[same].argmin()])
+    first, second = (pair, least) if counts[pair] - counts[least] >= counts[most] - counts[pair] else (most, pair)
+    if counts[first] == counts[second]:
+        return None
+    ratio = None if counts[second] == 0 else float(counts[first] / counts[second])
+    return Witness((pairs.values[first].tolist(), pairs.values[second].tolist()), f"report {report}", int(pairs.coins[pair]), ratio)
+
+
+def _pooled(counts: Ints, shares: Floats) -> list[tuple[float, float]]:
+    """Seen and declared share of the reports of about the same weight, over all pairs together: a fault of every input adds up."""
+    with np.errstate(divide="ignore"):
+        kinds = np.where(shares > 0, np.rint(4 * np.log2(shares)), -1000)
+    drawn = counts.sum()
+    return [(counts[kinds == kind].sum() / drawn, shares[kinds == kind].sum() / len(shares)) for kind in np.unique(kinds)]

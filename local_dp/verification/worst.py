@@ -1,0 +1,147 @@
+"""The exact loss of a declared channel, with the two values and the report at which it is reached."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.errors import InputError, RefusedError
+from local_dp.loss import NANO, Pure
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above, exact_ratio, too_much, worst_meeting
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.mixed import Mixed
+from local_dp.randomizers.per_coin import PerCoin
+from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.with_coin import without_coin
+from local_dp.verification.findings import Finding, Witness
+
+_FEW = 1 << 20  # entries of a channel that are looked at first
+
+
+def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
+    """The exact loss in nats, None where it is not finite or the channel is none, and whether it is at most what one report is charged for."""
+    if isinstance(randomizer, FiniteChannel) and _has_delta(randomizer):
+        return None, _delta_found(randomizer)
+    try:
+        ratio = exact_ratio(randomizer)
+    except RefusedError as error:
+        return None, Finding("loss", False, True, str(error), witness_of(randomizer, None))
+    loss = math.log1p(float(ratio - 1))
+    wrong = too_much(randomizer, ratio)
+    said = wrong or f"the exact loss is {loss:.12g} nats, at most the epsilon {randomizer.nano / NANO:.12g} that is charged"
+    return loss, Finding("loss", not wrong, True, said, witness_of(randomizer, ratio))
+
+
+def _has_delta(randomizer: Randomizer) -> bool:
+    try:
+        return not isinstance(randomizer.loss, Pure)
+    except InputError:
+        return False  # it claims an epsilon that nobody may
+
+
+def _delta_found(randomizer: FiniteChannel) -> Finding:
+    """Of an approximate loss: the delta at its epsilon."""
+    try:
+        delta = delta_above(randomizer)
+    except RefusedError as error:
+        return Finding("loss", False, True, str(error))
+    holds = delta <= randomizer.loss.delta
+    told = "at most" if holds else "above"
+    said = f"at epsilon {randomizer.loss.epsilon:.12g} the exact delta is {delta:.9g}, {told} the {randomizer.loss.delta:.9g} that is stated"
+    return Finding("loss", holds, True, f"{said}; there is no finite loss without a delta")
+
+
+def witness_of(randomizer: Randomizer, ratio: Fraction | None) -> Witness | None:
+    """Where the channel has this ratio; with None, where some report is sent by some values only, if it is anywhere."""
+    randomizer = without_coin(randomizer)
+    if isinstance(randomizer, PerCoin):
+        return witness_of(randomizer.inner, ratio)  # values of the inner channel: codes
+    if isinstance(randomizer, BitVector):
+        return _of_product(randomizer)
+    if isinstance(randomizer, PlaceVector):
+        return _of_places(randomizer)
+    if isinstance(randomizer, Mixed) and type(randomizer).weight is Mixed.weight:
+        return _of_rows(randomizer, ratio, lambda cell: iter([corner_rows(randomizer, cell)]), randomizer.corners)
+    if isinstance(randomizer, FiniteChannel) and randomizer.cells * randomizer.alphabet * randomizer.domain.size <= MAX_ENTRIES:
+        return _of_rows(randomizer, ratio, lambda cell: _growing(randomizer, cell), randomizer.domain.values())
+    return None
+
+
+def _growing(randomizer: FiniteChannel, cell: int) -> Iterator[Words]:
+    """The rows of the first few values, then those of all: a large channel tells values apart early."""
+    few = _FEW // randomizer.alphabet
+    if 1 < few < randomizer.domain.size:
+        yield randomizer.rows(randomizer.domain.values()[:few], cell)
+    yield randomizer.channel(cell)
+
+
+def _of_rows(randomizer: FiniteChannel, ratio: Fraction | None, rows_of: Callable[[int], Iterator[Words]], values: Ints) -> Witness | None:
+    """In the first cell where it is reached; the rows are those of `values`, or of the first of them."""
+    for cell in range(randomizer.cells):
+        for rows in rows_of(cell):
+            found = worst_of(rows, 0, cell)
+            if found is not None and (found.ratio is None if ratio is None else found.ratio is not None and found.ratio >= float(ratio)):
+                return replace(found, inputs=(int(values[found.inputs[0]]), int(values[found.inputs[1]])))
+    return None
+
+
+def worst_of(channel: Words, low: int, cell: int) -> Witness | None:
+    """The largest ratio within one report, for weights of shape (values, reports) from the value `low` on; None if no report tells values apart."""
+    most, least = channel.max(axis=0), channel.min(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(most == 0, 1.0, most.astype(np.float64) / least.astype(np.float64))
+    report = int(ratios.argmax())
+    if ratios[report] <= 1:
+        return None
+    inputs = int(channel[:, report].argmax()) + low, int(channel[:, report].argmin()) + low
+    ratio = None if least[report] == 0 else int(most[report]) / int(least[report])
+    return Witness(inputs, f"report {report}", cell, ratio)
+
+
+def _of_product(randomizer: BitVector) -> Witness | None:
+    """The pair of values with the largest product of ratios, and the bits by which the first is told from the second; else a bit that one never sends."""
+    try:
+        ratio, (first, second) = worst_meeting(randomizer)
+    except RefusedError:
+        return _of_certain_bit(randomizer)
+    code, ones, low = randomizer.code, randomizer.ones, randomizer.domain.low
+    at = [place for place in np.flatnonzero(code[first] != code[second])[:8].tolist() if ones[code[first, place]] != ones[code[second, place]]]
+    if not at:
+        return None
+    bits = "".join(_likelier(ones[code[first, place]], ones[code[second, place]], 1 << randomizer.word_bits) for place in at)
+    return Witness((first + low, second + low), f"bits {bits} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
+
+
+def _of_places(randomizer: PlaceVector) -> Witness | None:
+    """The pair of values with the largest product of ratios, and the reports of places by which the first is told from the second."""
+    try:
+        ratio, (first, second) = worst_meeting(randomizer)
+    except RefusedError:
+        return None
+    code, rows, low = randomizer.code, randomizer.inner.channel().astype(np.float64), randomizer.domain.low
+    at = np.flatnonzero(code[first] != code[second])[:8].tolist()
+    told = (str(int((rows[code[first, place]] / np.maximum(rows[code[second, place]], 1)).argmax())) for place in at)
+    return Witness((first + low, second + low), f"reports {', '.join(told)} at places {', '.join(map(str, at))}", 0, float(ratio) if ratio < 10**300 else None)
+
+
+def _likelier(ones: int, other: int, total: int) -> str:
+    """The bit that is worth most between weights of a 1."""
+    return "1" if Fraction(ones, other) >= Fraction(total - ones, total - other) else "0"
+
+
+def _of_certain_bit(randomizer: BitVector) -> Witness | None:
+    """Two values and a place where one of them never sends a bit that the other may."""
+    code, total = randomizer.code, 1 << randomizer.word_bits
+    if code.ndim != 2 or code.size == 0 or code.min() < 0 or code.max() >= len(randomizer.ones):
+        return None
+    weights = np.array([min(max(each, 0), total) / total for each in randomizer.ones])[code]
+    for bit, never in (("1", weights == 0), ("0", weights == 1)):
+        for place in np.flatnonzero(never.any(axis=0) & ~never.all(axis=0)).tolist():
+            inputs = int((~never[:, place]).argmax()) + randomizer.domain.low, int(never[:, place].argmax()) + randomizer.domain.low
+            return Witness(inputs, f"bit {bit} at place {place}", 0, None)
+    return None

@@ -1,0 +1,246 @@
+"""The front door: a person's own table in a line of Python, whatever frame it is in, and a result that speaks for itself."""
+
+import asyncio
+import json
+import math
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import polars
+import pytest
+
+import local_dp as ldp
+from local_dp.errors import InputError
+from local_dp.experiments.api.asking import How, Options
+from local_dp.experiments.api.tables import read_records, read_schema, records_of
+from local_dp.records import Records
+
+pytestmark = pytest.mark.usefixtures("warm")
+
+ROWS = 600
+AGES = [float(20 + 7 * row % 40) if row % 11 else None for row in range(ROWS)]
+CITIES = ["Oslo" if row % 3 else "Rome" for row in range(ROWS)]
+PLAIN: dict[str, Any] = {"age": AGES, "city": CITIES, "smokes": [row % 2 == 0 for row in range(ROWS)]}
+
+
+class Stream:
+    """A frame of somebody else: nothing but the Arrow C stream."""
+
+    def __init__(self, frame: polars.DataFrame) -> None:
+        self.frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.frame.__arrow_c_stream__(requested_schema)
+
+
+def _tables(folder: Path) -> dict[str, Any]:
+    import pandas
+
+    frame = polars.DataFrame(PLAIN)
+    frame.write_csv(folder / "people.csv")
+    frame.write_parquet(folder / "people.parquet")
+    arrays = {"age": np.array([math.nan if age is None else age for age in AGES]), "city": np.array(CITIES), "smokes": np.array(PLAIN["smokes"])}
+    return {
+        "polars": frame,
+        "pandas": pandas.DataFrame(PLAIN),
+        "pandas, nullable": pandas.DataFrame(PLAIN).convert_dtypes(),
+        "pandas, categorical": pandas.DataFrame(PLAIN).astype({"city": "category"}),
+        "Arrow stream": Stream(frame),
+        "lists": PLAIN,
+        "arrays": arrays,
+        "records": Records({**arrays, "smokes": arrays["smokes"].astype(np.uint8)}),
+        "CSV": str(folder / "people.csv"),
+        "Parquet": folder / "people.parquet",
+    }
+
+
+def test_every_form_of_a_table_gives_the_same_records_and_result(tmp_path: Path) -> None:
+    """Frames of pandas and polars, an Arrow stream, lists, arrays and files: one seed gives one digest."""
+    digests = set()
+    for name, table in _tables(tmp_path).items():
+        records = records_of(table)
+        assert np.array_equal(records["age"], [math.nan if age is None else age for age in AGES], equal_nan=True), name
+        assert records["city"].tolist() == CITIES, name
+        told = ldp.mean(table, "age", bounds=(0, 100), missing="exclude", seed=3).to_dict() if name != "CSV" else None
+        if told is not None:
+            digests.add((told["rounds"][0]["digest"], told["result"]["estimate"]))
+        assert ldp.survey(table, "city == 'Rome'", seed=1).truth == pytest.approx(1 / 3, abs=1e-9)
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ([1, 2, 3], "not list"),
+        ({"a": "text"}, "one value for each record"),
+        ({}, "0 columns"),
+        ({"a": []}, "0 rows"),
+        ({"a": [1, 2], "b": [1]}, "differ in length"),
+        ("nowhere.csv", "no file"),
+    ],
+)
+def test_what_is_no_table_is_refused_in_a_line(table: Any, told: str) -> None:
+    """One InputError that says what a table is."""
+    with pytest.raises(InputError, match=told):
+        ldp.survey(table, "a > 1")
+
+
+def _asked() -> dict[str, ldp.Result]:
+    how: Options = {"epsilon": 2.0, "seed": 5}
+    return {
+        "survey": ldp.survey(PLAIN, "age > 30", missing="exclude", **how),
+        "survey by": ldp.survey(PLAIN, "smokes == 1", by="city", labels=["Oslo", "Rome"], **how),
+        "frequency": ldp.frequency(PLAIN, "city", labels=["Oslo", "Rome", "Bonn"], **how),
+        "histogram": ldp.histogram(PLAIN, "age", bounds=(20, 60), bins=4, missing="category", **how),
+        "mean": ldp.mean(PLAIN, "age", bounds=(20, 60), missing="exclude", **how),
+        "quantiles": ldp.quantiles(PLAIN, "age", bounds=(20, 60), at=(0.25, 0.5), missing="exclude", **how),
+        "crosstab": ldp.crosstab(PLAIN, ["city", "smokes == 1"], labels={"city": ["Oslo", "Rome"]}, **how),
+        "sq": ldp.statistical_queries(PLAIN, ["smokes == 1", "city == 'Oslo'"], tolerances=0.3, **how),
+    }
+
+
+def test_a_result_says_all_there_is_to_say(tmp_path: Path) -> None:
+    """The block names protocol, model, randomizer, estimate, who answered and what was spent; data, frame and figure hold the same numbers."""
+    for name, result in _asked().items():
+        block, data = repr(result), result.to_dict()
+        for word in (
+            data["protocol"],
+            data["model"],
+            "estimate",
+            "95 % interval",
+            "600 asked, 600 answered",
+            data["rounds"][0]["randomizers"][0]["name"],
+            "spent",
+        ):
+            assert word in block, (name, word)
+        assert json.loads(json.dumps(data, allow_nan=False)) == json.loads(json.dumps(data)), name
+        frame = result.to_polars()
+        assert frame.columns == ["label", "estimate", "standard_error", "low", "high"], name
+        assert np.allclose(np.atleast_1d(np.array(result.estimate, float)), frame["estimate"].to_numpy(), equal_nan=True), name
+        ends = np.atleast_2d(np.array(result.interval, float))  # an open end is None
+        assert np.allclose(ends, frame.select("low", "high").to_numpy(), equal_nan=True), name
+        assert "<pre" in result._repr_html_()
+        assert "&gt;" in result._repr_html_() or ">" not in name
+    picture = result.plot()
+    assert picture is not None
+    assert picture._repr_png_().startswith(b"\x89PNG")
+    result.plot(tmp_path / "queries.svg")
+    assert (tmp_path / "queries.svg").stat().st_size > 1000
+
+
+def test_a_test_of_independence_is_told() -> None:
+    """The block of a cross table says the statistic, what chance gives, and the probability."""
+    assert "chi-square" in repr(_asked()["crosstab"])
+
+
+def test_the_tiers_agree_in_python_too() -> None:
+    """One seed: the population, two hosts and twenty real processes give one digest and one estimate."""
+    table = {name: values[:20] for name, values in PLAIN.items()}
+    told = [ldp.survey(table, "smokes == 1", tier=tier, seed=9).to_dict() for tier in ("population", "hosts", "processes")]
+    assert len({(each["rounds"][0]["digest"], each["result"]["estimate"]) for each in told}) == 1
+
+
+def test_it_works_inside_a_running_loop() -> None:
+    """In a notebook a loop is running already; the run gets one of its own."""
+
+    async def cell() -> ldp.Result:
+        return ldp.survey(PLAIN, "smokes == 1", tier="hosts", seed=9, clients=40)
+
+    assert asyncio.run(cell()).estimate == ldp.survey(PLAIN, "smokes == 1", seed=9, clients=40).estimate
+
+
+def test_rows_are_drawn_with_replacement_when_told_to() -> None:
+    """More clients than rows are refused with the choice; resampled, they answer."""
+    with pytest.raises(InputError, match="resample"):
+        ldp.survey(PLAIN, "smokes == 1", clients=5000)
+    more = ldp.survey(PLAIN, "smokes == 1", clients=5000, resample=True, seed=2).to_dict()
+    assert (more["clients"]["answered"], more["table"]["rows"], round(more["result"]["truth"], 9)) == (5000, ROWS, 0.5)
+    assert more["table"] == ldp.survey(PLAIN, "smokes == 1", seed=2).to_dict()["table"]
+
+
+def test_labels_read_from_the_table_are_owned_up_to() -> None:
+    """Wherever labels or groups were read from the table, the block says so; where they were listed, it does not."""
+    for read, listed in (
+        (ldp.frequency(PLAIN, "city", labels_from_data=True, seed=1), ldp.frequency(PLAIN, "city", labels=["Oslo", "Rome"], seed=1)),
+        (
+            ldp.survey(PLAIN, "smokes == 1", by="city", labels_from_data=True, seed=1),
+            ldp.survey(PLAIN, "smokes == 1", by="city", labels=["Oslo", "Rome"], seed=1),
+        ),
+    ):
+        assert "read from the table" in repr(read)
+        assert "read from the table" not in repr(listed)
+        assert read.estimate == listed.estimate
+
+
+def test_a_server_and_a_run_say_when_the_clients_are_few() -> None:
+    """The notice is told before the run, to whoever asked to hear it; with enough clients there is none."""
+    told: list[str] = []
+    ldp.survey(PLAIN, "smokes == 1", seed=1, notice=told.append)
+    assert len(told) == 1
+    assert "600 clients, and survey asks for 1,799" in told[0]
+    ldp.survey(PLAIN, "smokes == 1", seed=1, clients=1799, resample=True, notice=told.append)
+    assert len(told) == 1
+
+
+def test_wrong_words_are_answered_with_the_right_ones() -> None:
+    """An option that there is not, bounds that are no pair, labels that are no list, labels of another column."""
+    for asked, told in (
+        (lambda: ldp.survey(PLAIN, "smokes == 1", epsilo=2.0), "did you mean 'epsilon'"),  # type: ignore[call-arg]
+        (lambda: ldp.mean(PLAIN, "age", bounds=5), r"give \(low, high\)"),  # type: ignore[arg-type]
+        (lambda: ldp.frequency(PLAIN, "city", labels="Oslo"), "give a list"),
+        (lambda: ldp.crosstab(PLAIN, ["city", "smokes"], labels={"city": ["Oslo"], "age": [1]}), "the columns are city, smokes"),
+        (lambda: ldp.mean(PLAIN, "age", bounds=(0, 100)), "missing=exclude"),
+        (lambda: ldp.survey(PLAIN, "smokes == 1", private=True, seed=1), "takes no seed"),
+    ):
+        with pytest.raises(InputError, match=told):
+            asked()  # type: ignore[no-untyped-call]
+
+
+def test_the_door_is_whole() -> None:
+    """Every name of the door is there and documented; options and their defaults are one list."""
+    for name in ldp.__all__:
+        assert name == "__version__" or (getattr(ldp, name).__doc__ or "").strip(), name
+    assert set(dir(ldp)) >= set(ldp.__all__)
+    assert list(get_type_hints(Options)) == [each.name for each in fields(How)]
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(ldp, "nothing")  # noqa: B009  # the text of an attribute that is not there
+
+
+def test_declared_types_do_not_depend_on_the_rows(tmp_path: Path) -> None:
+    """With a schema, a row with a missing, a broken and a right number gives the same types and columns; without one, the type tells."""
+    schema = {"age": "number", "city": "text"}
+    kinds, guessed = set(), set()
+    for place, row in enumerate(("31,Oslo,1", ",Oslo,2", "many,,3", " 7 ,4,4")):
+        path = tmp_path / f"row{place}.csv"
+        path.write_text(f"age,city,extra\n{row}\n")
+        records = read_records(path, schema)
+        kinds.add(tuple((name, values.dtype.kind) for name, values in records.columns.items()))
+        guessed.add(records_of(path)["age"].dtype.kind)
+    assert kinds == {(("age", "f"), ("city", "U"))}
+    assert len(guessed) > 1
+    assert read_records(tmp_path / "row3.csv", schema)["age"].tolist() == [7.0]
+    assert read_records(tmp_path / "row3.csv", {"extra": "whole"})["extra"].dtype.kind == "i"
+    for told, schema in (("table lacks", {"income": "number"}), ("declare it number", {"age": "whole"})):
+        with pytest.raises(InputError, match=told):
+            read_records(tmp_path / "row2.csv", schema)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"age": "integer"}', "{"])
+def test_a_schema_is_an_object_of_three_words(text: str, tmp_path: Path) -> None:
+    """Anything else is refused with an example."""
+    path = tmp_path / "schema.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"schema\.json"):
+        read_schema(path)
+
+
+def test_a_rule_is_learnt_in_a_line() -> None:
+    """A mapping, a label that is a question, bounds by column, parameters by name: the result explains its rule and says how often it is right."""
+    table = {"age": [20 + row % 50 for row in range(100)], "visits": [row % 7 for row in range(100)]}
+    result = ldp.learn(table, "age > 45", bounds={"visits": (0, 6)}, parameters={"steps": 2}, missing="exclude", seed=3, tier="population")
+    told = result.to_dict()["result"]
+    assert "visits" in told["explanation"]
+    assert told["score"]["what"] == "accuracy"
+    assert told["score"]["interval"][0] <= told["true_score"] <= told["score"]["interval"][1]

@@ -1,0 +1,111 @@
+"""The attacks on a person's own table, in a line of shell."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from local_dp.bounds.reconstruction import wrong_bits
+from local_dp.errors import InputError
+from local_dp.experiments.api.attack import attributes, reconstruct, trace
+from local_dp.records import Records
+from tests.support.command import local_dp
+
+
+def people(n: int = 1000) -> Records:
+    """A table of 120 fair bits and a job."""
+    generator = np.random.default_rng(7)
+    columns = {f"b{place}": generator.integers(0, 2, n) for place in range(120)}
+    return Records({**columns, "job": generator.choice(["baker", "smith"], n)})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """The table as a file."""
+    import polars
+
+    path = tmp_path / "people.csv"
+    polars.DataFrame({name: values.tolist() for name, values in people().columns.items()}).write_csv(path)
+    return path
+
+
+def test_the_shell_says_what_the_attack_found(path: Path) -> None:
+    """As JSON and as text, for a seed the same; a small noise gives rows away, a curator at epsilon 1 does not; the stamp is that of a simulation."""
+    asked = ["attack", "reconstruct", "--records", str(path), "--question", "b0 == 1", "--seed", "3"]
+    found = json.loads(local_dp(*asked, "--noise", "4", "--json").stdout)
+    assert found == reconstruct(people(), "b0 == 1", noise=4.0, seed=3).data
+    assert (found["n"], found["tried"], found["counts"], found["stamp"]) == (1000, 400, 1600, "simulation: not private")
+    assert found["wrong"] < 0.02
+    assert found["guessing"] > 0.4
+    text = " ".join(local_dp(*asked, "--noise", "4").stdout.split())
+    assert "So many counts give single rows away" in text
+    assert "no better than that" in " ".join(local_dp(*asked, "--epsilon", "1").stdout.split())
+
+
+def test_noise_counts_in_square_roots() -> None:
+    """400 of 1,000 rows are tried with the noise as large against their square root: by closed form as many are wrong as of the whole table."""
+    found = reconstruct(people(), "b0 == 1", noise=20.0, seed=1).data
+    assert found["noise_in_roots"] == pytest.approx(20 / 1000**0.5)
+    assert found["expected"] == pytest.approx(wrong_bits(1000, 4000, 20.0), rel=0.01)
+    assert found["low"] - 0.05 < found["expected"] < found["high"] + 0.05
+    assert reconstruct(people(100), "b0 == 1", noise=0.0, seed=1).data["wrong"] == 0.0
+
+
+def test_a_small_group_is_traced_by_its_means(path: Path) -> None:
+    """Five rows of 121 attributes stand out from exact means and not from a curator's at epsilon 1, as the shell says too."""
+    told = trace(people(), "job == 'baker' or job == 'smith'", members=5, noise=0.0, seed=1)
+    private = trace(people(), "job == 'baker' or job == 'smith'", members=5, epsilon=1.0, seed=1).data
+    assert told.data["found"] > 0.9
+    assert private["found"] < 0.2
+    assert told.data["largest_error"] < 1e-12
+    assert private["largest_error"] > 0.5
+    assert told.data["attributes"] == 122
+    typed = local_dp("attack", "trace", "--records", str(path), "--question", "b1 >= 0", "--noise", "0", "--members", "5", "--seed", "1")
+    assert "of 122 attributes of 5 rows" in " ".join(typed.stdout.split())
+    assert told.text(80).count("\n") < 8
+
+
+def test_attributes_are_cuts_and_labels() -> None:
+    """Above each value but the least, at most 16 to a column; equal to each text; nothing for a column of one value; a missing number is in none."""
+    table = Records(
+        {
+            "few": np.array([1.0, 2.0, np.nan, 4.0]),
+            "one": np.array([5, 5, 5, 5]),
+            "text": np.array(["a", "b", "a", ""]),
+        }
+    )
+    assert attributes(table).T.tolist() == [[False, True, False, True], [False, False, False, True], [True, False, True, False], [False, True, False, False]]
+    assert attributes(Records({"many": np.arange(1000)})).shape == (1000, 16)
+    with pytest.raises(InputError, match="one value"):
+        attributes(Records({"one": np.array([5, 5])}))
+
+
+BAD = {
+    "neither": (["--question", "b0 == 1"], "say how the counts are answered"),
+    "both": (["--question", "b0 == 1", "--noise", "1", "--epsilon", "1"], "say how the counts are answered"),
+    "negative": (["--question", "b0 == 1", "--noise", "-1"], "0 or more"),
+    "a large epsilon": (["--question", "b0 == 1", "--epsilon", "99"], "epsilon is 99"),
+    "no column": (["--question", "age > 3", "--noise", "1"], "no column"),
+    "no question": (["--question", "b0 >", "--noise", "1"], ""),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_attacks_are_one_line(name: str, path: Path) -> None:
+    """Each ends with code 2 and one line that says what is wrong."""
+    arguments, said = BAD[name]
+    done = local_dp("attack", "reconstruct", "--records", str(path), *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not done.stdout
+
+
+def test_rows_that_leave_it_open_are_refused() -> None:
+    """A missing answer, and a group that is too large for what is left, each by one line."""
+    table = Records({"x": np.array([1.0, np.nan])})
+    with pytest.raises(InputError, match="1 rows have no answer"):
+        reconstruct(table, "x > 0", noise=1.0, seed=1)
+    with pytest.raises(InputError, match="at least 1,001 must"):
+        trace(people(), "b0 == 1", members=601, noise=1.0, seed=1)

@@ -1,0 +1,289 @@
+"""What a trusted curator tells of a person's own table: in a line of Python and of shell, at a stated price."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import local_dp as ldp
+from local_dp.curator.account import Account, DeclaredAccount
+from local_dp.curator.multisets import Multiset
+from local_dp.curator.sanitizers.cells import NoisyCounts
+from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.experiments.api.curating.learned import Learned
+from local_dp.experiments.api.curating.values import Histogram
+from local_dp.experiments.api.trusted import Trust
+from local_dp.interaction import run
+from local_dp.loss import Loss
+from local_dp.noise import KeyedNoise
+from local_dp.protocols.learn import Learn
+from local_dp.records import Records
+from tests.support.command import local_dp
+from tests.support.people import people, written
+
+Asked = Callable[..., Any]
+QUESTIONS: dict[str, tuple[Asked, list[str]]] = {
+    "median": (lambda rows, **how: ldp.curate.median(rows, "income", **how), ["--column", "income"]),
+    "mean": (
+        lambda rows, **how: ldp.curate.mean(rows, "age", bounds=(10, 80), outside="clip", **how),
+        ["--column", "age", "--low", "10", "--high", "80", "--outside", "clip"],
+    ),
+    "intervals": (
+        lambda rows, **how: ldp.curate.intervals(rows, "age", bounds=(10, 90), cells=4096, **how),
+        ["--column", "age", "--low", "10", "--high", "90", "--cells", "4096"],
+    ),
+    "learn": (
+        lambda rows, **how: ldp.curate.learn(rows, "old", features=["age"], bounds={"age": (18, 90)}, **how),
+        ["--label", "old", "--feature", "age", "--bound", "age=18..90"],
+    ),
+    "histogram": (lambda rows, **how: ldp.curate.histogram(rows, "job", **how), ["--column", "job"]),
+    "quantiles": (lambda rows, **how: ldp.curate.quantiles(rows, "income", levels=2, **how), ["--column", "income", "--levels", "2"]),
+    "threshold": (lambda rows, **how: ldp.curate.threshold(rows, "age", "old", **how), ["--column", "age", "--label", "old"]),
+    "point": (lambda rows, **how: ldp.curate.point(rows, "job", "age > 20", **how), ["--column", "job", "--label", "age > 20"]),
+    "rectangle": (
+        lambda rows, **how: ldp.curate.rectangle(rows, ["age", "income"], "old == 1", epsilon=8, **how),
+        ["--column", "age", "--column", "income", "--label", "old == 1", "--epsilon", "8"],
+    ),
+}
+ALWAYS_PURE = ("median", "mean")
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_python_and_the_shell_say_the_same(name: str, tmp_path: Path) -> None:
+    """A seed gives the same release both ways; its price is what the mechanism costs, and what it releases is stamped."""
+    asked, arguments = QUESTIONS[name]
+    path = written(tmp_path)
+    typed = local_dp("curate", name, *arguments, "--records", str(path), "--seed", "3", "--json")
+    assert typed.returncode == 0, typed.stderr
+    shell, data = json.loads(typed.stdout), asked(str(path), seed=3).to_dict()
+    assert {**shell, "wall_s": 0} == {**json.loads(json.dumps(data)), "wall_s": 0}
+    assert data["epsilon"] <= (8 if name == "rectangle" else 1)
+    assert (data["delta"] == 0) if name in ALWAYS_PURE else (0 < data["delta"] <= 1e-6)
+    assert data["privacy"] == ("pure" if name in ALWAYS_PURE else "approximate")
+    assert (data["stamp"], data["seed"], data["n"]) == ("simulation: not private", 3, 4000)
+    assert data["result"]["rows"]
+
+
+def test_the_answers_are_good() -> None:
+    """At epsilon 1, 4,000 records: the common jobs and not the two astronauts; quartiles; the age that makes old; the right columns."""
+    rows = people()
+    told = dict(row[:2] for row in ldp.curate.histogram(rows, "job", seed=1).rows)
+    assert set(told) == {"baker", "smith", "clerk"}
+    assert abs(told["baker"] - np.sum(rows["job"] == "baker")) < 30
+    quartiles = [row[1] for row in ldp.curate.quantiles(rows, "income", levels=2, seed=1).rows]
+    ranks = [float(np.mean(rows["income"] <= value)) for value in quartiles]
+    assert np.allclose(ranks, [0.25, 0.5, 0.75], atol=0.05)
+    assert ldp.curate.threshold(rows, "age", "old", seed=1).rows[0][0] == pytest.approx(65, abs=4)
+    assert ldp.curate.point(rows, "job", "age > 20", seed=1).rows == [["baker", 1]]
+    bounds = {row[0]: row[1:] for row in ldp.curate.rectangle(rows, ["age"], "old", seed=1).rows}
+    assert bounds["age"][0] == pytest.approx(66, abs=4)
+
+
+def test_numbers_intervals_and_rules() -> None:
+    """At epsilon 1, 4,000 records: the median to 20 ranks, the clipped mean to a tenth of a year, all intervals, a rule as good as the best."""
+    rows = people()
+    age, asked = np.asarray(rows["age"], dtype=np.float64), {name: ask for name, (ask, _) in QUESTIONS.items()}
+    rank = float(np.sum(rows["income"] <= asked["median"](rows, seed=1).rows[0][1]))
+    assert abs(rank - 2000) < 20
+    assert asked["mean"](rows, seed=1).rows[0][1] == pytest.approx(np.minimum(age, 80).mean(), abs=0.1)
+    told = asked["intervals"](rows, seed=1)
+    below = np.array(told.data["result"]["below"])
+    assert len(below) == 4097
+    assert abs(below[2048] - np.sum(age < 50)) < 150
+    assert [row[:2] for row in told.rows] == [[10 + 5 * place, 15 + 5 * place] for place in range(16)]
+    assert told.data["truth"]["largest_error_of_an_interval"] == pytest.approx(np.ptp(below - [np.sum(age < 10 + cell / 51.2) for cell in range(4097)]))
+    learned = asked["learn"](rows, seed=1).data
+    assert learned["truth"]["score"] > 0.95
+    assert [row[1] for row in learned["result"]["rows"]] == pytest.approx([learned["truth"]["score"], learned["truth"]["trivial"]], abs=0.05)
+
+
+def test_few_cells_have_a_tree_and_many_a_factorization() -> None:
+    """By closed form, whatever the table: the smaller standard error of an interval."""
+    for cells, mechanism in ((64, "CountTree"), (4096, "PrefixFactorization")):
+        assert ldp.curate.intervals(people(), "age", bounds=(10, 90), cells=cells, seed=1).data["mechanism"] == mechanism
+
+
+def test_a_rule_leaves_out_rows_that_lack_something() -> None:
+    """A learner of numbers with a label between bounds: its mean square error is in the label's own units."""
+    rows = people()
+    column = np.where(np.arange(4000) % 10, rows["age"], np.nan)
+    table = {"age": column, "twice": 2.0 * rows["age"]}
+    asked: dict[str, Any] = {"features": ["age"], "bounds": {"age": (18, 90), "twice": (36, 180)}, "learner": "linear-regression", "seed": 1, "epsilon": 8}
+    with pytest.raises(ldp.InputError, match="in 400 of 4000 records"):
+        ldp.curate.learn(table, "twice", **asked)
+    told = ldp.curate.learn(table, "twice", missing="exclude", **asked).data
+    score, plain = told["truth"]["score"], told["truth"]["trivial"]
+    assert plain == pytest.approx(np.nanmean(np.where(np.isnan(column), np.nan, 2 * column - 108) ** 2), rel=1e-3)
+    assert score < plain / 10
+    assert told["result"]["rows"][1][1] == pytest.approx(plain, rel=0.1)
+
+
+@pytest.mark.parametrize(("missing", "more"), [("refuse", 2), ("exclude", 4)])
+def test_a_rule_pays_for_what_it_asks(missing: str, more: int) -> None:
+    """Two verdicts beside the learner's queries, and twice the share of complete rows where others are left out: as many places as are taken."""
+    rows = people()
+    learning = Learn(learner="linear-regression", label="old", features=("age",), bounds=("age=18..90", "old=0..1"), missing=missing)
+    offer = Learned(learning).offer(Trust(), len(rows))
+    oracle = TrustedOracle(rows, offer.account, Draws(KeyedNoise(1)))
+    run(offer.algorithm, oracle)
+    assert isinstance(offer.account, DeclaredAccount)
+    assert oracle.queries == offer.account.queries == learning.built.queries + more
+
+
+def edges(folder: Path, nodes: int = 60) -> tuple[Path, int]:
+    """The edges of a random graph as a file, and its triangles by the trace of the cube of its matrix."""
+    import polars
+
+    generator = np.random.default_rng(3)
+    matrix = np.triu(generator.random((nodes, nodes)) < 0.3, 1)
+    pairs = np.argwhere(matrix)
+    path = folder / "edges.csv"
+    polars.DataFrame({"from": [f"n{a}" for a in pairs[:, 0]], "to": [f"n{b}" for b in pairs[:, 1]]}).write_csv(path)
+    both = (matrix | matrix.T).astype(np.int64)
+    return path, int(np.trace(both @ both @ both)) // 6
+
+
+def test_triangles_of_a_table_of_edges(tmp_path: Path) -> None:
+    """The number of nodes is public and stands as n: how many edges there are is told to nobody."""
+    path, true = edges(tmp_path)
+    asked = ("curate", "triangles", "--records", str(path), "--source", "from", "--target", "to", "--json")
+    data = json.loads(local_dp(*asked, "--nodes", "60", "--seed", "1").stdout)
+    assert (data["n"], data["neighbours"], data["privacy"], data["truth"]["triangles"]) == (60, "edge", "pure", true)
+    assert abs(data["result"]["rows"][0][1] - true) < 400  # farther in 1 of 4,000 seeds
+    private = json.loads(local_dp(*asked, "--nodes", "70", "--private").stdout)
+    assert "edges" not in json.dumps(private["result"]["rows"])
+    assert private["truth"] is None
+    few = local_dp(*asked, "--nodes", "59")
+    assert (few.returncode, "the 59 nodes that are declared" in few.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        ({"a": ["x", "x"], "b": ["y", "x"]}, "joins a node with itself"),
+        ({"a": ["x", "y"], "b": ["y", "x"]}, "given twice"),
+        ({"a": ["x", None], "b": ["y", "x"]}, "lacks a node"),
+    ],
+)
+def test_a_graph_is_simple(pairs: dict[str, list[str]], said: str) -> None:
+    with pytest.raises(ldp.InputError, match=said):
+        ldp.curate.triangles(pairs, "a", "b", nodes=10)
+
+
+def test_rows_are_written(tmp_path: Path) -> None:
+    """--out has every row under the names of the columns; a file that cannot be written is said after the release is shown."""
+    path = written(tmp_path)
+    asked = ("curate", "quantiles", "--column", "age", "--levels", "2", "--records", str(path), "--seed", "1")
+    done = local_dp(*asked, "--out", str(tmp_path / "told.csv"))
+    assert done.returncode == 0
+    lines = (tmp_path / "told.csv").read_text().splitlines()
+    assert lines[0] == "share at most,age"
+    assert len(lines) == 4
+    lost = local_dp(*asked, "--out", str(tmp_path / "none" / "told.csv"))
+    assert (lost.returncode, "cannot write" in lost.stderr, "share at most" in lost.stdout) == (2, True, True)
+
+
+PURE: dict[str, Asked] = {
+    **{name: asked for name, (asked, _) in QUESTIONS.items() if name not in ("histogram", "point", "rectangle")},
+    "histogram": lambda rows, **how: ldp.curate.histogram(rows, "age", **how),
+    "point": lambda rows, **how: ldp.curate.point(rows, "age", "old", **how),
+}
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_pure_is_pure(name: str) -> None:
+    """Without delta the price has none; numbers have a pure form of every question but the rectangle."""
+    data = PURE[name](people(), delta=None, seed=1).to_dict()
+    assert (data["privacy"], data["delta"], data["epsilon"]) == ("pure", 0.0, pytest.approx(1.0, rel=1e-8))  # equal parts are rounded down
+    assert data["epsilon"] <= 1
+    assert ("CountTree" in data["mechanism"]) == (name == "intervals")
+
+
+def test_a_private_release_computes_no_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor has it a seed, a stamp or a time; a simulation has."""
+    rows = people()
+    assert ldp.curate.histogram(rows, "job").to_dict()["truth"]["values_that_occur"] == 4
+    monkeypatch.setattr(Histogram, "truth", lambda *_: pytest.fail("the truth was computed"))
+    data = ldp.curate.histogram(rows, "job", private=True).to_dict()
+    assert [data[name] for name in ("truth", "seed", "stamp", "wall_s")] == [None] * 4
+    assert "private: operating-system entropy" in repr(ldp.curate.histogram(rows, "job", private=True))
+
+
+def test_it_is_paid_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The account is charged first: a mechanism that cannot be paid for is not asked."""
+    done: list[str] = []
+    charge, release = Account.charge, ThresholdedHistogram.release
+
+    def charged(account: Account, loss: Loss) -> None:
+        done.append("charged")
+        charge(account, loss)
+
+    def released(mechanism: ThresholdedHistogram, database: Multiset, draws: Draws) -> NoisyCounts:
+        done.append("released")
+        return release(mechanism, database, draws)
+
+    monkeypatch.setattr(Account, "charge", charged)
+    monkeypatch.setattr(ThresholdedHistogram, "release", released)
+    ldp.curate.histogram(people(), "job")
+    assert done == ["charged", "released"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda rows: ldp.curate.histogram(rows, "job", delta=1 / 4000), "whole record may be published"),
+        (lambda rows: ldp.curate.histogram(rows, "job", delta=0.0), "delta is 0"),
+        (lambda rows: ldp.curate.histogram(rows, "job", delta=math.nan), "delta is nan"),
+        (lambda rows: ldp.curate.histogram(rows, "job", epsilon=0.0), "epsilon is 0"),
+        (lambda rows: ldp.curate.histogram(rows, "job", delta=None), "no pure form"),
+        (lambda rows: ldp.curate.point(rows, "job", "old", delta=None), "no pure form"),
+        (lambda rows: ldp.curate.rectangle(rows, ["age"], "old", delta=None), "no pure form"),
+        (lambda rows: ldp.curate.histogram(rows, "jbo"), "did you mean 'job'"),
+        (lambda rows: ldp.curate.quantiles(rows, "job"), "is text"),
+        (lambda rows: ldp.curate.quantiles(rows, "age", levels=0), "levels is 0"),
+        (lambda rows: ldp.curate.threshold(rows, "age", "income"), "other than 0 and 1"),
+        (lambda rows: ldp.curate.threshold(rows, "age", "old", alpha=2.0), "alpha is 2"),
+        (lambda rows: ldp.curate.quantiles({"age": [1.0, math.nan]}, "age"), "1 missing number"),
+        (lambda rows: ldp.curate.threshold({"age": [1.0, 2.0], "x": [1.0, math.nan]}, "age", "x > 0"), "no answer for 1 record"),
+        (lambda rows: ldp.curate.histogram(rows, "job", seed=1, private=True), "takes no seed"),
+        (lambda rows: ldp.curate.median(rows, "job"), "is text"),
+        (lambda rows: ldp.curate.mean(rows, "age", bounds=(90, 18)), "low < high"),
+        (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40)), "outside the bounds .18, 40.: choose outside=clip"),
+        (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 90), private=True), "does not look whether"),
+        (lambda rows: ldp.curate.mean(rows, "age", bounds=(18, 40), outside="drop"), "outside is 'drop'"),
+        (lambda rows: ldp.curate.mean({"age": [1.0, math.nan]}, "age", bounds=(0, 2)), "1 missing number"),
+        (lambda rows: ldp.curate.intervals(rows, "age", bounds=(18, 90), cells=1 << 23), "cells is 8388608"),
+        (lambda rows: ldp.curate.learn(rows, "old"), "declare those of age, income"),
+        (lambda rows: ldp.curate.learn(rows, "old", features=["age"], bounds={"age": (90, 18)}), "low < high"),
+        (lambda rows: ldp.curate.threshold(rows, "age", "old").plot("x.png"), "no figure of a threshold"),
+    ],
+)
+def test_bad_input_gets_a_line(asked: Callable[[Records], Any], said: str) -> None:
+    with pytest.raises(ldp.InputError, match=said):
+        asked(people())
+
+
+@pytest.mark.parametrize("name", ["histogram", "quantiles"])
+def test_a_figure_is_drawn(name: str, tmp_path: Path) -> None:
+    asked, arguments = QUESTIONS[name]
+    asked(people(), seed=1).plot(tmp_path / "python.png")
+    typed = local_dp("curate", name, *arguments, "--records", str(written(tmp_path)), "--seed", "1", "--plot", str(tmp_path / "shell.svg"))
+    assert typed.returncode == 0, typed.stderr
+    assert min((tmp_path / drawn).stat().st_size for drawn in ("python.png", "shell.svg")) > 5000
+
+
+def test_mechanisms_are_listed_with_their_privacy() -> None:
+    """Read off the class: pure or approximate, and whose neighbours."""
+    said = local_dp("mechanisms").stdout
+    for line in (
+        "ThresholdedHistogram (approximate, neighbours: replace)",
+        "OccamLearner (pure, neighbours: replace)",
+        "LabelPrivateLearner (pure, neighbours: labels)",
+    ):
+        assert line in said

@@ -1,0 +1,172 @@
+"""Deciding at the front door: plans and comparisons, in Python and at the command line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import local_dp as ldp
+from local_dp.errors import InputError
+from local_dp.experiments.api import compare
+from local_dp.experiments.api.compare import Comparison, Grid, quantile_places
+from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.mean import Mean
+from local_dp.protocols.survey import Survey
+from local_dp.records import Records
+from tests.support.command import local_dp
+from tests.support.randomizers import ORACLES
+
+TABLE = {"age": [float(20 + row % 40) for row in range(400)], "smokes": [row % 10 == 0 for row in range(400)]}
+
+
+def test_a_plan_says_itself_in_a_sentence() -> None:
+    """A plan prints its sentence and a line for each way, shows in a notebook, and is plain data."""
+    plan = ldp.plan("survey", epsilon=1, accuracy=0.02)
+    assert plan.clients == 11_243
+    assert "survey at epsilon 1: with 11,243 clients the largest error is at most 0.02 (share) with probability 95 %." in " ".join(repr(plan).split())
+    assert all(name in repr(plan) for name in ("binary-rr (a run's)", "trusted curator", "no privacy"))
+    assert plan._repr_html_().startswith("<pre")
+    assert json.loads(json.dumps(plan.to_dict())) == plan.to_dict()
+    assert [row["model"] for row in plan.rows] == [*["local"] * (1 + len(ORACLES)), "curator", "open"]
+
+
+def test_clients_for_an_accuracy_and_back() -> None:
+    """The accuracy that the clients of a plan keep is the one they were planned for; neither given, the protocol's tolerance counts."""
+    there = ldp.plan("frequency", epsilon=2, accuracy=0.03, k=16)
+    back = ldp.plan(Frequency(k=16), epsilon=2, clients=there.clients)
+    assert back.accuracy == pytest.approx(0.03, rel=1e-3)
+    assert ldp.plan("mean", tolerance=0.07).to_dict()["asked"] == {"accuracy": 0.07}
+    assert ldp.plan("masked-parity", epsilon=4).accuracy is None
+
+
+def test_a_plan_for_people_like_a_tables_rows() -> None:
+    """Where few answer yes, fewer clients are enough than for any population; the table's policies hold as in a run."""
+    some, rare = ldp.plan("survey", epsilon=4), ldp.plan("survey", epsilon=4, of=TABLE, question="smokes == 1")
+    assert some.clients is not None
+    assert rare.clients is not None
+    assert rare.clients < 0.7 * some.clients
+    assert rare.to_dict()["population"] == "table"
+    with pytest.raises(InputError, match="bounds"):
+        ldp.plan("mean", of=TABLE, column="age")
+
+
+@pytest.mark.parametrize(
+    ("task", "asked", "what"),
+    [
+        ("survey", {"accuracy": 0.1, "clients": 10}, "give one"),
+        ("survey", {"accuracy": 0.0}, "accuracy is 0"),
+        ("survey", {"clients": 0}, "clients is 0"),
+        ("survey", {"epsilon": 0.0}, "epsilon"),
+        ("parity", {"accuracy": 0.1}, "no accuracy to choose"),
+        ("survey", {"colour": "red"}, "colour"),
+        ("surwey", {}, "did you mean 'survey'"),
+        (Survey(), {"p": 0.5}, "give them to it"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(task: Any, asked: dict[str, Any], what: str) -> None:
+    """Both goals, none that can be, wrong names and parameters of a protocol that has them: one line each."""
+    with pytest.raises(InputError, match=what):
+        ldp.plan(task, **asked)
+
+
+def test_the_command_is_the_function() -> None:
+    """`plan --json` prints the plan that Python gives, of any population, the made-up one and a table's; as text, the sentence."""
+    typed = local_dp("plan", "survey", "--epsilon", "2", "--accuracy", "0.04", "--json")
+    assert json.loads(typed.stdout) == ldp.plan("survey", epsilon=2, accuracy=0.04).to_dict()
+    made_up = local_dp("plan", "--epsilon", "4", "mean", "--p", "0.1", "--population", "made-up", "--json")
+    assert json.loads(made_up.stdout) == ldp.plan("mean", epsilon=4, of="made-up", p=0.1).to_dict()
+    shown = local_dp("plan", "prefix-sums", "--clients", "200000")
+    assert shown.returncode == 0, shown.stderr
+    assert "By the protocol's own bound" in shown.stdout
+    few = local_dp("plan", "prefix-sums", "--clients", "100")
+    assert "too few to say anything" in few.stdout
+
+
+def test_a_plan_of_a_file(tmp_path: Path) -> None:
+    """`--records` plans for people like its rows, and asks what is asked of them."""
+    path = tmp_path / "people.csv"
+    path.write_text("smokes\n" + "1\n" * 10 + "0\n" * 90)
+    typed = local_dp("plan", "survey", "--records", str(path), "--question", "smokes == 1", "--epsilon", "4", "--json")
+    assert json.loads(typed.stdout)["population"] == "table"
+    assert "needs --question" in local_dp("plan", "survey", "--records", str(path)).stderr
+
+
+GRID = Grid(epsilons=(1.0,), clients=(300, 1200), runs=400)
+
+
+@pytest.mark.parametrize("tier", ["aggregate", "population"])
+def test_what_is_measured_agrees_with_the_closed_form(tier: Any, tmp_path: Path) -> None:
+    """Of every cell the closed form lies in the measured interval of the 95 % point, widened to 4 deviations; four times the clients halve the error."""
+    runs = 2000 if tier == "aggregate" else 100
+    data = Comparison(Survey(), Grid(epsilons=(1.0,), clients=(300, 1200), runs=runs, tier=tier)).run(tmp_path)
+    assert {row["randomizer"] for row in data["rows"]} == {"binary-rr", *ORACLES}
+    for row in data["rows"]:
+        low, high = (row["error"] + 2.05 * (row[end] - row["error"]) for end in ("low", "high"))
+        assert low <= row["planned"] <= high, row
+    few, many = data["rows"][:2]
+    assert few["error"] / many["error"] == pytest.approx(2, rel=0.05 if tier == "aggregate" else 0.5)
+    assert {path.name for path in tmp_path.iterdir()} == {"comparison.csv", "comparison.png", "comparison.svg", "measurements.jsonl"}
+
+
+def test_a_comparison_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Interrupted after two points, the same command measures only the others, and ends with the bytes of a run that was never stopped."""
+    whole = Comparison(Frequency(), GRID).run(tmp_path / "whole")
+    measured: list[str] = []
+
+    def progress(what: str, done: int, total: int) -> None:
+        if len(measured) == 2:
+            raise KeyboardInterrupt
+        measured.append(what)
+
+    with pytest.raises(KeyboardInterrupt):
+        Comparison(Frequency(), GRID).run(tmp_path / "parts", progress)
+    left: list[str] = []
+    assert Comparison(Frequency(), GRID).run(tmp_path / "parts", lambda what, done, total: left.append(what)) == whole
+    assert len(left) == len(whole["rows"]) - 2
+    for name in ("comparison.csv", "comparison.svg", "measurements.jsonl"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+    again: list[str] = []
+    Comparison(Frequency(k=9), GRID).run(tmp_path / "parts", lambda what, done, total: again.append(what))
+    assert len(again) == len(whole["rows"])  # another question is measured anew
+
+
+def test_a_comparison_of_a_table_draws_from_its_rows(tmp_path: Path) -> None:
+    """Means of a table's column: errors are about the table's own mean, in shares of the range."""
+    records = Records({"age": np.array(TABLE["age"])})
+    grid = Grid(epsilons=(2.0,), clients=(2000,), randomizers=("one-bit-mean",), runs=400)
+    (row,) = Comparison(Mean(column="age", low=0.0, high=100.0), grid, records).run(tmp_path)["rows"]
+    assert row["planned"] == pytest.approx(row["error"], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("grid", "what"),
+    [({"runs": 5}, "runs is 5"), ({"clients": (0,)}, "clients is 0"), ({"randomizers": ("grrr",)}, "did you mean 'grr'")],
+)
+def test_a_grid_that_cannot_be_measured_is_refused(grid: dict[str, Any], what: str, tmp_path: Path) -> None:
+    """Too few runs, no clients, a randomizer that does not apply: one line each."""
+    with pytest.raises(InputError, match=what):
+        Comparison(Survey(), Grid(**grid)).run(tmp_path)
+
+
+def test_the_places_of_a_quantile_hold_it() -> None:
+    """Of 1,000 sorted draws the interval of places holds the 95 % point in 93 to 98 % of 2,000 trials, one of half the width does not."""
+    low, at, high = quantile_places(1000)
+    assert (low, at, high) == (935, 949, 964)
+    draws = np.sort(np.random.default_rng(3).random((2000, 1000)), axis=1)
+    assert 0.93 <= np.mean((draws[:, low] <= 0.95) & (draws[:, high] >= 0.95)) <= 0.98
+    assert np.mean((draws[:, at - 7] <= 0.95) & (draws[:, at + 7] >= 0.95)) < 0.8
+
+
+def test_the_command_compares(tmp_path: Path) -> None:
+    """`compare` prints the table, names the figure, and with --json gives the same rows again without measuring."""
+    arguments = ["compare", "survey", "--epsilon", "1", "--clients", "200", "--runs", "50", "--out", str(tmp_path / "out")]
+    done = local_dp(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "closed form" in done.stdout
+    assert "comparison.png" in done.stdout
+    rows = json.loads(local_dp(*arguments, "--json").stdout)["rows"]
+    assert rows[0]["randomizer"] == "binary-rr"
+    assert {row["randomizer"] for row in rows[1:]} == set(ORACLES)
+    assert compare.MOST_RUNS > 50

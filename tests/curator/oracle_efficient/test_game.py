@@ -1,0 +1,101 @@
+"""Synthetic data as a game: the private player's exact loss, and what the game's table gets right."""
+
+from typing import assert_type
+
+import numpy as np
+import pytest
+
+from local_dp.accounting.shares import optimal_part
+from local_dp.arrays import Counts
+from local_dp.curator.account import Account
+from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.oracle_efficient.game import DataPlayer, SyntheticGame, largest_error
+from local_dp.curator.oracle_efficient.oracles import Exhaustive
+from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, Perturbation, PerturbedMinimum
+from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Parities, Weighted
+from local_dp.curator.selection.occam import Labelled
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import Adaptive, run
+from local_dp.loss import Pure, approximate
+from local_dp.noise import KeyedNoise
+
+D = 6
+QUERIES = Closed(Conjunctions(D), (1 << D) - 1)
+
+
+def weighted(points: list[int], weights: list[int]) -> Weighted:
+    return Weighted(np.array(points), np.array(weights))
+
+
+@pytest.mark.parametrize("beside", [Beside(2, weighted([0, 3, 1], [-2, -2, 1])), Beside(3, weighted([1], [-6]))], ids=["with", "against"])
+def test_what_is_public_costs_nothing(beside: Beside) -> None:
+    """Parities of two bits: the loss is epsilon at most whatever is compared with the data, and half the noise loses more."""
+    queries = Parities(2)
+    databases = SmallDatabases([(x, y) for x in range(4) for y in (0, 1)], 1, Labelled.of)
+    losses = [epsilon_of(max(databases.worst_ratios(PerturbedMinimum(Perturbation(queries, e, beside), Exhaustive(queries))).values())) for e in (1.0, 2.0)]
+    assert 0.8 < losses[0] <= 1.0 + 1e-12
+    assert losses[1] > 1.5
+
+
+def table(n: int) -> Counts:
+    """Two kinds of rows, whose bits are 1 with probability .85 and .3: how often each point occurs."""
+    rng = np.random.default_rng(0)
+    chances = np.where(rng.random((n, 1)) < 0.5, 0.85, 0.3)
+    return np.bincount((rng.random((n, D)) < chances) @ (1 << np.arange(D)), minlength=1 << D)
+
+
+def released(counts: Counts, epsilon: float, draws: int) -> Counts:
+    """50 rounds of the game."""
+    n = int(counts.sum())
+    rows = Labelled(np.repeat(np.arange(1 << D), counts), np.zeros(n, dtype=np.int64))
+    game = SyntheticGame(QUERIES, Exhaustive(QUERIES), n, 50, epsilon)
+    algorithm = game.against(DataPlayer(D, draws, 2.0), np.random.default_rng(1))
+    assert_type(algorithm, Adaptive[PerturbedMinimum, int, Counts])
+    oracle = TrustedOracle(rows, Account(Pure(50 * game_loss(epsilon))), Draws(KeyedNoise(1)))
+    synthetic = run(algorithm, oracle)
+    assert oracle.account.spent == oracle.account.budget
+    return synthetic
+
+
+def game_loss(epsilon: float) -> int:
+    """Of a round, in nano-nats."""
+    return PerturbedMinimum(Perturbation(QUERIES, epsilon), Exhaustive(QUERIES)).loss.nano
+
+
+def test_the_game_approaches_the_table() -> None:
+    """n = 10^5, total epsilon 1, delta 1e-6, 50 rounds: below .08, uniform .20; with one draw a round, or 10^4 times the noise, above .15."""
+    counts, part = table(100_000), optimal_part(approximate(1.0, 1e-6), 50)
+    uniform = largest_error(QUERIES, counts, np.ones(1 << D, dtype=np.int64))
+    assert uniform == pytest.approx(0.2, abs=0.02)
+    assert largest_error(QUERIES, counts, released(counts, part.epsilon, 100)) < 0.08
+    assert largest_error(QUERIES, counts, released(counts, part.epsilon, 1)) > 0.15
+    assert largest_error(QUERIES, counts, released(counts, part.epsilon / 10_000, 100)) > 0.15
+
+
+def test_the_largest_error_is_over_all_queries() -> None:
+    """Of two tables of one row, one all ones and one all zeros: each conjunction of a literal differs by 1."""
+    ends = np.zeros((2, 1 << D), dtype=np.int64)
+    ends[0, -1] = ends[1, 0] = 1
+    assert largest_error(QUERIES, ends[0], ends[1]) == 1.0
+    assert largest_error(QUERIES, ends[0], ends[0]) == 0.0
+
+
+def test_the_rounds_are_paid_for() -> None:
+    """A budget of 49 rounds ends the game of 50."""
+    oracle = TrustedOracle(Labelled.of(((1, 0),)), Account(Pure(49 * game_loss(0.01))), Draws(KeyedNoise(1)))
+    with pytest.raises(RefusedError, match="exceeds the budget"):
+        run(SyntheticGame(QUERIES, Exhaustive(QUERIES), 1, 50, 0.01).against(DataPlayer(D, 2, 2.0), np.random.default_rng(1)), oracle)
+    assert oracle.rounds == 49
+
+
+def test_bad_input_gets_a_line() -> None:
+    for made, said in (
+        (lambda: DataPlayer(D, 0, 1.0), "draws is 0"),
+        (lambda: DataPlayer(D, 1, 0.0), "scale is 0"),
+        (lambda: SyntheticGame(QUERIES, Exhaustive(QUERIES), 0, 1, 1.0), "n is 0"),
+        (lambda: Beside(0, NOTHING.data), "scale is 0"),
+    ):
+        with pytest.raises(InputError, match=said):
+            made()

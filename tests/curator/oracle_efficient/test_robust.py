@@ -1,0 +1,271 @@
+"""PRSMA: its exact law on small databases under every failure pattern, and twins that are not private."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain, combinations
+from typing import TypeVar
+
+import numpy as np
+import pytest
+from scipy.stats import hypergeom
+
+from local_dp.curator.laws import SmallDatabases, whole_weights
+from local_dp.curator.mechanism import Law
+from local_dp.curator.oracle_efficient.oracles import FAIL, Certified, Claimed, Exhaustive, Fail, Plain, Verified
+from local_dp.curator.oracle_efficient.partitions import cuts
+from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
+from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms, apart, failing, piece_epsilon
+from local_dp.curator.oracle_efficient.separated import Conjunctions, Weighted
+from local_dp.curator.selection.occam import Labelled
+from local_dp.draws import Draws
+from local_dp.errors import InputError
+from local_dp.loss import ATTO, Pure, exp_epsilon, nano_of_ratio
+from local_dp.noise import KeyedNoise
+
+T = TypeVar("T")
+TERMS = Terms(1.0, 0.05)  # six pieces
+
+
+def subsets(things: list[T]) -> list[frozenset[T]]:
+    return [frozenset(chosen) for chosen in chain.from_iterable(combinations(things, k) for k in range(len(things) + 1))]
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Answers 0, 1 or 2 to so many `records`, by how many of them are 1; fails instead of the answers `lost` to so many ones."""
+
+    lost: frozenset[tuple[int, int]]  # ones, answer
+    records: int = 1
+    more: int = 19
+
+    @property
+    def loss(self) -> Pure:
+        """One more 1 takes the weight of 0 from 10 records + more - 10 to 10 records, at worst."""
+        return Pure(nano_of_ratio(Fraction(10 * self.records + self.more - 10, 10 * self.records)))
+
+    def law(self, database: Labelled) -> Law[int | Fail]:
+        ones, n = int(database.x.sum()), len(database.x)
+        law: dict[int | Fail, int] = {FAIL: 0}
+        for answer, weight in enumerate((self.more * (n - ones) + 10 * ones, 10 * (n - ones) + self.more * ones, 11 * n)):
+            told = FAIL if (ones, answer) in self.lost else answer
+            law[told] = law.get(told, 0) + weight
+        return law
+
+    def attempt(self, database: Labelled, draws: Draws) -> int | Fail:
+        law = self.law(database)
+        return list(law)[draws.among(list(law.values()))]
+
+
+def whole_pieces(most: int) -> list[frozenset[tuple[int, int]]]:
+    """The patterns that fail whatever the answer, by the number of ones up to `most`."""
+    return [frozenset((one, answer) for one in ones for answer in range(3)) for ones in subsets(list(range(most + 1)))]
+
+
+def robust(toy: Toy, terms: Terms = TERMS) -> RobustRelease[int]:
+    return RobustRelease(toy, toy.records, terms)
+
+
+def binary(n: int) -> SmallDatabases[tuple[int, int], Labelled]:
+    return SmallDatabases([(0, 0), (1, 0)], n, Labelled.of)
+
+
+PATTERNS = subsets([(ones, answer) for ones in (0, 1) for answer in range(3)])
+DELTA = Fraction(robust(Toy(frozenset())).loss.atto, ATTO)
+
+
+def test_private_whatever_fails() -> None:
+    """Three outcomes, six pieces of one record: all 64 failure patterns, all databases. The delta that is said is not empty: below 3/5."""
+    worst = max(binary(6).worst_delta(robust(Toy(lost))) for lost in PATTERNS)
+    assert 0 < worst <= DELTA < Fraction(3, 5)
+
+
+def test_private_on_random_pieces_of_two() -> None:
+    """Twelve records in six pieces of two: all ways to cut them, all pieces that may fail."""
+    releases = [robust(Toy(lost, records=2, more=14)) for lost in whole_pieces(2)]
+    assert 0 < max(binary(12).worst_delta(release) for release in releases) <= Fraction(releases[0].loss.atto, ATTO) < Fraction(3, 5)
+
+
+@dataclass(frozen=True)
+class Conditioned(RobustRelease[int]):
+    """Twin: conditioned on success. The first of the pieces that survives is told, if one does."""
+
+    def told(self, laws: Sequence[Law[int | Fail]]) -> dict[int, Fraction]:
+        told: dict[int, Fraction] = {}
+        none = Fraction(1)
+        for law in laws:
+            survives = (1 - failing(law)) ** self.terms.runs
+            answered = sum(weight for answer, weight in law.items() if not isinstance(answer, Fail))
+            for answer, weight in law.items():
+                if not isinstance(answer, Fail):
+                    told[answer] = told.get(answer, Fraction(0)) + none * survives * Fraction(weight, answered)
+            none *= 1 - survives
+        return told
+
+
+def test_conditioning_on_success_is_not_private() -> None:
+    """One record decides whether anything survives."""
+    assert max(binary(6).worst_delta(Conditioned(Toy(lost), 1, TERMS)) for lost in whole_pieces(1)) == 1
+
+
+@dataclass(frozen=True)
+class Estimated(RobustRelease[int]):
+    """Twin: the failure rate is estimated on all the data; told, if no run fails there."""
+
+    def law(self, database: Labelled) -> Law[int | None]:
+        law = self.base.law(database)
+        told = (1 - failing(law)) ** self.terms.runs
+        answered = sum(weight for answer, weight in law.items() if not isinstance(answer, Fail))
+        shares: dict[int | None, Fraction] = {a: told * Fraction(w, max(1, answered)) for a, w in law.items() if not isinstance(a, Fail)}
+        return whole_weights({**shares, None: 1 - told})
+
+
+def test_a_failure_rate_estimated_on_the_data_is_not_private() -> None:
+    """An oracle that fails on one database and not on its neighbour tells them apart."""
+    patterns = [frozenset((ones, answer) for answer in range(3)) for ones in range(7)]
+    assert max(binary(6).worst_delta(Estimated(Toy(lost), 1, TERMS)) for lost in patterns) == 1
+    assert max(binary(6).worst_delta(robust(Toy(lost))) for lost in patterns) <= DELTA
+
+
+def told_ratio(terms: Terms, others: int) -> float:
+    """ln of how much more often an answer is told if one more piece survives, with a law that is twice that of all others."""
+    release = robust(Toy(frozenset()), terms)
+    other: Law[int | Fail] = {0: 1, 1: 3}
+    with_it = release.told([other] * others + [{0: 2, 1: 2}])[0]
+    without = release.told([other] * others + [{FAIL: 1}])[0]
+    return math.log(with_it / without)
+
+
+@pytest.mark.parametrize("epsilon", [1 / 2, 1 / 4, 1 / 12])
+def test_the_price_of_enough_survivors_is_exact(epsilon: float) -> None:
+    """M = 1 / eps* others survive: eps* + ln((M + 2) / (M + 1)), the epsilon of the release; with half as many it is more."""
+    terms, m = Terms(epsilon, 1e-3), round(1 / epsilon)
+    assert terms.enough == m
+    assert told_ratio(terms, m) == pytest.approx(epsilon + math.log((m + 2) / (m + 1)), abs=1e-8)
+    assert told_ratio(terms, m) <= robust(Toy(frozenset()), terms).loss.epsilon < 2 * epsilon
+    assert told_ratio(terms, m // 2) > robust(Toy(frozenset()), terms).loss.epsilon
+
+
+def test_the_price_at_the_papers_constant() -> None:
+    """eps* = 1 / 48: 1.97 eps*, M = 48; and it tends to 2 eps* from below."""
+    prices = {k: RobustRelease(Toy(frozenset()), 1, Terms(1 / k, 1e-3)).loss.epsilon * k for k in (48, 480)}
+    assert prices[48] == pytest.approx(1 + 48 * math.log(50 / 49), abs=1e-6) == pytest.approx(1.97, abs=0.001)
+    assert prices[48] < prices[480] < 2
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 0.1), (1, 0.05), (0.25, 0.02), (1 / 48, 1e-6)])
+def test_terms_keep_what_they_say(epsilon: float, delta: float) -> None:
+    """M survivors pass with delta* at most, and would not at a threshold one lower; all pieces fail to with delta* at most; R runs betray a bad piece."""
+    terms = Terms(epsilon, delta)
+    assert terms.passed(terms.enough) <= Fraction(delta) < terms.passed(terms.enough + 1)
+    assert 1 - terms.passed(terms.pieces) <= Fraction(delta)
+    assert terms.pieces * (1 - delta) ** terms.runs <= delta
+    growth = exp_epsilon(terms.nano)
+    assert all(terms.passed(t) < terms.passed(t + 1) <= growth * terms.passed(t) for t in range(0, terms.pieces, 1 + terms.pieces // 10))
+
+
+def test_cuts_are_random_partitions() -> None:
+    """Of 3 ones and 2 zeros in two pieces of two: each way with its share of the 5! orders."""
+    ways = {tuple(sorted(sum(x for x, _ in piece) for piece in pieces)): share for pieces, share in cuts(Labelled.of(((1, 0),) * 3 + ((0, 0),) * 2), 2, 2)}
+    assert ways == {(0, 2): Fraction(1, 5), (1, 2): Fraction(2, 5), (1, 1): Fraction(2, 5)}
+
+
+@dataclass(frozen=True)
+class Liar:
+    """Claims the query whose number is the first example's label."""
+
+    def minimise(self, data: Weighted) -> Claimed:
+        return Claimed(int(data.weights[0] < 0))
+
+
+@dataclass(frozen=True)
+class Trusting:
+    """Passes claims on as proofs."""
+
+    claimed: Plain
+
+    def minimise(self, data: Weighted) -> Certified:
+        return Certified(self.claimed.minimise(data).choice, 0)
+
+
+def test_a_lying_solver_is_not_private_checked_or_not() -> None:
+    """Believed, it tells a label; checked, it tells it where it does not fail: a failure instead of an answer is one of the 64 patterns above."""
+    queries = Conjunctions(1)
+    pair = SmallDatabases([(0, 0), (0, 1)], 1, Labelled.of)
+    assert pair.worst_delta(PerturbedMinimum(Perturbation(queries, 0.5), Trusting(Liar()))) == 1
+    attempt = Attempt(Perturbation(queries, 0.5), Verified(Liar(), Exhaustive(queries)))
+    assert [set(attempt.law(Labelled.of(((0, label),)))) for label in (0, 1)] == [{0, FAIL}, {1, FAIL}]
+
+
+@dataclass(frozen=True)
+class Biased:
+    """Fails where the first example's label is 1."""
+
+    exact: Exhaustive
+
+    def minimise(self, data: Weighted) -> Certified | Fail:
+        return FAIL if data.weights[0] < 0 else self.exact.minimise(data)
+
+
+def test_failures_by_label_tell_the_label_unless_robust() -> None:
+    """Alone they do with certainty; robust, within the delta that is said."""
+    queries = Conjunctions(1)
+    attempt = Attempt(Perturbation(queries, 0.5), Biased(Exhaustive(queries)))
+    assert [failing(attempt.law(Labelled.of(((0, label),)))) for label in (0, 1)] == [0, 1]
+    release = RobustRelease(attempt, 1, TERMS)
+    assert SmallDatabases([(0, 0), (0, 1)], 6, Labelled.of).worst_delta(release) <= Fraction(release.loss.atto, ATTO)
+
+
+def test_release_draws_from_its_law() -> None:
+    """200 releases where half the pieces fail: chi-squared with 3 degrees of freedom is below 30.7 (failure 1e-6); against the law without failures not."""
+    database, draws, told = Labelled.of(((0, 0),) * 3 + ((1, 0),) * 3), Draws(KeyedNoise(2)), (None, 0, 1, 2)
+    release = robust(Toy(frozenset((1, answer) for answer in range(3))))
+    drawn = Counter(release.release(database, draws) for _ in range(200))
+
+    def distance(law: Law[int | None]) -> float:
+        shares = {answer: 200 * law[answer] / sum(law.values()) for answer in told}
+        return sum((drawn[answer] - expected) ** 2 / expected for answer, expected in shares.items())
+
+    assert set(drawn) <= set(told)
+    assert distance(release.law(database)) < 30.7 < distance(robust(Toy(frozenset())).law(database))
+
+
+def test_disagreement_has_a_small_delta_at_the_papers_epsilon() -> None:
+    """eps' = 1 / sqrt(8 l ln(2 K / delta*)): below delta* for pieces of 1,000 and 10^6; nothing where no two pieces can disagree; 1 where nothing is known."""
+    for records in (10**3, 10**6):
+        epsilon = 1 / math.sqrt(8 * records * math.log(2 * 41 / 0.02))
+        assert 0 < apart(epsilon, records, 41) < 0.02
+        assert apart(2 * epsilon, records, 41) > 0.02
+        terms = Terms(0.25, 0.02)
+        assert apart(piece_epsilon(terms, records), records, terms.pieces) <= 0.02 < apart(1.001 * piece_epsilon(terms, records), records, terms.pieces)
+        assert piece_epsilon(terms, records) > 1.25 * epsilon
+    assert apart(0.3, 2, 41) == 0
+    assert apart(0.01, 10**4, 41) == 1
+
+
+@pytest.mark.parametrize(("records", "epsilon"), [(100, 0.03), (100, 0.02), (400, 0.01)])
+def test_disagreement_is_counted_exactly(records: int, epsilon: float) -> None:
+    """A base that answers 0 with probability e^(eps (ones - l)) / 2, on two random halves of a balanced table: the sum over both answers of E[the larger
+    probability, where the two are more than a factor 2 e^-eps apart] is at most `apart`, and not nothing."""
+    ones = np.arange(records + 1)
+    chance = hypergeom(2 * records, records, records).pmf(ones)
+    disagree = 0.0
+    zero = np.exp(epsilon * (ones - records)) / 2
+    for here in (zero, 1 - zero):
+        there = here[::-1]  # the other half has the other ones
+        differ = np.abs(np.log(here / there)) > math.log(2) - epsilon
+        disagree += float((chance * np.maximum(here, there))[differ].sum())
+    assert 0 < disagree < apart(epsilon, records, 2) < 0.9
+
+
+def test_bad_input_gets_a_line() -> None:
+    toy = Toy(frozenset())
+    with pytest.raises(InputError, match="delta comes to 1"):
+        RobustRelease(toy, 1, Terms(1.0, 0.3))
+    with pytest.raises(InputError, match="need 6"):
+        RobustRelease(toy, 1, TERMS).release(Labelled.of(((0, 0),)), Draws(KeyedNoise(0)))
+    for epsilon, delta, said in ((0.0, 0.1, "epsilon is 0"), (1.0, 1.0, "delta is 1")):
+        with pytest.raises(InputError, match=said):
+            Terms(epsilon, delta)

@@ -1,0 +1,198 @@
+"""MWEM: its transcripts on four points enumerated, its price in rho, its weights, and what it gets right."""
+
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from local_dp.accounting.concentrated import rho_within
+from local_dp.arrays import Counts
+from local_dp.curator.account import Account, ConcentratedAccount
+from local_dp.curator.intervals.level import Level
+from local_dp.curator.laws import SmallDatabases, epsilon_of
+from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
+from local_dp.curator.query_release import weights as weights_room
+from local_dp.curator.query_release.measuring import GaussianMarginal, WorstMarginal
+from local_dp.curator.query_release.mwem import ConcentratedRounds, Mwem, PureRounds, concentrated_mwem, concentrated_rounds, pure_mwem, pure_rounds
+from local_dp.curator.query_release.weights import Columns, Weights
+from local_dp.curator.selection.bounded_range import BoundedRange
+from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism
+from local_dp.curator.selection.permute_and_flip import PermutedMechanism
+from local_dp.curator.transcripts import worst_transcripts
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import run
+from local_dp.loss import Concentrated, Pure, approximate
+from local_dp.noise import KeyedNoise
+
+ONES = Marginals.ways(2, 1)
+BUDGET = approximate(1.0, 1e-6)
+
+
+def databases(n: int) -> SmallDatabases[tuple[int], BinaryTable]:
+    """All tables of n records of two bits."""
+    return SmallDatabases([(row,) for row in range(4)], n, lambda records: BinaryTable(2, np.array([row for (row,) in records], dtype=np.uint64)))
+
+
+def worst(n: int, rounds: int) -> float:
+    """The loss of whole transcripts, a choice and a measurement of epsilon 1 each in a round."""
+    return epsilon_of(max(worst_transcripts(Mwem(ONES, PureRounds(rounds, 1.0, 1.0)).algorithm(n), databases(n)).values()))
+
+
+@pytest.mark.parametrize(("n", "rounds"), [(1, 1), (1, 2), (2, 1)])
+def test_whole_transcripts_are_private(n: int, rounds: int) -> None:
+    """N = 4: the loss is at most that of the rounds, and half of it or more."""
+    loss = Mwem(ONES, PureRounds(rounds, 1.0, 1.0)).loss
+    assert loss == Pure(2 * 10**9 * rounds)
+    assert 0.49 * loss.epsilon < worst(n, rounds) <= loss.epsilon
+
+
+def test_noise_for_one_cell_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong twin whose measurements forget that a replaced record leaves one cell and comes to another."""
+    monkeypatch.setattr(Level, "noise", property(lambda level: 3 * level.loss.nano))
+    assert worst(1, 1) > 2
+
+
+def test_a_score_that_moves_by_two_is_chosen_by_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choice alone: at most epsilon; a score that a record is said to move by 1 loses more."""
+    choice = WorstMarginal(ONES, np.array([0, 2, 2, 0]), 1.0)
+    right = epsilon_of(max(databases(2).worst_ratios(choice).values()))
+    monkeypatch.setattr(WorstMarginal, "choice", property(lambda chosen: ExponentialChoice(chosen.epsilon)))
+    wrong = epsilon_of(max(databases(2).worst_ratios(choice).values()))
+    assert right <= 1 < wrong
+
+
+def ranges(mechanism: Any) -> tuple[float, float]:
+    """Over all tables of two records: the widest range of losses of one pair, and the largest Renyi divergence of an order over the order."""
+    width = divergence = 0.0
+    for law, other in databases(2).laws(mechanism):
+        total, others = sum(law.values()), sum(other.values())
+        losses = [epsilon_of_ratio(law[each] * others, other[each] * total) for each in law]
+        width = max(width, max(losses) - min(losses))
+        for order in (1.01, 2.0, 8.0, 32.0):
+            moment = sum(law[each] / total * math.exp((order - 1) * loss) for each, loss in zip(law, losses, strict=True))
+            divergence = max(divergence, math.log(moment) / (order - 1) / order)
+    return width, divergence
+
+
+def epsilon_of_ratio(above: int, below: int) -> float:
+    """ln(above / below) of large whole numbers."""
+    return math.log1p((above - below) / below)
+
+
+def scores(table: BinaryTable) -> Counts:
+    """Three candidates: records with the first bit, records without it, and nothing."""
+    ones = int((table.rows & np.uint64(1)).sum())
+    return np.array([ones, table.size - ones, 1])
+
+
+def test_a_choice_in_rho() -> None:
+    """Its losses on two databases span at most epsilon, so rho is eps^2 / 8: nearly met. Those of permute-and-flip span more, and it is refused."""
+    for epsilon in (0.5, 2.0):
+        chosen = BoundedRange(ExponentialMechanism(scores, epsilon))
+        width, divergence = ranges(chosen)
+        assert 0.95 * epsilon < width <= epsilon + 1e-9
+        assert 0.5 * chosen.loss.rho < divergence <= chosen.loss.rho == pytest.approx(epsilon**2 / 8)
+        permuted = PermutedMechanism(scores, epsilon)
+        assert ranges(permuted)[0] > 1.02 * epsilon
+        with pytest.raises(InputError, match="no bounded range"):
+            BoundedRange(permuted)
+
+
+def test_a_measurement_in_rho() -> None:
+    """A replaced record moves the cells of each marginal by 2 squared or not at all, so rho is 1 / V; the noise has variance V + 1/12."""
+    for mask in (1, 2, 3):
+        truths = [Marginals(2, (mask,)).answers(BinaryTable(2, np.array([row], dtype=np.uint64))) for row in range(4)]
+        assert max(float(((here - there) ** 2).sum()) for here, there in product(truths, repeat=2)) == 2
+    measured = GaussianMarginal(4, 15, 50)
+    assert measured.loss == Concentrated(10**18 // 50)
+    draws, table = Draws(KeyedNoise(1)), BinaryTable(4, np.zeros(100, dtype=np.uint64))
+    noise = np.concatenate([measured.release(table, draws).counts for _ in range(200)]).astype(float)
+    assert noise.mean() * 16 == pytest.approx(100, abs=16 * 5 * math.sqrt(50 / 3200))  # five standard errors
+    assert noise.reshape(200, 16)[:, 1:].var() == pytest.approx(50 + 1 / 12, rel=5 * math.sqrt(2 / 3000))
+
+
+def test_weights_are_moved_as_by_hand() -> None:
+    """Against a loop over all rows, at odd and even d: the marginal, and e^(should - is) of each row's cell."""
+    generator = np.random.default_rng(0)
+    for d, sets in ((5, [(0,), (1, 4), (0, 2, 3), (3, 4)]), (4, [(0, 1, 2, 3), (2,)]), (1, [(0,)])):
+        held, workload = Weights(d), Marginals.of(d, sets)
+        for number, mask in enumerate(workload.masks):
+            before, columns = held.flat.copy(), Columns(d, mask)
+            cells, wanted = workload.cells_of(number), generator.random(1 << mask.bit_count())
+            assert held.marginal(columns) == pytest.approx(np.bincount(cells, before))
+            held.move(columns, wanted)
+            assert held.flat == pytest.approx(before * np.exp(wanted - np.bincount(cells, before))[cells])
+            held.normalise()
+            assert held.flat.sum() == pytest.approx(1)
+
+
+def skewed(n: int, d: int) -> BinaryTable:
+    """Two kinds of records, whose bits are 1 with probability .8 and .2."""
+    generator = np.random.default_rng(0)
+    return BinaryTable.of(generator.random((n, d)) < np.where(generator.random((n, 1)) < 0.5, 0.8, 0.2))
+
+
+def errors(n: int, rounds: PureRounds | ConcentratedRounds) -> tuple[Errors, Errors]:
+    """Of all 2-way marginals of 8 columns: of MWEM, and of the even table."""
+    table, workload = skewed(n, 8), Marginals.ways(8, 2)
+    truth = workload.answers(table)
+    made = Mwem(workload, rounds).release(table, Draws(KeyedNoise(1)))
+    assert made.weights.sum() == pytest.approx(n)
+    return Errors.of(made.answers(workload), truth, n), Errors.of(np.full(workload.cells, n / 4), truth, n)
+
+
+def test_it_learns_the_marginals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors a fifth of those of no data, pure and concentrated; weights that are never moved stay there."""
+    for rounds in (PureRounds.within(1.0, 40), ConcentratedRounds.within(rho_within(BUDGET), 40)):
+        found, nothing = errors(10**5, rounds)
+        assert found.largest < nothing.largest / 5
+        assert found.mean < nothing.mean / 5
+    monkeypatch.setattr(weights_room.Weights, "move", lambda held, columns, shares: None)
+    assert errors(10**5, rounds)[0] == errors(10**5, rounds)[1]
+
+
+def test_it_is_paid_for_as_it_says() -> None:
+    """By a curator: the whole of the price, in epsilon and in rho, and nothing is left for another round."""
+    table, workload = skewed(500, 4), Marginals.ways(4, 2)
+    pure = pure_mwem(workload, 500, 1.0)
+    account = Account(pure.loss)
+    run(pure.algorithm(500), TrustedOracle(table, account, Draws(KeyedNoise(1))))
+    assert account.spent == account.budget == pure.loss
+    assert 0.999999 < pure.loss.epsilon <= 1
+    concentrated = concentrated_mwem(workload, 500, BUDGET)
+    filtered = ConcentratedAccount(BUDGET)
+    oracle = TrustedOracle(table, filtered, Draws(KeyedNoise(1)))
+    synthetic = run(concentrated.algorithm(500), oracle)
+    assert filtered.spent_rho == concentrated.loss
+    assert 0.99 * filtered.rho.rho < concentrated.loss.rho <= filtered.rho.rho
+    with pytest.raises(RefusedError, match="exceeds"):
+        run(concentrated.algorithm(500), oracle)
+    assert set(synthetic.rows(10, np.random.default_rng(0)).tolist()) <= set(range(16))
+
+
+def test_rounds_see_no_data() -> None:
+    """As many as balance a measurement's noise with what is left unmeasured: sqrt(rho) n and (n eps)^(2/3), within 1..200."""
+    rho = rho_within(BUDGET).rho
+    assert concentrated_rounds(17, 6366, rho) == 49
+    assert pure_rounds(17, 6366, 1.0) == 20
+    assert concentrated_rounds(17, 2 * 6366, rho / 4) == 49
+    assert (concentrated_rounds(17, 10, rho), concentrated_rounds(17, 10**6, rho)) == (1, 200)
+    assert pure_rounds(17, 6366, 2.0) == pytest.approx(20 * 2 ** (2 / 3), abs=1)
+
+
+def test_bad_input_gets_a_line() -> None:
+    for made, said in (
+        (lambda: Mwem(Marginals.ways(23, 1), PureRounds(1, 1.0, 1.0)), "d is 23"),
+        (lambda: Mwem(ONES, PureRounds(1, 1.0, 1.0)).algorithm(0), "number of records is 0"),
+        (lambda: PureRounds.within(1e-9, 2), "for 2 rounds"),
+        (lambda: ConcentratedRounds.within(Concentrated(1), 2), "for 2 rounds"),
+        (lambda: PureRounds(0, 1.0, 1.0), "rounds is 0"),
+        (lambda: WorstMarginal(ONES, np.zeros(3, dtype=np.int64), 1.0), "each of 4 cells"),
+        (lambda: GaussianMarginal(2, 1, 0), "variance is 0"),
+    ):
+        with pytest.raises(InputError, match=said):
+            made()

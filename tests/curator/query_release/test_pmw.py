@@ -1,0 +1,249 @@
+"""Private multiplicative weights: whole transcripts enumerated, wrong twins that lose more, and hypotheses that come nearer with every change."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from local_dp.arrays import Counts, Floats
+from local_dp.curator.account import Account, ConcentratedAccount
+from local_dp.curator.clipped import laplace_tail
+from local_dp.curator.laws import SmallDatabases, epsilon_of, whole_weights
+from local_dp.curator.mechanism import Law
+from local_dp.curator.query_release import pmw
+from local_dp.curator.query_release.counting import CountingQueries, table
+from local_dp.curator.query_release.first_far import Asked, FirstFar, NoisyCount
+from local_dp.curator.query_release.pmw import MultiplicativeWeights, Stream, Terms, moved
+from local_dp.curator.transcripts import Transcript, transcripts, worst_transcripts
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import run
+from local_dp.loss import Loss, Pure, approximate, exp_epsilon
+from local_dp.noise import KeyedNoise
+
+NANO = 10**9  # epsilon 1 for every noise
+STREAMS = [CountingQueries(np.array(rows)) for rows in product(((True, False), (False, True)), repeat=3)]
+SAME = STREAMS[0]  # the first point, three times
+
+
+def databases(n: int) -> SmallDatabases[tuple[int], Counts]:
+    """All tables of n records of two points."""
+    return SmallDatabases([(0,), (1,)], n, lambda records: table(np.array([point for (point,) in records]), 2))
+
+
+def weights(stream: CountingQueries, n: int, updates: int = 3) -> MultiplicativeWeights:
+    """With a threshold of one record."""
+    return MultiplicativeWeights(stream, n, Terms(min(0.9, 1 / n), updates, 1.0, 0.5))
+
+
+def claimed(told: Transcript[int | None]) -> int:
+    """In epsilons: an epoch that ends with a change costs 1 for its threshold, 2 for its firing and 1 for its count; one that does not, 1."""
+    return 4 * (len(told) // 2) + len(told) % 2
+
+
+def excess(stream: CountingQueries, n: int) -> float:
+    """By how much a transcript's loss is above its claim, at most."""
+    return max(epsilon_of(ratio) - claimed(told) for told, ratio in worst_transcripts(weights(stream, n).algorithm(), databases(n)).items())
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_whole_transcripts_are_private(n: int) -> None:
+    """N = 2, k = 3, all streams of queries that tell the points apart: no transcript loses more than its epochs cost, and some lose nearly half of it."""
+    assert max(excess(stream, n) for stream in STREAMS) <= 0
+    found = worst_transcripts(weights(SAME, n, 1).algorithm(), databases(n))
+    assert max(epsilon_of(ratio) / claimed(told) for told, ratio in found.items()) > 0.45
+
+
+@dataclass(frozen=True, eq=False)
+class OnAlpha(FirstFar):
+    """A wrong twin: noisy counts are compared with alpha itself, without noise."""
+
+    def law(self, database: Counts) -> Law[int | None]:
+        found: dict[int | None, Fraction] = {}
+        left = Fraction(1)
+        for first, gaps in self.asked.blocks(database):
+            for place, gap in enumerate(gaps.tolist()):
+                far = laplace_tail(NANO, self.threshold - gap) + laplace_tail(NANO, self.threshold + gap) if self.threshold > 0 else Fraction(1)
+                found[first + place] = left * far
+                left *= 1 - far
+        return whole_weights({**found, None: left})
+
+
+def test_a_test_on_alpha_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three queries of which none fires cost three epsilons in place of one; five more than the three that any number may cost."""
+    monkeypatch.setattr(pmw, "FirstFar", OnAlpha)
+    assert excess(SAME, 2) == pytest.approx(2, abs=1e-6)
+    asked = Asked(CountingQueries(np.array([(True, False)] * 5)), 0, np.array([0.5, 0.5]))
+    right, wrong = (epsilon_of(max(databases(2).worst_ratios(kind(asked, 1, 1.0)).values())) for kind in (FirstFar, OnAlpha))
+    assert right <= 3 < wrong
+
+
+def test_half_the_noise_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the tests. A count costs its epsilon, and no less."""
+    count = NoisyCount(SAME, 0, 1.0)
+    assert databases(2).worst_delta(count) == 0 < databases(2).worst_delta(count, Pure(NANO - 1))
+    monkeypatch.setattr(FirstFar, "_nano", 2 * NANO)
+    assert excess(SAME, 1) > 0
+
+
+@dataclass(frozen=True, eq=False)
+class Given(OnAlpha):
+    """A test whose noisy threshold is known: 0 and less is passed by anything."""
+
+    def __post_init__(self) -> None:
+        """Takes any."""
+
+
+def test_one_threshold_for_all_epochs_would_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The notes draw it again for each epoch; drawn once it is as private, 1 + 3 a change: one shift of it covers all that did not fire.
+
+    Enumerated given the noisy threshold, up to 15: what is left out is at most e^-15 of a chance.
+    """
+    ratio, found = 1 / exp_epsilon(NANO), [dict[Transcript[int | None], Fraction]() for _ in range(2)]
+    for threshold in range(16):
+        chance = laplace_tail(NANO, 1) if not threshold else (1 - ratio) / (1 + ratio) * ratio ** (threshold - 1)
+        monkeypatch.setattr(pmw, "FirstFar", lambda asked, _, epsilon, noisy=threshold: Given(asked, noisy, epsilon))
+        for first, law in enumerate(found):
+            for told, share in transcripts(weights(SAME, 1).algorithm(), np.array([first, 1 - first])).items():
+                law[told] = law.get(told, Fraction(0)) + chance * share
+    losses = {told: abs(math.log(found[0][told] / found[1][told])) for told in found[0]}
+    assert all(loss <= 1 + 3 * (len(told) // 2) + 1e-4 for told, loss in losses.items())
+    assert max(losses.values()) > 2.5
+
+
+class Told(TrustedOracle[Counts]):
+    """Writes down what it is asked and what it says."""
+
+    def __init__(self, database: Counts, seed: int) -> None:
+        super().__init__(database, Account(Pure(10**15)), Draws(KeyedNoise(seed)))
+        self.told: tuple[Any, ...] = ()
+        self.asked: tuple[Any, ...] = ()
+
+    def answer(self, mechanisms: Any) -> Any:
+        answers = super().answer(mechanisms)
+        self.asked, self.told = (*self.asked, *mechanisms), (*self.told, answers)
+        return answers
+
+
+def test_the_code_draws_from_its_transcripts() -> None:
+    """Their chances add up to 1, and 3,000 runs fit them (chi-squared, failure 1e-6); they do not fit those of a threshold that is one larger."""
+    n, database = 2, np.array([2, 0])
+    law, other = (transcripts(MultiplicativeWeights(STREAMS[2], n, Terms(alpha, 3, 1.0, 0.5)).algorithm(), database) for alpha in (0.5, 0.99))
+    assert sum(law.values()) == 1
+
+    drawn: Counter[Any] = Counter()
+    for seed in range(3000):
+        oracle = Told(database, seed)
+        run(weights(STREAMS[2], n).algorithm(), oracle)
+        drawn[oracle.told] += 1
+    assert set(drawn) <= set(law)
+
+    def p_value(chances: dict[Transcript[int | None], Fraction]) -> float:
+        common = [told for told, chance in chances.items() if chance * 3000 >= 5]
+        expected, observed = [float(chances[told]) * 3000 for told in common], [drawn[told] for told in common]
+        return float(chisquare([*observed, 3000 - sum(observed)], [*expected, 3000 - sum(expected)]).pvalue)
+
+    assert p_value(law) > 1e-6 > p_value(other)
+
+
+def divergence(database: Counts, hypothesis: Floats) -> float:
+    """The relative entropy of the table to a hypothesis."""
+    shares = database[database > 0] / database.sum()
+    return float((shares * np.log(shares / hypothesis[database > 0])).sum())
+
+
+def hypotheses(n: int = 10**6) -> tuple[Counts, list[FirstFar], list[NoisyCount], Terms]:
+    """What was asked about a table of 16 points by 400 random queries, with next to no noise."""
+    generator = np.random.default_rng(0)
+    database = generator.multinomial(n, generator.dirichlet(np.full(16, 0.3)))
+    terms = Terms(0.05, 200, 24.0, 0.1)
+    oracle = Told(database, 1)
+    run(MultiplicativeWeights(CountingQueries.random(400, 16, generator), n, terms).algorithm(), oracle)
+    return database, [each for each in oracle.asked if isinstance(each, FirstFar)], [each for each in oracle.asked if isinstance(each, NoisyCount)], terms
+
+
+def drops() -> list[tuple[float, float]]:
+    """Of each change: how much the relative entropy falls, and step gap - step^2 / 8."""
+    database, tests, counts, terms = hypotheses()
+    found = []
+    for before, after, count in zip(tests, tests[1:], counts, strict=False):
+        gap = abs(count.queries.values[count.query] @ (database / database.sum() - before.asked.weights))
+        found.append((divergence(database, before.asked.weights) - divergence(database, after.asked.weights), terms.step * gap - terms.step**2 / 8))
+    return found
+
+
+def test_each_change_brings_the_hypothesis_nearer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By step gap - step^2 / 8 at least, so that 2 ln N / alpha^2 changes are enough; up or down by alpha, as the notes print it, takes it away."""
+    found = drops()
+    assert 10 < len(found) < 2 * math.log(16) / 0.05**2
+    assert all(fallen >= least - 1e-9 for fallen, least in found)
+    monkeypatch.setattr(pmw, "moved", lambda weights, counted, share, step: moved(weights, counted, 2.0 * (weights[counted].sum() < 0.05), step))
+    assert sum(fallen < 0 for fallen, _ in drops()) > 10
+
+
+def answered(terms: Terms, budget: Loss, stream: CountingQueries, database: Counts) -> tuple[pmw.Answered, Account]:
+    """A run, paid for by an account of the budget."""
+    account = Account(budget) if isinstance(budget, Pure) else ConcentratedAccount(budget)
+    size = int(database.sum())
+    return run(MultiplicativeWeights(stream, size, terms).algorithm(), TrustedOracle(database, account, Draws(KeyedNoise(3)))), account
+
+
+@pytest.mark.parametrize("budget", [Pure(NANO), approximate(1.0, 1e-6)])
+def test_terms_that_see_no_data_keep_their_word(budget: Loss) -> None:
+    """All queries answered within 3/2 alpha, within the budget; all changes together just fit it."""
+    generator, n = np.random.default_rng(2), 10**5
+    database = generator.multinomial(n, generator.dirichlet(np.full(16, 0.05)))
+    stream = CountingQueries.random(200, 16, generator)
+    terms = Terms.for_stream(Stream(n, 16, 200), budget)
+    found, account = answered(terms, budget, stream, database)
+    assert not found.halted
+    assert found.answered == 1.0
+    assert 0 < found.updates <= terms.updates
+    assert found.largest_error(stream.counts(database), n) <= 1.5 * terms.alpha
+    assert account.spent.epsilon <= budget.epsilon
+    whole = Account(budget) if isinstance(budget, Pure) else ConcentratedAccount(budget)
+    whole.charge(*terms.losses)
+    with pytest.raises(RefusedError, match="exceeds"):
+        whole.charge(terms.losses[0])
+
+
+def test_a_halted_run_says_so() -> None:
+    """With too few changes for the data at hand: what it answered is right, and only that; the rest is not a number."""
+    generator = np.random.default_rng(2)
+    database = generator.multinomial(10**6, generator.dirichlet(np.full(64, 0.05)))
+    stream, budget = CountingQueries.random(3000, 64, generator), approximate(1.0, 1e-6)
+    found, _ = answered(Terms.of(0.05, 5, budget), budget, stream, database)
+    assert found.halted
+    assert found.updates == 5
+    assert 0 < found.answered < 0.1
+    assert np.isnan(found.shares[found.done :]).all()
+    assert not np.isnan(found.shares[: found.done]).any()
+    assert found.largest_error(stream.counts(database), 10**6) < 0.1
+
+
+def test_fewer_changes_are_a_bet() -> None:
+    """A tenth of those that can be needed: alpha falls as the fourth root, as long as the logarithms stay."""
+    stream, budget = Stream(10**5, 256, 1000), approximate(1.0, 1e-6)
+    whole, tenth = (Terms.for_stream(stream, budget, share=share) for share in (1.0, 0.1))
+    assert tenth.alpha / whole.alpha == pytest.approx(0.1**0.25, rel=0.1)
+
+
+def test_bad_input_gets_a_line() -> None:
+    for made, said in (
+        (lambda: Terms(1.5, 1, 1.0, 1.0), "alpha is 1.5"),
+        (lambda: Terms(0.1, 0, 1.0, 1.0), "updates is 0"),
+        (lambda: Terms.for_stream(Stream(10, 2, 2), Pure(NANO)), "10 records are too few"),
+        (lambda: Stream(0, 2, 2), "number of records is 0"),
+        (lambda: NoisyCount(SAME, 3, 1.0), "query is 3"),
+        (lambda: Terms.of(0.1, 100, Pure(99)), "leaves less than"),
+        (lambda: FirstFar(Asked(CountingQueries.random(13, 2, np.random.default_rng(0)), 0, np.array([0.5, 0.5])), 1, 1.0).law(np.array([1, 1])), "13 queries"),
+    ):
+        with pytest.raises(InputError, match=said):
+            made()
