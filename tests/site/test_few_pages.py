@@ -10,8 +10,8 @@ from local_dp.experiments.site.build import build_site
 from tests.support.browser import browser, faults, needs_chromium
 from tests.support.long import short
 
-ROOMS = ("local_dp.loss", "server")
-PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quantiles", "reference/server")
+ROOMS = ("local_dp.loss", "local_dp.server")
+PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quantiles", "reference/local_dp.server")
 
 
 @needs_chromium
