@@ -6,7 +6,7 @@ from hashlib import blake2b
 import numpy as np
 
 from local_dp.arrays import Bools, Words
-from local_dp.bounds.influence import irregularity, ones_seen
+from local_dp.bounds.attacks import irregularity, ones_seen
 from local_dp.errors import InputError, WireError
 from local_dp.oracles.local.asked import CHUNK, LocalQuery, cells_of, chunk_digest, coin_key, round_digest
 from local_dp.randomizers.frequencies.unary import UnaryEncoding

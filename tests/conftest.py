@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.support.shared import Once
+    from tests.support.runs.shared import Once
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy is imported: two workers with two threads each would wait for one another
 
@@ -31,7 +31,7 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 @pytest.fixture(scope="session")
 def once(tmp_path_factory: pytest.TempPathFactory) -> "Once":
     """Measurements that several tests need, whichever worker runs them."""
-    from tests.support.shared import Once, shared_folder
+    from tests.support.runs.shared import Once, shared_folder
 
     return Once(shared_folder(tmp_path_factory))
 
@@ -39,7 +39,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> "Once":
 @pytest.fixture(scope="session")
 def interpreter() -> Iterator[str]:
     """An interpreter of this worker that has imported what helpers and brokers import."""
-    from tests.support.warm import warm_interpreter
+    from tests.support.runs.warm import warm_interpreter
 
     with warm_interpreter() as path:
         yield path
@@ -48,7 +48,7 @@ def interpreter() -> Iterator[str]:
 @pytest.fixture
 def warm(interpreter: str) -> Iterator[None]:
     """The runs of this test are not about how their processes start: they are forked."""
-    from tests.support.warm import forked_from
+    from tests.support.runs.warm import forked_from
 
     with forked_from(interpreter):
         yield

@@ -21,10 +21,10 @@ from local_dp.experiments.lab.runner import run_experiments
 from local_dp.masked.midpoint import hidden_set_certificate
 from local_dp.masked.signs import MaskedCoset
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from tests.support.brokers import configured, free_port, needs_mosquitto
-from tests.support.command import local_dp
-from tests.support.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
-from tests.support.plugins import plugged_in, plugin_site
+from tests.support.inputs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
+from tests.support.inputs.plugins import plugged_in, plugin_site
+from tests.support.runs.brokers import configured, free_port, needs_mosquitto
+from tests.support.runs.command import local_dp
 
 PACKAGES = ("local_dp", "clients", "server", "experiments")
 LIMITS = (ROOT / "docs" / "limits.md").read_text()
@@ -59,7 +59,7 @@ def test_the_readmes_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """Every local-dp command of the README ends well, in order and in one folder: the first by itself, the others here; the report is that of a toy."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT)  # worker processes inherit it
-    run_experiments(["tests.support.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
+    run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
     first, *others = (each.command for each in typed(ROOT / "README.md") if each.command not in SKIPPED.keys() | LONG)
     done = perform(first, tmp_path)
     assert done.returncode == 0, f"{first}: {done.stderr}"

@@ -15,7 +15,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import Query
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally

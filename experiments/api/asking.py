@@ -19,7 +19,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled
 from local_dp.protocols.local_protocol import Protocol
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms

@@ -12,7 +12,7 @@ from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools, Column, Floats
 from local_dp.attacks.reconstruction import least_squares, random_subsets, reconstruction
 from local_dp.attacks.tracing import Traced, traced_share, tracing
-from local_dp.bounds.reconstruction import wrong_bits
+from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.reports import Reports
+from local_dp.bounds.best import Reports
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.api.tables import sample_rows
 from local_dp.experiments.lab.claim import Curve, Figure, Measurement, Point
@@ -28,7 +28,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled
 from local_dp.protocols.local_protocol import BETA, Protocol
-from local_dp.protocols.planning import CURATOR, OPEN, Way, asked_of, estimators, law_of, ways
+from local_dp.protocols.planning.local import CURATOR, OPEN, Way, asked_of, estimators, law_of, ways
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
 

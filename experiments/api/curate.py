@@ -19,7 +19,7 @@ from local_dp.experiments.api.curating.values import Histogram, Median, Quantile
 from local_dp.experiments.api.functions import Bounds, bounds_written, ends_of, settings_written
 from local_dp.experiments.api.tables import Table, records_of
 from local_dp.experiments.api.trusted import Release, Trust, release
-from local_dp.protocols.learn import Learn
+from local_dp.protocols.learning.learn import Learn
 
 Cuts: TypeAlias = Mapping[str, Sequence[float]]
 Listed: TypeAlias = Mapping[str, Sequence[object]]

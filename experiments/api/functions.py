@@ -13,17 +13,17 @@ from local_dp.experiments.api.asking import How, Options, ask
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Table
 from local_dp.masked.two_rounds import MaskedParityLearner
-from local_dp.protocols.crosstab import Crosstab
-from local_dp.protocols.frequency import Frequency
-from local_dp.protocols.histogram import Histogram
-from local_dp.protocols.learn import Learn
+from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.local_protocol import Protocol
-from local_dp.protocols.mean import Mean
-from local_dp.protocols.mean_found import MeanFound
-from local_dp.protocols.mean_vector import MeanVector
-from local_dp.protocols.quantiles import Quantiles
-from local_dp.protocols.statistical_queries import StatisticalQueries
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.search.quantiles import Quantiles
+from local_dp.protocols.surveys.crosstab import Crosstab
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_found import MeanFound
+from local_dp.protocols.vectors.mean_vector import MeanVector
 from local_dp.queries.cells import SEPARATOR
 
 Labels: TypeAlias = Iterable[object]
@@ -48,7 +48,8 @@ def survey(
 ) -> Result:
     """The share of records that answer yes to a question such as "affairs > 0 and age >= 30"; with `by`, within each group of that column.
 
-    `missing`: where a missing value leaves the question open, refuse, count it as "no", or "exclude" the record. See `local_dp.protocols.survey.Survey`.
+    `missing`: where a missing value leaves the question open, refuse, count it as "no", or "exclude" the record. See
+    `local_dp.protocols.surveys.survey.Survey`.
     """
     protocol = Survey(question=question, by=by, labels=_texts(labels), labels_from_data=labels_from_data, missing=missing, other=other)
     return ask(protocol, table, How.of(how))
@@ -67,7 +68,7 @@ def frequency(
     """The share of each label of a column. The labels are public: list them, or in a simulation read them with `labels_from_data`.
 
     `missing`: refuse, "category" (a label of its own) or "exclude" (shares among those present); `other`: refuse or "category".
-    See `local_dp.protocols.frequency.Frequency`.
+    See `local_dp.protocols.surveys.frequency.Frequency`.
     """
     protocol = Frequency(column=column, labels=_texts(labels), labels_from_data=labels_from_data, missing=missing, other=other)
     return ask(protocol, table, How.of(how))
@@ -76,7 +77,7 @@ def frequency(
 def histogram(table: Table, column: str, *, bounds: Bounds, bins: int = 10, missing: str = "refuse", **how: Unpack[Options]) -> Result:
     """The share of each of `bins` equal intervals of the public bounds, and of what lies below and above.
 
-    `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.histogram.Histogram`.
+    `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.surveys.histogram.Histogram`.
     """
     low, high = ends_of(bounds)
     return ask(Histogram(column=column, low=low, high=high, bins=bins, missing=missing), table, How.of(how))
@@ -97,10 +98,10 @@ def mean(
 ) -> Result:
     """The mean of a column of numbers between public bounds; with `by`, within each group of that column.
 
-    Of a list of columns their means together, by one report of the whole record (`local_dp.protocols.mean_vector.MeanVector`): `bounds` are those of all, or
-    a mapping of each column to its own; a missing number is refused, or counts as the "middle".
-    Without bounds a first part of the clients finds them privately (`local_dp.protocols.mean_found.MeanFound`), and nothing is grouped.
-    `missing`: refuse, or "exclude" (the mean of those present); `outside`: refuse, or "clip". See `local_dp.protocols.mean.Mean`.
+    Of a list of columns their means together, by one report of the whole record (`local_dp.protocols.vectors.mean_vector.MeanVector`): `bounds` are those of
+    all, or a mapping of each column to its own; a missing number is refused, or counts as the "middle".
+    Without bounds a first part of the clients finds them privately (`local_dp.protocols.vectors.mean_found.MeanFound`), and nothing is grouped.
+    `missing`: refuse, or "exclude" (the mean of those present); `outside`: refuse, or "clip". See `local_dp.protocols.vectors.mean.Mean`.
     """
     if not isinstance(column, str):
         if by:
@@ -138,7 +139,7 @@ def quantiles(
     """The quantiles of a column of numbers, on a grid of equal intervals of the public bounds: `at` 0.5, the median, or any shares.
 
     What lies beyond the bounds is counted and not moved. `rounds`: "one", "several", or the better of the two; `missing`: refuse, or "exclude" (the
-    quantiles of those present). See `local_dp.protocols.quantiles.Quantiles`.
+    quantiles of those present). See `local_dp.protocols.search.quantiles.Quantiles`.
     """
     low, high = ends_of(bounds)
     shares = at if isinstance(at, Sequence) else (at,)
@@ -159,7 +160,7 @@ def crosstab(
     """The share of every combination of two or more columns or yes/no questions, and for two a test of their independence.
 
     `labels` maps a column to its public labels. `missing`: refuse, "category" or "exclude" (complete records); `other`: refuse or "category".
-    See `local_dp.protocols.crosstab.Crosstab`.
+    See `local_dp.protocols.surveys.crosstab.Crosstab`.
     """
     protocol = Crosstab(columns=tuple(columns), labels_from_data=labels_from_data, missing=missing, other=other)
     if labels:
@@ -174,7 +175,7 @@ def crosstab(
 def statistical_queries(
     table: Table, queries: Sequence[str], *, tolerances: float | Sequence[float] = 0.1, missing: str = "refuse", **how: Unpack[Options]
 ) -> Result:
-    """Each yes/no question's answer on the scale from -1 to +1, each from clients of its own. See `local_dp.protocols.statistical_queries`."""
+    """Each yes/no question's answer on the scale from -1 to +1, each from clients of its own. See `local_dp.protocols.surveys.statistical_queries`."""
     told = tolerances if isinstance(tolerances, Sequence) else (tolerances,)
     return ask(StatisticalQueries(queries=tuple(queries), tolerances=tuple(map(str, told)), missing=missing), table, How.of(how))
 
@@ -199,7 +200,7 @@ def learn(
     """A rule that predicts the label, and how often it is right on clients that were held out.
 
     The label is a question or a column, features are number columns (every other one, if left out) and questions; bounds that are not given are found
-    privately. `missing`: refuse, or "exclude" rows that lack something. See `local_dp.protocols.learn.Learn`.
+    privately. `missing`: refuse, or "exclude" rows that lack something. See `local_dp.protocols.learning.learn.Learn`.
     """
     protocol = Learn(
         learner=learner,

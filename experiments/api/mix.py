@@ -13,9 +13,9 @@ from local_dp.experiments.tiers.outcome import STAMP
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.local_protocol import Protocol, plain
-from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import find_protocol
-from local_dp.protocols.shares import Shares
+from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.shares import Shares
 from local_dp.shuffle.histogram import Target, multi_message
 
 

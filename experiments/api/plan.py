@@ -11,10 +11,10 @@ from local_dp.experiments.text.layout import held, paragraph, table
 from local_dp.experiments.text.numbers import bound, number
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, Protocol
-from local_dp.protocols.planning import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
-from local_dp.protocols.planning_shuffled import OneReport, Together, shuffled_ways
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.planning.local import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
+from local_dp.protocols.planning.shuffled import OneReport, Together, shuffled_ways
 from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.surveys.policies import Launch
 
 ANY, MADE_UP, OWN_BOUND = "any", "made-up", "own bound"
 Who: TypeAlias = Table | Literal["any", "made-up"]

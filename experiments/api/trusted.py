@@ -21,7 +21,7 @@ from local_dp.experiments.tiers.settings import Randomness
 from local_dp.experiments.tiers.version import installed_version
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.loss import Approximate, Loss, Pure, approximate, nano_epsilon
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.storage.budget_file import KeptBudget
 

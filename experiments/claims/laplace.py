@@ -3,7 +3,7 @@
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.laplace import clipped_laplace_shrinkage
+from local_dp.bounds.response import clipped_laplace_shrinkage
 
 
 def laplace_reports(values: Floats, epsilon: float, generator: np.random.Generator) -> Floats:

@@ -7,7 +7,7 @@ import click
 
 from local_dp.experiments.cli.completion import OWN, install_completion, show_completion
 from local_dp.experiments.cli.fields import Group, Option, command_of
-from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.screen import SCREEN
 
 COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of its help
     "run": ("run:RUN", "Runs a protocol: clients, server and message bus, from one command."),

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from local_dp.errors import InputError, unknown
-from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.screen import SCREEN
 
 PROGRAM, VARIABLE = "local-dp", "_LOCAL_DP_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")

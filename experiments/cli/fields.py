@@ -51,7 +51,7 @@ class Argument(click.Argument):
 
 def show_help(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
     """Prints the help of a command and ends it."""
-    from local_dp.experiments.cli.screen import SCREEN
+    from local_dp.experiments.text.screen import SCREEN
 
     if asked and not ctx.resilient_parsing:
         SCREEN.tell(ctx.get_help())

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from local_dp.errors import BusError, InputError, LocalDPError, QuorumError, RefusedError
-from local_dp.experiments.cli.screen import SCREEN
+from local_dp.experiments.text.screen import SCREEN
 
 EXIT_CODES: dict[type[LocalDPError], int] = {InputError: 2, QuorumError: 3, RefusedError: 4, BusError: 5}
 INTERRUPTED = 130

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from local_dp.experiments.lab.chapters import Chapter
-from local_dp.experiments.lab.coverage_stated import Stated
+from local_dp.experiments.lab.coverage.stated import Stated
 
 Point: TypeAlias = dict[str, Any]  # plain JSON data: what to measure
 Measurement: TypeAlias = dict[str, Any]  # plain JSON data: what was measured

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from local_dp.bounds.normal import normal_quantile, normal_tail
+from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab.claim import Check, Measurement
 from local_dp.interaction import run

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.influence import influence_of
+from local_dp.bounds.attacks import influence_of
 from local_dp.experiments.tiers.faults import Faulted
 from local_dp.experiments.tiers.settings import Settings
 from local_dp.experiments.tiers.version import installed_version

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
-from local_dp.bounds.influence import influence_of
+from local_dp.bounds.attacks import influence_of
 from local_dp.errors import InputError
 from local_dp.experiments.tiers.faults import Faults
 from local_dp.interaction import Algorithm

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.bounds.fingerprinting import boneh_shaw_block, tardos_length
+from local_dp.bounds.attacks import boneh_shaw_block, tardos_length
 from local_dp.checks import check_whole
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import stream_key

@@ -1,13 +1,16 @@
-"""What one epsilon-local report can carry at most: closed forms, and the best channel found by a linear program. Epsilon in nats."""
+"""Best channels: chi-squared and capacity of a report, and the cut-and-paste bound for two laws."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.bounds.tails import normal_quantile
+from local_dp.checks import check_success
 from local_dp.errors import InputError
 
 LN3 = math.log(3)
@@ -65,3 +68,95 @@ def best_channel(epsilon: float, symbols: int, score: Callable[[Floats], Floats]
     solved = linprog(-score(columns), A_eq=columns.T, b_eq=np.ones(symbols), bounds=(0, None), method="highs")
     used = solved.x > 1e-12
     return BestChannel(-float(solved.fun), columns[used] * solved.x[used, None])
+
+
+NO_TURN = 64  # doublings after which the constant does not change in doubles
+
+
+def pasting_constant(clients: int | None = None) -> float:
+    """Proven: K, the most that h^2(nobody, everybody) / sum_i h^2(nobody, i alone) can be for transcripts that factor; without a number, for all of them.
+
+    prod over l = 1 .. ceil(log2 clients) of 1 / (1 - 2^-l): 1, 2, 8/3, ... and 3.4627 for ever so many clients. h^2 = 1 - affinity, of the laws of the
+    transcript if nobody, everybody or client i alone has the changed input. Source: Jayram 2009, in this form (limits 12.3).
+    """
+    if clients is not None and clients < 1:
+        raise InputError(f"a protocol has {clients} clients; give a positive number")
+    doublings = NO_TURN if clients is None else (clients - 1).bit_length()
+    return math.prod(1 / (1 - 2.0**-level) for level in range(1, doublings + 1))
+
+
+def affinity_curvature(epsilon: float) -> float:
+    """Proven: c, the most that (1 + t/2 - sqrt(1 + t)) / t^2 = 1 / (2 (1 + sqrt(1 + t))^2) can be for |t| <= 1 / C: that at -1 / C."""
+    return 0.5 / (1 + math.sqrt(1 - 1 / response_gain(epsilon))) ** 2
+
+
+def distance_needed(advantage: float) -> float:
+    """1 - sqrt(1 - a^2): the squared Hellinger distance that two laws at total variation a have at least."""
+    if not 0 <= advantage <= 1:
+        raise InputError(f"a total variation distance is {advantage}; give a number from 0 to 1")
+    return advantage**2 / (1 + math.sqrt(1 - advantage**2))
+
+
+def asked_again_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
+    """Proven for EVERY protocol, fully interactive ones among them, every pure randomizer, at every epsilon: the least number of clients.
+
+    (1 - sqrt(1 - (p - rho)^2)) SDA / (K c G), for a class of spectral dimension SDA, success p, and `guess` = rho, the share of the prior that one fixed
+    output is good for (limits 12.3).
+    """
+    check_class(dimension, success, guess)
+    return distance_needed(max(0.0, success - guess)) * dimension / (pasting_constant() * affinity_curvature(epsilon) * report_squares(epsilon))
+
+
+def parity_asked_again_bound(d: int, epsilon: float, success: float) -> float:
+    """Proven for EVERY protocol that finds a uniform parity of d bits with this probability: 0.979 C^2 2^d clients at p = .9 and epsilon 1 (limits 12.3)."""
+    check_success(success, 2.0**-d)
+    return asked_again_bound(2.0**d, epsilon, success, 2.0**-d)
+
+
+@lru_cache
+def best_two_laws(epsilon: float, variation: float) -> BestChannel:
+    """The report that puts most between two laws at this total variation distance, in squared Hellinger distance: a linear program of 8 columns.
+
+    The easiest pair of laws has three symbols: two that either law alone has, with the chance t each, and one that both share (limits 12.3).
+    """
+
+    def distance(columns: Floats) -> Floats:
+        first, second = (np.sqrt(columns @ law) for law in easiest_laws(variation))
+        squares: Floats = (first - second) ** 2 / 2
+        return squares
+
+    return best_channel(epsilon, 3, distance)
+
+
+def easiest_laws(variation: float) -> tuple[Floats, Floats]:
+    """Two laws of three symbols, of which any two laws at this total variation distance are made by relabelling at random."""
+    if not 0 < variation < 1:
+        raise InputError(f"the total variation distance is {variation}; give a number strictly between 0 and 1")
+    return np.array([variation, 0.0, 1 - variation]), np.array([0.0, variation, 1 - variation])
+
+
+def two_laws_in_turn_bound(epsilon: float, variation: float, success: float) -> float:
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol that tells any two laws at this total variation apart, whichever of them holds.
+
+    ln(1 - (2 p - 1)^2) / (2 ln(1 - h^2)), h^2 that of `best_two_laws`: about 0.755 C^2 / t^2 at p = .9, epsilon 1 and t = .1.
+    """
+    check_success(success, 0.5)
+    return math.log1p(-((2 * success - 1) ** 2)) / (2 * math.log1p(-best_two_laws(epsilon, variation).value))
+
+
+def two_laws_asked_again_bound(epsilon: float, variation: float, success: float) -> float:
+    """Proven for EVERY protocol that tells any two laws at this total variation apart: about 0.171 C^2 / t^2 at p = .9, epsilon 1 and t = .1."""
+    check_success(success, 0.5)
+    return distance_needed(2 * success - 1) / (pasting_constant() * best_two_laws(epsilon, variation).value)
+
+
+def two_laws_clients(epsilon: float, variation: float, beta: float) -> int:
+    """n with which randomized response, on whether the symbol is likelier under the first law, tells any two laws apart: z_beta^2 C^2 / t^2, in one round."""
+    easiest_laws(variation)
+    return math.ceil((normal_quantile(beta) * response_gain(epsilon) / variation) ** 2)
+
+
+def check_class(dimension: float, success: float, guess: float) -> None:
+    """Raises InputError unless these can be a class's dimension, the probabilities of a success and of a guess."""
+    if not (0 <= guess <= 1 and 0 < success <= 1 and dimension > 0):
+        raise InputError(f"dimension {dimension}, success {success} and guess {guess}; give a positive dimension and probabilities")

@@ -1,15 +1,18 @@
-"""Client counts for frequencies of k symbols (limits 2)."""
+"""Shares of values, of labels, and of the frequent among many: variances, clients and error."""
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.largest import NEAR, Errors, widest_reach
-from local_dp.bounds.normal import normal_quantile
 from local_dp.bounds.response import check_positive_epsilon, check_tolerance, response_gain
+from local_dp.bounds.tails import NEAR, Errors, normal_quantile, widest_reach
+from local_dp.checks import check_positive, check_share, check_whole
+from local_dp.optimise import least_clients
 from local_dp.randomizers.frequencies.best import best_choice
+from local_dp.randomizers.frequencies.wide_hashing import best_parities
 
 _FREQUENT = 64  # more than so many frequent symbols are each as good as rare
 
@@ -218,3 +221,142 @@ def grouped_clients(epsilon: float, groups: int, tau: float, beta: float) -> int
     shares = (0.0, 1 / (2 * groups), 1 / groups)
     variance = max(subset_variance(epsilon, k, 1, share) if direct else response_gain(epsilon) ** 2 - share**2 for share in shares)
     return math.ceil(variance * (groups * normal_quantile(beta / (2 * groups)) / tau) ** 2)
+
+
+FIRST, STEP = 20, 12  # bits of the first prefix, and of each further level
+KEPT = 512  # prefixes that are followed from one level to the next
+NOISE = 0.01  # the chance that noise anywhere is taken for a string
+FREQUENT = 10  # so many strings are to be found at once
+
+
+def level_lengths(bits: int) -> tuple[int, ...]:
+    """The bits of the prefix at each level: 20, 32, 44, and so on, the last one `bits`."""
+    return (*range(min(FIRST, bits), bits, STEP), bits)
+
+
+def noise_height(bits: int) -> float:
+    """So many standard errors are passed by none of 2^bits strings that nobody holds, except with probability 1 %: a union of normal tails."""
+    return normal_quantile(NOISE / 2**bits)
+
+
+def heavy_hitters_clients(epsilon: float, bits: int, share: float, beta: float) -> int:
+    """n for which ten strings that `share` of the clients hold each are all found, and no other, except with probability beta above 1 %.
+
+    V / share^2 times the larger of (h + z)^2, with h the noise's height, and L (z_{512 / 2^20} + z)^2: each is among the 512 best of 2^20 prefixes by the
+    1/L-th part of the clients. V is one report's variance, and z is exceeded by 1/20 of what noise leaves of beta: by one of the ten, in either way to lose it.
+    """
+    lengths = level_lengths(bits)
+    variance = parities_variance(epsilon, best_parities(epsilon, lengths[0]), 0.0)
+    miss = normal_quantile((beta - NOISE) / (2 * FREQUENT))
+    kept = normal_quantile(min(0.5, KEPT / 2 ** lengths[0]))
+    reach = max(noise_height(bits) + miss, math.sqrt(len(lengths)) * (kept + miss))
+    return math.ceil(variance * (reach / share) ** 2)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Rounds that know what was kept: prefixes of `first` bits, then `step` bits more of each of `kept`, told as codes of `width` bits."""
+
+    first: int
+    step: int
+    kept: int
+    width: int
+
+    def lengths(self, bits: int) -> tuple[int, ...]:
+        """The bits of the prefix in each round, the last one `bits`."""
+        return (*range(min(self.first, bits), bits, self.step), bits)
+
+    def height(self, length: int, bits: int) -> float:
+        """From how many standard errors on a prefix is taken, and its share subtracted from those that continue the same one.
+
+        Noise's height for a whole string, and where many are kept; where few are, so high that as many of noise alone stand higher.
+        """
+        few = length < bits and self is NARROW
+        return normal_quantile(min(0.5, self.kept / 2**length)) if few else noise_height(bits)
+
+    def needs(self, bits: int, beta: float) -> list[float]:
+        """How many clients must have answered by the end of each round, in units of V / share^2, for ten strings to be found except with probability beta.
+
+        A prefix is to be among the `kept` best of all of its length by its score, (z_{kept / 2^length} + z)^2, and by its own round alone among its part, a
+        tenth, of those kept that continue the same one, (z_own + z)^2 more than before: what they share says nothing of them. Where few are kept, above the
+        best of them, which varies too: 1.17 z. (h + z)^2 at the end, as in `heavy_hitters_clients`; z is exceeded with what noise leaves of beta by one of the
+        ten in any round, in either way to lose it.
+        """
+        miss = normal_quantile((beta - NOISE) / (2 * FREQUENT * (len(self.lengths(bits)) if self is NARROW else 1)))
+        part, varies = (1.0, 1.17) if self is NARROW else (self.kept / FREQUENT, 1.0)
+        own = (normal_quantile(part / 2**self.step) + varies * miss) ** 2
+        needs: list[float] = []
+        for length in self.lengths(bits)[:-1]:
+            kept = (normal_quantile(min(0.5, self.kept / 2**length)) + miss) ** 2
+            needs.append(max(kept, needs[-1] + own) if needs else kept)
+        return [*needs, max((noise_height(bits) + miss) ** 2, needs[-1] + own if needs else 0.0)]
+
+    def variance(self, epsilon: float, bits: int, share: float) -> float:
+        """n times that of one round's estimate of a prefix that `share` hold."""
+        if self is NARROW:
+            return frequency_variance(epsilon, 1 << self.lengths(bits)[0], share)
+        return parities_variance(epsilon, best_parities(epsilon, self.lengths(bits)[0]), share)
+
+    def clients(self, epsilon: float, bits: int, share: float, beta: float) -> int:
+        """n for which ten strings that `share` of the clients hold each are all found, and no other, except with probability beta above 1 %."""
+        return math.ceil(self.variance(epsilon, bits, share) * self.needs(bits, beta)[-1] / share**2)
+
+
+WIDE, NARROW = Schedule(20, 12, 511, 21), Schedule(12, 7, 31, 12)
+
+
+def best_schedule(epsilon: float, bits: int, share: float, beta: float) -> Schedule:
+    """The one that needs fewer clients: few long rounds, or, where more than the two or three parities that a coin has room for would tell more, short ones."""
+    return min((WIDE, NARROW), key=lambda schedule: schedule.clients(epsilon, bits, share, beta))
+
+
+def label_examples_printed(dimension: int, epsilon: float, alpha: float, beta: float) -> int:
+    """m >= (768 / (alpha^2 eps)) (VC ln(64 / alpha) + 2 ln(8 / beta)): Theorem 6.2."""
+    _check(dimension, epsilon, alpha, beta)
+    return math.ceil(768 / (alpha**2 * epsilon) * (dimension * math.log(64 / alpha) + 2 * math.log(8 / beta)))
+
+
+def public_points(dimension: int, alpha: float, beta: float) -> int:
+    """n >= (64 / alpha)(VC ln(128 / alpha) + ln(8 / beta)): a concept that agrees with the target on n points errs by alpha / 8, but for beta / 4.
+
+    Theorem 2.13 at alpha / 8, as the proof of 6.2 needs it; the printed n has alpha / 4 (erratum E4).
+    """
+    _check(dimension, 1.0, alpha, beta)
+    return math.ceil(64 / alpha * (dimension * math.log(128 / alpha) + math.log(8 / beta)))
+
+
+def log_dichotomies(dimension: int, points: int) -> float:
+    """ln of sum over i <= VC of C(points, i): at most so many dichotomies (Sauer)."""
+    return math.log(sum(math.comb(points, i) for i in range(min(dimension, points) + 1)))
+
+
+def semi_private_examples(dimension: int, epsilon: float, alpha: float, beta: float) -> int:
+    """Private examples beside `public_points` n: max((24 / alpha) ln(4 / beta), (8 / (alpha min(1, eps))) (ln |H| + ln(4 / beta))), |H| by Sauer for n."""
+    _check(dimension, epsilon, alpha, beta)
+    size = log_dichotomies(dimension, public_points(dimension, alpha, beta))
+    tail = math.log(4 / beta)
+    return math.ceil(max(24 / alpha * tail, 8 / (alpha * min(1, epsilon)) * (size + tail)))
+
+
+def label_examples(dimension: int, epsilon: float, alpha: float, beta: float) -> int:
+    """The least m with 4 Pi(2m) e^(-alpha m / 16) + Pi(m) e^(-eps alpha m / 4) <= beta, Pi(n) = sum over i <= VC of C(n, i): all m list and choose.
+
+    Proof: some candidate errs on no example, so one that errs on more than alpha m / 2 is chosen with probability at most Pi(m) e^(-eps alpha m / 4) (Sauer);
+    and some concept errs on at most alpha m / 2 of them and by more than alpha with at most 4 Pi(2m) e^(-alpha m / 16) (Vapnik's relative deviations).
+    1,910 for thresholds at alpha = beta = .1 and eps 1, where the printed size is 1.2e6; in the worst distribution that was tried 80 are enough.
+    """
+    _check(dimension, epsilon, alpha, beta)
+
+    def is_enough(m: int) -> bool:
+        strays = math.log(4) + log_dichotomies(dimension, 2 * m) - alpha * m / 16
+        chosen = log_dichotomies(dimension, m) - epsilon * alpha * m / 4
+        return max(strays, chosen) < 0 and math.exp(strays) + math.exp(chosen) <= beta
+
+    return least_clients(is_enough, least=dimension)
+
+
+def _check(dimension: int, epsilon: float, alpha: float, beta: float) -> None:
+    check_whole("the VC dimension", dimension, 1, 1 << 20)
+    check_positive("epsilon", epsilon)
+    check_share("alpha", alpha)
+    check_share("beta", beta)

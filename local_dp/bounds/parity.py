@@ -1,19 +1,40 @@
-"""Client counts and lower bounds for parity (limits 4). Normal approximations unless a line says "proven"; epsilon in nats."""
+"""Parities without a mask: lower bounds by rounds, and the clients of the protocols that run."""
 
 import math
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, pairwise
 
 import numpy as np
 
-from local_dp.arrays import Floats
-from local_dp.bounds.in_turn import asked_in_turn_bound
-from local_dp.bounds.normal import add_normal, normal_tail
+from local_dp.arrays import Counts, Floats
+from local_dp.bounds.channels import asked_again_bound, best_channel, report_squares
 from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.bounds.tails import add_normal, normal_tail
 from local_dp.checks import check_success
+from local_dp.cube import parity
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
+
+
+def divergence_curvature(epsilon: float) -> float:
+    """Proven: c, the most that (t - ln(1 + t)) / t^2 can be for |t| <= 1 / C: that at -1 / C."""
+    shrink = 1 / response_gain(epsilon)
+    return (-math.log1p(-shrink) - shrink) / shrink**2
+
+
+def asked_in_turn_bound(dimension: float, epsilon: float, success: float, guess: float) -> float:
+    """Proven for every SEQUENTIALLY INTERACTIVE protocol and every pure randomizer, at every epsilon: the least number of clients.
+
+    ln(1 / (1 - (p - rho)^2)) SDA / (c G), for a class of spectral dimension SDA, success p, and `guess` = rho, the share of the prior that one fixed output
+    is good for (limits 5.2): 2.3 times `asked_again_bound` at epsilon 1 and 90 %. That one holds here too, and is taken from about epsilon 6 on, where it
+    is the larger. Infinite where p - rho is 1.
+    """
+    again = asked_again_bound(dimension, epsilon, success, guess)
+    advantage = max(0.0, success - guess)
+    if advantage == 1:
+        return math.inf
+    return max(again, -math.log1p(-(advantage**2)) * dimension / (divergence_curvature(epsilon) * report_squares(epsilon)))
 
 
 def parity_one_round_success(d: int, epsilon: float, n: int) -> float:
@@ -122,3 +143,119 @@ def parity_sq_queries(d: int, tolerance: float) -> int:
 def entropy(p: float) -> float:
     """The entropy of a coin of bias p, in nats."""
     return -p * math.log(p) - (1 - p) * math.log(1 - p)
+
+
+MOST = 3  # d: 2^16 columns
+
+
+def parity_information(d: int, columns: Floats) -> Floats:
+    """What each report tells of a uniform parity: sum_w 2^-d P_w ln(P_w / P), P_w its probability under w and P the mean of these. Shape (reports,).
+
+    A column holds a report's probability for each value 2 x + 1(y = -1): shape (reports, 2^(d + 1)). The channel's information is the sum.
+    """
+    x = np.arange(1 << d)
+    held = 2 * x + parity((x & x[:, None]).astype(np.uint64))  # row w: the examples of the parity w
+    chances = columns[:, held].mean(axis=2)
+    mean = chances.mean(axis=1, keepdims=True)
+    told: Floats = (chances * np.log(chances / mean)).mean(axis=1)
+    return told
+
+
+@lru_cache
+def best_parity_information(d: int, epsilon: float) -> float:
+    """The most that one epsilon-local report tells of a uniform parity of d bits, over ALL channels. Cost: 2 s at d = 3. 1 <= d <= 3."""
+    if type(d) is not int or not 1 <= d <= MOST:
+        raise InputError(f"d is {d!r}; the program is solved for d from 1 to {MOST}")
+    return best_channel(epsilon, 2 << d, partial(parity_information, d)).value
+
+
+def random_channel(d: int, epsilon: float, reports: int, generator: np.random.Generator) -> Floats:
+    """A channel whose ratio is E: random columns of ones and E's, as large as the last one allows, which makes the rows sum to 1.
+
+    Shape (at most reports, 2^(d + 1)). The last column is 1 - t S, S the sum of the others, with the t for which its own ratio is E.
+    """
+    growth = float(np.exp(epsilon))
+    columns = np.where(generator.random((reports - 1, 2 << d)) < generator.random((reports - 1, 1)), growth, 1.0) * generator.random((reports - 1, 1))
+    sums = columns.sum(axis=0)
+    columns *= (growth - 1) / (growth * sums.max() - sums.min())
+    whole = np.vstack([columns, 1 - columns.sum(axis=0)])
+    made: Floats = whole[whole.max(axis=1) > 1e-9]  # the last one is nothing where the others sum to a constant
+    return made
+
+
+_FINE = 100  # steps of a count's deviation that are told apart
+
+
+def report_curvature(epsilon: float) -> float:
+    """Proven: kappa, the largest ((1 + t) ln(1 + t) - t) / t^2 over the relative changes |t| <= 1 / C that a report's probability can have: that at -1 / C."""
+    least = -1 / response_gain(epsilon)
+    return ((1 + least) * math.log1p(least) - least) / least**2
+
+
+def parity_report_bound(d: int, epsilon: float) -> float:
+    """Proven: no epsilon-local report of an example tells more than kappa G 2^-d nats of a uniform parity of d bits (limits 12.2)."""
+    return report_curvature(epsilon) * report_squares(epsilon) / 2.0**d
+
+
+def parity_one_round_bound(d: int, epsilon: float, success: float) -> float:
+    """Proven for every NON-INTERACTIVE protocol, every pure randomizer, public coins too, at every epsilon.
+
+    ((1 - beta) d ln 2 - h(beta)) 2^d / (kappa G), beta = 1 - success (Fano, limits 12.2).
+    """
+    check_success(success, 0.0)
+    needed = success * d * math.log(2) - entropy(1 - success)
+    return max(0.0, needed) / parity_report_bound(d, epsilon)
+
+
+def deny_information(d: int, epsilon: float) -> float:
+    """What one report of `Deny` tells of a uniform parity, in nats: exact. As a share of `parity_report_bound` it tends to 1 as d grows, up to ln 3."""
+    return _named_information(d, 1 / response_gain(epsilon))
+
+
+def support_information(d: int, epsilon: float) -> float:
+    """The same of the randomizer that more often names a parity that agrees with the example: less."""
+    return _named_information(d, -1 / response_gain(epsilon))
+
+
+def _named_information(d: int, shrink: float) -> float:
+    right, other = _named(d, shrink)
+    return right * math.log(right * 2.0**d) + (2.0**d - 1) * other * math.log(other * 2.0**d)
+
+
+def _named(d: int, shrink: float) -> tuple[float, float]:
+    """Pr[a report names the hidden parity] and Pr[it names this other one]."""
+    other = (1 + shrink / 2.0**d) / 2.0**d
+    return other - shrink / 2.0**d, other
+
+
+def named_score(d: int, epsilon: float) -> float:
+    """What one more report that names a parity adds to its log likelihood of being the hidden one: less than 0."""
+    right, other = _named(d, 1 / response_gain(epsilon))
+    return math.log(right / other)
+
+
+def named_counts(d: int, epsilon: float, n: int) -> tuple[Counts, Floats, Floats]:
+    """How often `Deny` names a parity, in n reports: counts in equal steps, and their law for one that is not hidden and for the hidden one (Poisson)."""
+    from scipy.special import pdtr
+
+    means = [n * chance for chance in _named(d, 1 / response_gain(epsilon))]
+    reach, step = 10 * math.sqrt(means[1]) + 30, 1 + int(math.sqrt(means[1]) / _FINE)
+    counts = np.arange(max(0, int(means[0] - reach)), int(means[1] + reach), step)
+    edges = np.append(counts - 1, counts[-1] + step - 1).astype(np.float64)
+    below = [np.where(edges < 0, 0.0, pdtr(np.maximum(edges, 0), mean)) for mean in means]
+    return counts, np.diff(below[1]), np.diff(below[0])
+
+
+def parity_deny_success(d: int, epsilon: float, n: int) -> float:
+    """Pr[the hidden parity is named least, ties broken at random], the counts taken for independent Poisson variables."""
+    _, other, right = named_counts(d, epsilon, n)
+    above = np.clip(1 - np.cumsum(other), 0.0, 1.0)
+    total = 2.0**d
+    tied = np.where(other > 1e-9, ((above + other) ** total - above**total) / (total * np.maximum(other, 1e-9)), above ** (total - 1))
+    return float((right * tied).sum())
+
+
+@lru_cache
+def parity_deny_clients(d: int, epsilon: float, beta: float) -> int:
+    """n for which `Deny` finds the parity with probability 1 - beta: 1.65 times `parity_one_round_bound` at d = 12, and ever less beyond (limits 12.2)."""
+    return least_clients(lambda n: parity_deny_success(d, epsilon, n) >= 1 - beta, least=2)

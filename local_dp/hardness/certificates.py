@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.bounds.margins import margin_clients
+from local_dp.bounds.interaction import margin_clients
 from local_dp.errors import InputError, RefusedError
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.blocks import BlockClass

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.bounds.cut_and_paste import asked_again_bound
-from local_dp.bounds.in_turn import asked_in_turn_bound
+from local_dp.bounds.channels import asked_again_bound
+from local_dp.bounds.parity import asked_in_turn_bound
 from local_dp.errors import InputError
 from local_dp.hardness.cliques import CliqueSearch, greedy_clique
 from local_dp.populations.concepts import ConceptClass

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.bounds.margins import margin_clients
+from local_dp.bounds.interaction import margin_clients
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.hardness.adversary import FORMAT

@@ -11,7 +11,7 @@ from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import Protocol, Result, parameter
-from local_dp.protocols.parity import listed
+from local_dp.protocols.parity.one_round_and_halving import listed
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.signed import best_size
+from local_dp.bounds.masked_parity import best_size
 from local_dp.cube import bent_dual, parity, places_of
 from local_dp.masked.concept import NULL_SHARE
 from local_dp.masked.queries import MaskedBent, MaskedList

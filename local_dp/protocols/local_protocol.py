@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, get_args, g
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.reports import Aim
+from local_dp.bounds.best import Aim
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Repeated
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.population import Population
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.tallies import Estimate, Tally
 
 R = TypeVar("R")

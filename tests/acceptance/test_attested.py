@@ -18,10 +18,10 @@ from local_dp.experiments.tiers.outcome import as_data, stamp_of
 from local_dp.experiments.watch.events import Scene
 from local_dp.server.members import Members
 from local_dp.wire import Hello
-from tests.support.brokers import embedded, mosquitto, needs_mosquitto
-from tests.support.command import command, local_dp
-from tests.support.keys import enrolled
-from tests.support.parties import MEMBERS, Cast, play_in_memory, play_on, settings
+from tests.support.inputs.keys import enrolled
+from tests.support.runs.brokers import embedded, mosquitto, needs_mosquitto
+from tests.support.runs.command import command, local_dp
+from tests.support.runs.parties import MEMBERS, Cast, play_in_memory, play_on, settings
 
 SOME = [seeded for count in range(MEMBERS + 1) for seeded in combinations(range(MEMBERS), count)]
 SCHEMA = json.loads((Path(outcomes.__file__).parent / "outcome.schema.json").read_text())

@@ -16,14 +16,14 @@ from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.wire import MAX_BYTES, Hello, Reply, encode, topic
-from tests.support.builders import RUN, SEED, survey_query
 from tests.support.figures import figure
-from tests.support.virtual_time import run_virtually
+from tests.support.inputs.builders import RUN, SEED, survey_query
+from tests.support.runs.virtual_time import run_virtually
 
 SCHEMA = json.loads(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text())
 HONEST = Reply(run=RUN, round=1, member="m", ask=0, start=0, width=1, reports=b"\x01")

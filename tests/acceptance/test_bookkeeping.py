@@ -14,13 +14,13 @@ from local_dp.experiments.tiers import execute, over_bus
 from local_dp.experiments.tiers.settings import SECRET_BITS, TIERS, Randomness, Settings
 from local_dp.noise import Draw
 from local_dp.oracles.local.asked import coin_key
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
 from local_dp.wire import AnyMessage, Gone, Hello, Refusal, Reply, encode, topic
-from tests.support.builders import RUN, SEED, survey_query
+from tests.support.inputs.builders import RUN, SEED, survey_query
 
 
 class Effort:

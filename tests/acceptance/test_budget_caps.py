@@ -22,8 +22,8 @@ from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Ask, Request, decode
-from tests.support.builders import request, survey_query, yes_records
-from tests.support.stores import CLIENTS, asked, code, member
+from tests.support.inputs.builders import request, survey_query, yes_records
+from tests.support.runs.stores import CLIENTS, asked, code, member
 
 ASKED = asked(1, 0.5)
 

@@ -19,10 +19,10 @@ from local_dp.bus.blocking import BlockingBus
 from local_dp.bus.mqtt import MqttBus
 from local_dp.experiments.cli.commands import APP
 from local_dp.experiments.cli.main import INTERRUPTED
-from local_dp.experiments.cli.screen import Screen
+from local_dp.experiments.text.screen import Screen
 from local_dp.randomizers.registry import RANDOMIZERS
-from tests.support.command import Done, local_dp
 from tests.support.figures import figure
+from tests.support.runs.command import Done, local_dp
 
 LONG = "x" * 300
 NASTY = [

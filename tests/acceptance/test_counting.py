@@ -20,9 +20,9 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, decode, encode, topic
-from tests.support.builders import RUN, SEED, role, survey_query, yes_records
 from tests.support.figures import figure
-from tests.support.virtual_time import run_virtually
+from tests.support.inputs.builders import RUN, SEED, role, survey_query, yes_records
+from tests.support.runs.virtual_time import run_virtually
 
 CANARIES = 100  # clients, and symbols: each client tells one that no other tells in that round
 CANARY = LocalQuery(Category("c", tuple(f"s{place}" for place in range(CANARIES))), GRR(1.0, k=CANARIES), Cohort(0, CANARIES))

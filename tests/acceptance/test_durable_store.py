@@ -20,8 +20,8 @@ from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.wire import Reply
-from tests.support.builders import request, survey_query
-from tests.support.stores import CLIENTS, SMALL, Doomed, asked, code, forked, member, told
+from tests.support.inputs.builders import request, survey_query
+from tests.support.runs.stores import CLIENTS, SMALL, Doomed, asked, code, forked, member, told
 
 STEPS = 2 * 6 + 2 * 4  # of two commits: the look, the transaction's four statements, the move into the file; before and after each
 ROUNDS = 3
@@ -250,7 +250,7 @@ def test_a_store_that_another_process_holds_gets_no_reply(tmp_path: Path) -> Non
     role = member(path)
     with pytest.raises(InputError, match="another process has it open"):
         member(path)
-    words = [sys.executable, "-c", "import sys, pathlib; from tests.support.stores import member; member(pathlib.Path(sys.argv[1]))", str(path)]
+    words = [sys.executable, "-c", "import sys, pathlib; from tests.support.runs.stores import member; member(pathlib.Path(sys.argv[1]))", str(path)]
     second = subprocess.run(words, capture_output=True, text=True, check=False)
     assert "another process has it open" in second.stderr
     assert code(role.handle(asked(1))) == "reply"

@@ -19,15 +19,15 @@ from local_dp.experiments.tiers.over_bus import over_bus
 from local_dp.experiments.tiers.settings import OnProgress, Randomness, Settings
 from local_dp.interaction import Adaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.tallies import Estimate, Tally
-from tests.support.brokers import a_broker, needs_mosquitto
+from tests.support.adversaries.flooding import flood
 from tests.support.figures import figure
-from tests.support.flooding import flood
+from tests.support.runs.brokers import a_broker, needs_mosquitto
 
 BLOCK, BLOCKS = 10, 7  # rounds; every second block is flooded
 

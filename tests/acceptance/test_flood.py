@@ -9,7 +9,7 @@ import pytest
 from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.populations.table import Rows
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.sealing import UNSIGNED, Party, new_key, public
 from local_dp.server import remote
 from local_dp.server.coordinator import Coordinator
@@ -21,9 +21,9 @@ from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Place, Roster
 from local_dp.wire import Hello, Refusal, Reply, Side, decode, encode, topic
-from tests.support.builders import RUN, SEED, play_in_memory, request, role, survey_query, yes_records
 from tests.support.figures import figure
-from tests.support.virtual_time import run_virtually
+from tests.support.inputs.builders import RUN, SEED, play_in_memory, request, role, survey_query, yes_records
+from tests.support.runs.virtual_time import run_virtually
 
 
 def test_a_flood_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

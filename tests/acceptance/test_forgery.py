@@ -14,12 +14,12 @@ from local_dp.errors import ForgedError, InputError, LocalDPError
 from local_dp.sealing import SIGNATURE, Party, new_key, public
 from local_dp.server.roster import Place, Roster
 from local_dp.wire import End, Hello, Roll, encode, topic
-from tests.support.brokers import a_broker, needs_mosquitto, retain
-from tests.support.builders import RUN, request, survey_query
+from tests.support.adversaries.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
 from tests.support.figures import figure
-from tests.support.forger import ATTACKS, ESCAPE, Forger, Malicious, on_a_broker
-from tests.support.parties import CLIENTS, ROUNDS, Cast, digests, play_in_memory, play_on, undisturbed
-from tests.support.puppets import reply_of
+from tests.support.inputs.builders import RUN, request, survey_query
+from tests.support.runs.brokers import a_broker, needs_mosquitto, retain
+from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_in_memory, play_on, undisturbed
+from tests.support.runs.puppets import reply_of
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

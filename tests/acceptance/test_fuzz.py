@@ -15,8 +15,8 @@ from local_dp.errors import WireError
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.wire import CLIENT, SERVER, Gone, Hello, Refusal, Reply, Request, Roll, decode, encode, topic
-from tests.support.builders import RUN, SEED, request, role, survey_query, yes_records
 from tests.support.figures import figure
+from tests.support.inputs.builders import RUN, SEED, request, role, survey_query, yes_records
 
 MEGABYTE = 1 << 20
 ROOM = 50 * MEGABYTE

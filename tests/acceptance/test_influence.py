@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from local_dp.bounds.influence import ALPHA, Influence, influence_of, irregularity, ones_law, ones_seen
+from local_dp.bounds.attacks import ALPHA, Influence, influence_of, irregularity, ones_law, ones_seen
 from local_dp.errors import InputError
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.outcome import Outcome, as_data
@@ -16,11 +16,11 @@ from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, cells_of
-from local_dp.protocols.frequency import Frequency
-from local_dp.protocols.histogram import Histogram
 from local_dp.protocols.local_protocol import Protocol
-from local_dp.protocols.mean import Mean
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.vectors.mean import Mean
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Category
 from local_dp.randomizers.finite import FiniteChannel
@@ -29,8 +29,8 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Turnout
 from local_dp.server.round import Round
 from local_dp.tallies import Estimate, Tally
-from tests.support.builders import RUN, SEED, survey_query
-from tests.support.randomizers import built_in, of_sets
+from tests.support.inputs.builders import RUN, SEED, survey_query
+from tests.support.inputs.randomizers import built_in, of_sets
 
 COINS = bytes(16)
 

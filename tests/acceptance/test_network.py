@@ -20,13 +20,13 @@ from local_dp.clients.member import HOSTS
 from local_dp.errors import BusError
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.wire import End, Gone, Hello, encode, topic
-from tests.support.brokers import a_broker, configured, free_port, needs_mosquitto
-from tests.support.builders import RUN
-from tests.support.command import local_dp
+from tests.support.adversaries.rewriting import rewriting
 from tests.support.figures import figure
-from tests.support.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
-from tests.support.puppets import reply_of
-from tests.support.rewriting import rewriting
+from tests.support.inputs.builders import RUN
+from tests.support.runs.brokers import a_broker, configured, free_port, needs_mosquitto
+from tests.support.runs.command import local_dp
+from tests.support.runs.parties import CLIENTS, ROUNDS, Cast, digests, play_on, undisturbed
+from tests.support.runs.puppets import reply_of
 
 pytestmark = needs_mosquitto
 LONG = 15  # rounds of members in private, who take a tenth of a second each, so that an attack has time

@@ -13,9 +13,9 @@ from local_dp.experiments.api.asking import How, ask
 from local_dp.interaction import Game
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.local_protocol import Protocol
-from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.records import Records
 from local_dp.server.round import Round
 from local_dp.tallies import Tally

@@ -18,7 +18,7 @@ from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server import listening
 from local_dp.server.coordinator import Coordinator
@@ -27,8 +27,8 @@ from local_dp.server.quorum import Terms
 from local_dp.server.reconciliation import Balance, Reconciliation
 from local_dp.server.remote import RemoteOracle
 from local_dp.wire import Account, Reply, checksum, decode, encode, topic
-from tests.support.builders import RUN, SEED, role, survey_query, yes_records
-from tests.support.virtual_time import run_virtually
+from tests.support.inputs.builders import RUN, SEED, role, survey_query, yes_records
+from tests.support.runs.virtual_time import run_virtually
 
 MEMBERS, EACH, ROUNDS = 6, 5, 4
 CLIENTS = MEMBERS * EACH

@@ -30,10 +30,10 @@ from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.wire import Reply, Request
-from tests.support.builders import request
 from tests.support.figures import figure
-from tests.support.questions import ANY_COLUMNS, ANY_PARAMETERS, SHARP
-from tests.support.virtual_time import VirtualLoop, run_virtually
+from tests.support.inputs.builders import request
+from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, SHARP
+from tests.support.runs.virtual_time import VirtualLoop, run_virtually
 
 FLOATS = [0.0, -0.0, 5e-324, 1e-300, 1e-150, 0.5, 1.0, -1e150, 1e300, 1.7976931348623157e308, math.inf, -math.inf, math.nan]
 NUMBERS = st.one_of(st.sampled_from([*FLOATS, 3, 64, 4095, 1 << 20, 1 << 62, 10**400]), st.floats(), st.integers(-(1 << 63), 1 << 64))

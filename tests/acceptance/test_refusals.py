@@ -17,7 +17,7 @@ from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
 from local_dp.wire import Ask, Refusal, Reply, Request, encode
 from tests.support.figures import figure
-from tests.support.questions import ANY_PARAMETERS
+from tests.support.inputs.questions import ANY_PARAMETERS
 
 SCHEMA = dict(zip("xybi", ("number", "whole", "whole", "text"), strict=True))
 ROWS = ("3,1,0,Oslo", ",,99999999999999999999999,", "nan,-5,1,a text that is much longer than any other is", "1e999,none,1e3,7", '"-1e308",0x7,,"\u00e9"')

@@ -15,7 +15,7 @@ from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, client_group
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
-from local_dp.experiments.cli.keys import private_key, public_key
+from local_dp.experiments.cli.operate.keys import private_key, public_key
 from local_dp.noise import KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.registry import find_protocol
@@ -28,13 +28,13 @@ from local_dp.server.journal import Journal
 from local_dp.server.quorum import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import Hello, Reply, topic
-from tests.support.brokers import a_broker, mosquitto, needs_mosquitto
-from tests.support.builders import RUN, SEED, yes_records
-from tests.support.command import command
-from tests.support.keys import enrolled
-from tests.support.mortal import CLIENTS, HOSTS_OF, ROUNDS, Town
-from tests.support.virtual_time import run_virtually
-from tests.support.watching import Watching
+from tests.support.inputs.builders import RUN, SEED, yes_records
+from tests.support.inputs.keys import enrolled
+from tests.support.runs.brokers import a_broker, mosquitto, needs_mosquitto
+from tests.support.runs.command import command
+from tests.support.runs.mortal import CLIENTS, HOSTS_OF, ROUNDS, Town
+from tests.support.runs.virtual_time import run_virtually
+from tests.support.runs.watching import Watching
 
 
 def _plain(folder: Path) -> tuple[Any, list[str | None]]:

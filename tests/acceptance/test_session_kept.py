@@ -13,15 +13,15 @@ from local_dp.clients.role import ClientRole
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.ladder import LadderAgain
+from local_dp.protocols.parity.ladder import LadderAgain
 from local_dp.queries.ladder import PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request
-from tests.support.builders import SEED, population_oracle, request
-from tests.support.mortal import Town
-from tests.support.stores import Doomed, forked, told
-from tests.support.virtual_time import run_virtually
+from tests.support.inputs.builders import SEED, population_oracle, request
+from tests.support.runs.mortal import Town
+from tests.support.runs.stores import Doomed, forked, told
+from tests.support.runs.virtual_time import run_virtually
 
 PEOPLE, LEVELS = 400, 4
 SESSION = "path"

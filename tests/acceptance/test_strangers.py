@@ -22,9 +22,9 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.wire import CLIENT, MAX_ASKS, MAX_BYTES, SERVER, Ask, Refusal, Reply, Request, Side, decode, encode
-from tests.support.builders import RUN, request, survey_query
 from tests.support.golden import MESSAGES
-from tests.support.questions import ANY_COLUMNS, ANY_PARAMETERS
+from tests.support.inputs.builders import RUN, request, survey_query
+from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS
 
 MEGABYTE = 1 << 20
 

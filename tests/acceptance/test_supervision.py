@@ -26,10 +26,10 @@ from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import EMBEDDED, MOST_HOSTS, Randomness, Settings, Tier
 from local_dp.protocols.local_protocol import Protocol
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
-from tests.support.brokers import Mosquitto, mosquitto, needs_mosquitto
+from tests.support.runs.brokers import Mosquitto, mosquitto, needs_mosquitto
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="processes are found in /proc")
 PATIENCE = 20.0  # seconds for what takes a moment

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_dp.bounds.reconstruction import wrong_bits
+from local_dp.bounds.attacks import wrong_bits
 from local_dp.errors import InputError
 from local_dp.experiments.api.attack import attributes, reconstruct, trace
 from local_dp.records import Records
-from tests.support.command import local_dp
+from tests.support.runs.command import local_dp
 
 
 def people(n: int = 1000) -> Records:

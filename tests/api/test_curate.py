@@ -22,10 +22,10 @@ from local_dp.experiments.api.trusted import Trust
 from local_dp.interaction import run
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise
-from local_dp.protocols.learn import Learn
+from local_dp.protocols.learning.learn import Learn
 from local_dp.records import Records
-from tests.support.command import local_dp
-from tests.support.people import people, written
+from tests.support.runs.command import local_dp
+from tests.support.runs.people import people, written
 
 Asked = Callable[..., Any]
 QUESTIONS: dict[str, tuple[Asked, list[str]]] = {

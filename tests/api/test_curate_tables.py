@@ -11,8 +11,8 @@ import pytest
 import local_dp as ldp
 from local_dp.experiments.api.curating.attributes import OTHER, Attribute, Attributes, read_cuts, read_labels
 from local_dp.records import Records
-from tests.support.command import local_dp
-from tests.support.people import people, written
+from tests.support.runs.command import local_dp
+from tests.support.runs.people import people, written
 
 COLUMNS: dict[str, Any] = {"columns": ["old"], "cuts": {"age": [30, 50, 65]}, "labels": {"job": ["baker", "smith"]}}
 TYPED = ("--column", "old", "--cuts", "age=30;50;65", "--labels", "job=baker;smith")

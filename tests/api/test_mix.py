@@ -9,11 +9,11 @@ import pytest
 import local_dp as ldp
 from local_dp.errors import InputError
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.shuffle import histogram
 from local_dp.shuffle.histogram import WORD_BITS, BlanketHistogram
-from tests.support.command import local_dp
-from tests.support.people import people, written
+from tests.support.runs.command import local_dp
+from tests.support.runs.people import people, written
 
 SEEDS = 300
 

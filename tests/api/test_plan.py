@@ -11,12 +11,12 @@ import local_dp as ldp
 from local_dp.errors import InputError
 from local_dp.experiments.api import compare
 from local_dp.experiments.api.compare import Comparison, Grid, quantile_places
-from local_dp.protocols.frequency import Frequency
-from local_dp.protocols.mean import Mean
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.vectors.mean import Mean
 from local_dp.records import Records
-from tests.support.command import local_dp
-from tests.support.randomizers import ORACLES
+from tests.support.inputs.randomizers import ORACLES
+from tests.support.runs.command import local_dp
 
 TABLE = {"age": [float(20 + row % 40) for row in range(400)], "smokes": [row % 10 == 0 for row in range(400)]}
 

@@ -12,8 +12,8 @@ import local_dp as ldp
 from local_dp.accounting.rules import RULES
 from local_dp.experiments.api.price import TOLD
 from local_dp.experiments.text.numbers import bound
-from tests.support.command import local_dp
-from tests.support.documents import ROOT, typed
+from tests.support.inputs.documents import ROOT, typed
+from tests.support.runs.command import local_dp
 
 
 def test_the_table_has_every_rule() -> None:

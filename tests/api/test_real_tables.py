@@ -11,7 +11,7 @@ import polars
 import pytest
 
 import local_dp as ldp
-from tests.support.command import local_dp
+from tests.support.runs.command import local_dp
 
 pytestmark = pytest.mark.usefixtures("warm")
 

@@ -20,7 +20,7 @@ from local_dp.attacks.reconstruction import (
     random_subsets,
     reconstruction,
 )
-from local_dp.bounds.reconstruction import wrong_bits
+from local_dp.bounds.attacks import wrong_bits
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws

@@ -10,7 +10,7 @@ from local_dp.attacks.codes import tardos
 from local_dp.attacks.pirates import STRATEGIES, Pirates
 from local_dp.attacks.tracing import FAILURE
 from local_dp.attacks.traitors import traitor_tracing
-from local_dp.bounds.fingerprinting import traced_length
+from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws

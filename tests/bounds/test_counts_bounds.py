@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import maximum_flow
 
-from local_dp.bounds.counts import averaging_error, best_within, least_error, most_within, packing_error
+from local_dp.bounds.packing import averaging_error, best_within, least_error, most_within, packing_error
 from local_dp.curator.counts.k_norm import KNormCounts
 from local_dp.errors import InputError
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.bounds.cut_and_paste import (
+from local_dp.bounds.channels import (
     affinity_curvature,
     asked_again_bound,
     best_two_laws,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.factorization import Certificate, factorize, known_totals, local_variance_bound
+from local_dp.bounds.quantiles import Certificate, factorize, known_totals, local_variance_bound
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import FiniteChannel

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from local_dp.bounds.oracle_efficient import parity_delta, parity_odd, perturbed_excess, printed_sigma, pure_deviation, safe_sigma
+from local_dp.bounds.curator import parity_delta, parity_odd, perturbed_excess, printed_sigma, pure_deviation, safe_sigma
 from local_dp.curator.oracle_efficient.separated import Parities, Weighted
 from local_dp.errors import InputError
 

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.channels import best_channel, report_squares
-from local_dp.bounds.cut_and_paste import asked_again_bound
-from local_dp.bounds.in_turn import asked_in_turn_bound, divergence_curvature
-from local_dp.bounds.parity import parity_interactive_bound
+from local_dp.bounds.channels import asked_again_bound, best_channel, report_squares
+from local_dp.bounds.parity import asked_in_turn_bound, divergence_curvature, parity_interactive_bound
 from local_dp.bounds.response import response_gain
 from local_dp.cube import parity
 from local_dp.errors import InputError

@@ -7,7 +7,7 @@ import pytest
 
 from local_dp.arrays import Floats
 from local_dp.bounds.channels import best_channel, report_capacity
-from local_dp.bounds.ladder import group_lengths, ladder_clients, ladder_one_round_least, ladder_success
+from local_dp.bounds.interaction import group_lengths, ladder_clients, ladder_one_round_least, ladder_success
 from local_dp.errors import InputError
 
 

@@ -8,13 +8,12 @@ import pytest
 from scipy import integrate, stats
 
 from local_dp.arrays import Floats
+from local_dp.bounds.best import Aim, Reports
 from local_dp.bounds.curator import noisy_means_failure, noisy_tail
 from local_dp.bounds.frequencies import frequency_clients, shares_errors, unfavourable_laws
-from local_dp.bounds.largest import Errors, both_beyond, widest_reach
-from local_dp.bounds.normal import normal_tail
-from local_dp.bounds.reports import Aim, Reports
+from local_dp.bounds.tails import Errors, both_beyond, normal_tail, widest_reach
 from local_dp.errors import InputError
-from local_dp.protocols.shares import frequency_randomizer
+from local_dp.protocols.surveys.shares import frequency_randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.margins import direction_clients, margin_clients, margin_constant, vote_clients
+from local_dp.bounds.interaction import direction_clients, margin_clients, margin_constant, vote_clients
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 

@@ -7,19 +7,23 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from local_dp.bounds import one_round_parity, parity_channels
+from local_dp.bounds import parity as one_round_parity
+from local_dp.bounds import parity as parity_channels
 from local_dp.bounds.channels import report_squares, staircase_columns
-from local_dp.bounds.few_rounds import Plan, few_rounds_clients, few_rounds_plan, few_rounds_success
-from local_dp.bounds.one_round_parity import (
+from local_dp.bounds.interaction import Plan, few_rounds_clients, few_rounds_plan, few_rounds_success
+from local_dp.bounds.parity import (
+    best_parity_information,
     deny_information,
     parity_deny_clients,
+    parity_halving_clients,
+    parity_information,
+    parity_masks_bound,
     parity_one_round_bound,
     parity_report_bound,
+    random_channel,
     report_curvature,
     support_information,
 )
-from local_dp.bounds.parity import parity_halving_clients, parity_masks_bound
-from local_dp.bounds.parity_channels import best_parity_information, parity_information, random_channel
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 

@@ -7,18 +7,19 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binom
 
-from local_dp.bounds.binomials import CountLaw, log_sum
 from local_dp.bounds.packing import (
     is_excluded,
     k_point_records,
     least_not_excluded,
+    least_records,
     point_records,
     point_records_printed,
+    pure_success,
     sanitizer_records,
     sanitizer_size,
     threshold_records,
 )
-from local_dp.bounds.points import least_records, pure_success
+from local_dp.bounds.tails import CountLaw, log_sum
 from local_dp.errors import InputError
 
 BITS = [16, 32, 64, 128, 256]

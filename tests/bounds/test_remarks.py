@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.curator import occam_examples, paper_parity_examples
-from local_dp.bounds.remarks import chosen_examples, growth, vc_examples, verified_parity_examples
+from local_dp.bounds.simulations import chosen_examples, growth, vc_examples, verified_parity_examples
 from local_dp.errors import InputError
 
 POINTS = 7

@@ -7,17 +7,15 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from local_dp.bounds.laplace import (
+from local_dp.bounds.response import (
+    binomial_interval,
+    binomial_tail,
     clipped_laplace_shrinkage,
     clipped_laplace_variance,
     laplace_clients,
     laplace_clients_chernoff,
     laplace_clients_closed,
     laplace_tail_exponent,
-)
-from local_dp.bounds.response import (
-    binomial_interval,
-    binomial_tail,
     response_gain,
     rr_clients,
     rr_clients_exact,

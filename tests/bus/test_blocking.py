@@ -9,8 +9,8 @@ from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.errors import BusError
+from tests.support.adversaries.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
 from tests.support.figures import figure
-from tests.support.spoken import AB, BUSY, CD, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
 
 
 async def _first(bus: BlockingBus, count: int, patience: float = 5.0) -> list[object]:

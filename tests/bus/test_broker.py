@@ -13,8 +13,8 @@ from local_dp.bus.address import Address
 from local_dp.bus.broker import PACE, LinearBroker, Paced
 from local_dp.bus.interface import CONNECTED
 from local_dp.bus.mqtt import MqttBus
-from tests.support.brokers import embedded, retain
-from tests.support.virtual_time import run_virtually
+from tests.support.runs.brokers import embedded, retain
+from tests.support.runs.virtual_time import run_virtually
 
 
 class _Private(Session):  # type: ignore[misc]  # amqtt has no types

@@ -24,8 +24,8 @@ from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.wire import Gone, encode, topic
-from tests.support.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
-from tests.support.virtual_time import VirtualLoop, run_virtually
+from tests.support.inputs.builders import RUN, SEED, in_population, play_in_memory, role, small, survey_query, yes_records
+from tests.support.runs.virtual_time import VirtualLoop, run_virtually
 
 
 def _tally_of(count: int, epsilon: float = 1.0) -> Nonadaptive[Any, Any, Any]:

@@ -11,7 +11,7 @@ import pytest
 from local_dp.bus.address import Address
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 from local_dp.bus.mqtt import MqttBus
-from tests.support.brokers import a_broker, mosquitto, needs_mosquitto
+from tests.support.runs.brokers import a_broker, mosquitto, needs_mosquitto
 
 WAIT = 20.0  # seconds, of a broker that has much to do
 

@@ -10,8 +10,8 @@ from local_dp.bus.address import TIMEOUT, Address
 from local_dp.bus.interface import CONNECTED, Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.errors import BusError
+from tests.support.adversaries.spoken import AB, BUSY, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
 from tests.support.figures import figure
-from tests.support.spoken import AB, BUSY, PASSWORD, UNKNOWN, WELCOME, granted, said, scripted
 
 
 def _events(address: Address, count: int, patience: float = 5.0) -> list[object]:

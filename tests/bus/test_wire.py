@@ -10,8 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from local_dp.errors import WireError
 from local_dp.wire import EITHER, MAX_BYTES, AnyMessage, Ask, Reply, decode, encode
-from tests.support.builders import request, survey_query
 from tests.support.golden import KINDS, MESSAGES, kept
+from tests.support.inputs.builders import request, survey_query
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.kind)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.quick import Quick
+from tests.support.runs.quick import Quick
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import local_dp
+from tests.support.runs.command import local_dp
 
 MODULE = """
 from dataclasses import dataclass

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.experiments.cli import bench_peers
-from local_dp.experiments.cli.bench_peers import Row, speed_figure, told
+from local_dp.experiments.bench import peers as bench_peers
+from local_dp.experiments.bench.peers import Row, speed_figure, told
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers import accuracy, base
 from local_dp.experiments.peers.accuracy import PAIRS, closed_form
 from local_dp.randomizers.registry import RANDOMIZERS
-from tests.support.command import local_dp
+from tests.support.runs.command import local_dp
 
 ROWS = [Row("a: clients", 6.0, {"opendp": 2.0, "pure-ldp": 12.0}), Row("b: server", 3.0, {})]
 

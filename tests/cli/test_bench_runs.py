@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from local_dp.errors import BusError
-from local_dp.experiments.cli import bare_clients, bench_runs
-from local_dp.experiments.cli.bare_clients import Fleet
+from local_dp.experiments.bench import bare_clients
+from local_dp.experiments.bench import runs as bench_runs
+from local_dp.experiments.bench.bare_clients import Fleet
 from local_dp.experiments.tiers.settings import EMBEDDED
-from tests.support.brokers import free_port
+from tests.support.runs.brokers import free_port
 
 _LARGE = 200 << 20  # bytes
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from local_dp.experiments.cli import bench_stores
+from local_dp.experiments.bench import stores as bench_stores
 from local_dp.experiments.tiers.settings import EMBEDDED
-from tests.support.command import local_dp
+from tests.support.runs.command import local_dp
 
 
 def test_what_stores_cost_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ import pytest
 
 from local_dp.bus.mqtt import MqttBus
 from local_dp.protocols.registry import PROTOCOLS
-from tests.support.brokers import mosquitto, needs_mosquitto
-from tests.support.builders import with_law
-from tests.support.command import command, local_dp, outcome_of
+from tests.support.inputs.builders import with_law
 from tests.support.long import short
+from tests.support.runs.brokers import mosquitto, needs_mosquitto
+from tests.support.runs.command import command, local_dp, outcome_of
 
 pytestmark = pytest.mark.usefixtures("warm")
 

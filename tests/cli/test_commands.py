@@ -18,8 +18,8 @@ from local_dp.experiments.cli.commands import APP, COMMANDS
 from local_dp.experiments.cli.fields import first_line
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.protocols.registry import PROTOCOLS
-from tests.support.builders import with_law
-from tests.support.command import command, local_dp, outcome_of
+from tests.support.inputs.builders import with_law
+from tests.support.runs.command import command, local_dp, outcome_of
 
 pytestmark = pytest.mark.usefixtures("warm")
 

@@ -6,10 +6,10 @@ import psutil
 import pytest
 
 from local_dp.experiments.cli.commands import COMMANDS
-from local_dp.experiments.cli.screen import SCREEN
 from local_dp.experiments.lab.runner import run_experiments
+from local_dp.experiments.text.screen import SCREEN
 from tests.support.long import short
-from tests.support.terminal import Terminal
+from tests.support.runs.terminal import Terminal
 
 SECOND = 1.0
 AWAY = ("--broker", "mqtt://127.0.0.1:1", "--run", "nowhere")  # nobody listens there
@@ -78,6 +78,6 @@ def test_a_command_says_something_within_a_second(name: str, arguments: tuple[st
     """In a terminal, in one of three turns: in no more than a second less the pause."""
     monkeypatch.chdir(tmp_path)
     if name == "report":
-        run_experiments(["tests.support.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
+        run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
     turns = (first_words(name, *arguments) for _ in range(3))
     assert any(used + SCREEN.delay <= SECOND for used in turns)

@@ -4,8 +4,8 @@ import json
 import shlex
 
 import local_dp as ldp
-from tests.support.command import local_dp
-from tests.support.documents import ROOT, typed
+from tests.support.inputs.documents import ROOT, typed
+from tests.support.runs.command import local_dp
 
 
 def test_both_sides_are_printed() -> None:

@@ -9,13 +9,13 @@ from collections import Counter
 import psutil
 import pytest
 
-from local_dp.experiments.cli.output import RunProgress
-from local_dp.experiments.cli.screen import SCREEN, Screen
+from local_dp.experiments.cli.run.output import RunProgress
+from local_dp.experiments.text.screen import SCREEN, Screen
 from local_dp.oracles.local.asked import CHUNK
 from local_dp.server.progress import Attendance
-from tests.support.command import local_dp
 from tests.support.long import short
-from tests.support.terminal import Terminal
+from tests.support.runs.command import local_dp
+from tests.support.runs.terminal import Terminal
 
 SHOWING = [
     ["--help"],

@@ -70,8 +70,8 @@ from local_dp.noise import KeyedNoise
 from local_dp.populations.graphs import Graph
 from local_dp.queries.tables import Question
 from local_dp.records import Records
-from tests.support.documents import ROOT
-from tests.support.fits import p_value
+from tests.support.inputs.documents import ROOT
+from tests.support.theory.fits import p_value
 
 DRAWS = 600
 FAILURE = 1e-6  # of a fit by chi-squared

@@ -17,7 +17,7 @@ from local_dp.curator.thresholds.hard import hard_thresholds, mean_chance, rando
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise
-from tests.support.fits import p_value
+from tests.support.theory.fits import p_value
 
 TOP = 1000
 

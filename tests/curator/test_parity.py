@@ -25,7 +25,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
-from tests.support.scripted import Script
+from tests.support.runs.scripted import Script
 
 QUARTER, HALF = Fraction(1, 4), Fraction(1, 2)
 Database = tuple[tuple[int, int], ...]

@@ -19,8 +19,8 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
 from local_dp.noise import KeyedNoise
-from tests.support.dense_rec_concave import DenseRecConcave
-from tests.support.fits import p_value
+from tests.support.theory.dense_rec_concave import DenseRecConcave
+from tests.support.theory.fits import p_value
 
 PARTS = Parts(1.0, 1.0, 1e-2, 1.0)
 Acceptance = Callable[[int, Approximate], float]

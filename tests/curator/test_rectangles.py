@@ -21,7 +21,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import KeyedNoise
-from tests.support.fits import p_value
+from tests.support.theory.fits import p_value
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, Pure
 from local_dp.noise import KeyedNoise
-from tests.support.fits import p_value
+from tests.support.theory.fits import p_value
 
 POINTS = [3, 5, 9, 20, 22, 40, 41, 60]
 GOLDEN = LabelledMultiset.of(POINTS, [0, 0, 0, 0, 1, 1, 1, 1], 6)

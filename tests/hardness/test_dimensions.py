@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from local_dp.bounds.cut_and_paste import parity_asked_again_bound
+from local_dp.bounds.channels import parity_asked_again_bound
 from local_dp.bounds.parity import parity_interactive_bound
 from local_dp.errors import InputError
 from local_dp.hardness.cliques import CliqueSearch, greedy_clique

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.cut_and_paste import pasting_constant
+from local_dp.bounds.channels import pasting_constant
 from local_dp.errors import InputError
 from local_dp.hardness.transcripts import Turn, WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
 

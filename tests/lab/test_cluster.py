@@ -12,10 +12,10 @@ from local_dp.errors import BusError, LocalDPError
 from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.lab.store import code_stamp
-from tests.support.two_workers import two_workers
+from tests.support.runs.two_workers import two_workers
 
 ROOT = Path(__file__).parents[2]
-TOY = "tests.support.toy_experiment"
+TOY = "tests.support.inputs.toy_experiment"
 
 
 @pytest.fixture(scope="module", name="address")

@@ -13,17 +13,18 @@ from scipy import stats
 
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
-from local_dp.experiments.claims import interaction_prefixes, occam, randomized_response
-from local_dp.experiments.claims.randomized_response import WAYS, RandomizedResponse
-from local_dp.experiments.cli.coverage import Coverage
+from local_dp.experiments.claims.local import occam, randomized_response
+from local_dp.experiments.claims.local.interaction import prefixes as interaction_prefixes
+from local_dp.experiments.claims.local.randomized_response import WAYS, RandomizedResponse
+from local_dp.experiments.cli.inspect.coverage import Coverage
 from local_dp.experiments.lab import intervals
-from local_dp.experiments.lab.coverage import BAND, Case, binomial_coverage, exact_range, holds_from, measure
-from local_dp.experiments.lab.coverage_cases import CASES, RATES, success_rates
-from local_dp.experiments.lab.coverage_runs import Drawn, Simulated
-from local_dp.experiments.lab.coverage_searches import least_count_cases
-from local_dp.experiments.lab.coverage_stated import Stated, measure_stated
-from local_dp.protocols.mean import Mean
-from local_dp.protocols.survey import Survey
+from local_dp.experiments.lab.coverage.cases import CASES, RATES, success_rates
+from local_dp.experiments.lab.coverage.repetition import BAND, Case, binomial_coverage, exact_range, holds_from, measure
+from local_dp.experiments.lab.coverage.runs import Drawn, Simulated
+from local_dp.experiments.lab.coverage.searches import least_count_cases
+from local_dp.experiments.lab.coverage.stated import Stated, measure_stated
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.vectors.mean import Mean
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Z95, Estimate, Tally, score_interval

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from local_dp.bounds.normal import normal_quantile, normal_tail
+from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import InputError
-from local_dp.experiments.lab.coverage_searches import SuccessCurve, all_right
+from local_dp.experiments.lab.coverage.searches import SuccessCurve, all_right
 from local_dp.experiments.lab.minimal_clients import exact_recovery, minimal_clients
 from local_dp.masked.two_rounds import MaskedParityLearner
 

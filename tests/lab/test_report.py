@@ -26,7 +26,7 @@ from local_dp.experiments.lab.markup import badge, cell, prose
 from local_dp.experiments.lab.report import build_pages, write_report
 from local_dp.experiments.lab.results import file_name, read_results
 from local_dp.experiments.lab.runner import run_experiments
-from tests.support.browser import browser, faults, needs_chromium
+from tests.support.runs.browser import browser, faults, needs_chromium
 
 ROOT = Path(__file__).parents[2]
 INDEX, CHAPTER = "report.html", "local-model.html"
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT)
-        run_experiments(["tests.support.toy_experiment", "tests.support.wrong_toy_experiment"], "quick", 1, out)
+        run_experiments(["tests.support.inputs.toy_experiment", "tests.support.inputs.wrong_toy_experiment"], "quick", 1, out)
     write_report(out)
     return out
 
@@ -197,7 +197,7 @@ def test_one_module_draws() -> None:
     drawing = [path.name for path in (ROOT / "experiments").rglob("*.py") if re.search(r"^\s*(from|import) matplotlib", path.read_text(), re.MULTILINE)]
     assert drawing == ["figures.py"]
     loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, local_dp.experiments.cli.experiment, local_dp.experiments.lab.figures; print('matplotlib' in sys.modules)"],
+        [sys.executable, "-c", "import sys, local_dp.experiments.cli.inspect.experiment, local_dp.experiments.lab.figures; print('matplotlib' in sys.modules)"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

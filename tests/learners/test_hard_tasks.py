@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.experiments.claims.suite_runs import LEGAL
+from local_dp.experiments.claims.local.suite.runs import LEGAL
 from local_dp.interaction import Oracle, run
 from local_dp.learners.conjunctions import Conjunctions
 from local_dp.learners.decision_lists import DecisionLists
@@ -24,7 +24,7 @@ from local_dp.learners.tasks import TRIED, Task, tasks
 from local_dp.learners.thresholds import Thresholds
 from local_dp.learners.trees import Trees
 from local_dp.oracles.statistical.asked import StatisticalQuery
-from tests.support.twins import (
+from tests.support.adversaries.twins import (
     ContentPerceptron,
     EvenBayes,
     HastyPerceptron,

@@ -27,7 +27,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.populations.population import Population
-from local_dp.protocols.sgd import LocalSGD
+from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.centres import NearestCentre
 from local_dp.queries.examples import Correlation, Product, SignedLabel
 from local_dp.queries.margins import Descent, Mistake

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise, SystemNoise
-from tests.support.scripted import Script
+from tests.support.runs.scripted import Script
 
 
 def test_below_is_uniform_by_enumeration() -> None:

@@ -18,7 +18,7 @@ from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.simulated import answers
 from local_dp.records import Records
-from tests.support.builders import survey_query
+from tests.support.inputs.builders import survey_query
 
 TIED = stream_key("tied", 1)
 KEYS = stream_key("first", 1), lambda: TIED

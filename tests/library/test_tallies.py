@@ -51,7 +51,7 @@ from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
-from tests.support.randomizers import DESIGNS
+from tests.support.inputs.randomizers import DESIGNS
 
 KINDS: dict[str, Randomizer] = {
     "binary-rr": BinaryRR(1.0),

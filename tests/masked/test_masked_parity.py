@@ -20,7 +20,7 @@ from local_dp.bounds.masked_parity import (
     masked_parity_one_round_clients,
 )
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.claims.masked_parity import ONE_ROUND
+from local_dp.experiments.claims.local.masked_parity.claim import ONE_ROUND
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
@@ -49,8 +49,8 @@ from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.support.alike import check_alike, user_level
 from tests.support.long import short
+from tests.support.theory.alike import check_alike, user_level
 
 TAIL = 1e-6  # the probability that a statistical test of this file fails by chance
 

@@ -28,8 +28,8 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.support.builders import small, with_law
-from tests.support.randomizers import built_in
+from tests.support.inputs.builders import small, with_law
+from tests.support.inputs.randomizers import built_in
 
 ALPHA = 1e-6
 

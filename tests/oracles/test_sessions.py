@@ -20,7 +20,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.ladder import LadderPopulation
-from local_dp.protocols.ladder import LadderAgain, LadderInTurn
+from local_dp.protocols.parity.ladder import LadderAgain, LadderInTurn
 from local_dp.queries.ladder import PathStep
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_ratio
@@ -30,7 +30,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.verification.transcripts import worst_transcript
-from tests.support.builders import population_oracle, request
+from tests.support.inputs.builders import population_oracle, request
 
 LN_3 = 1.09861229  # so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits
 THREE = OneOfRounds(LN_3, word_bits=2)

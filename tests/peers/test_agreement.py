@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.bounds.normal import normal_quantile
+from local_dp.bounds.tails import normal_quantile
 from local_dp.experiments.peers.base import Peer, Task, installed, module
 from local_dp.experiments.peers.catalogue import peers
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key

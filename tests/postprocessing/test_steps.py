@@ -10,7 +10,7 @@ from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.postprocessing.shapes import ascending, onto_simplex
 from local_dp.postprocessing.steps import STEPS, BaseCut, Consistent, Isotonic, Monotone, NormSub, SimplexProjection, Step, named_step
-from local_dp.protocols.workloads import Symbols, workload_of
+from local_dp.protocols.vectors.workloads import Symbols, workload_of
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.tallies import Estimate, Tally
 

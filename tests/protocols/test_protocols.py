@@ -24,20 +24,20 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.frequency import Frequency
-from local_dp.protocols.learn import Learn
-from local_dp.protocols.learned import Learned
+from local_dp.protocols.learning.learn import Learn
+from local_dp.protocols.learning.learned import Learned
 from local_dp.protocols.local_protocol import Protocol
-from local_dp.protocols.mean import Mean
-from local_dp.protocols.mean_found import MeanFound
-from local_dp.protocols.policies import Launch
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
-from local_dp.protocols.statistical_queries import StatisticalQueries
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.policies import Launch
+from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_found import MeanFound
 from local_dp.queries.query import Query
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from tests.support.builders import WITHOUT_LAW, small
+from tests.support.inputs.builders import WITHOUT_LAW, small
 
 ALPHA = 1e-6
 ALL: list[Protocol[Any]] = [

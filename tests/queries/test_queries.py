@@ -20,7 +20,7 @@ from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from tests.support.questions import ANY_COLUMNS, ANY_PARAMETERS, EXTREMES, SHARP
+from tests.support.inputs.questions import ANY_COLUMNS, ANY_PARAMETERS, EXTREMES, SHARP
 
 ODD: st.SearchStrategy[Any] = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**64), 2**64), st.floats(), st.text(max_size=8), st.binary(max_size=4), st.lists(st.integers(), max_size=3),

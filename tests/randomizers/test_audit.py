@@ -19,10 +19,10 @@ from local_dp.verification.black_box import ALPHA, black_box_found
 from local_dp.verification.decoding import decoding_found
 from local_dp.verification.findings import Finding
 from local_dp.verification.sampler import PAIRS, drawn_found, pairs_of
-from tests.support.cases import BROKEN, CORRECT, Case
+from tests.support.adversaries.cases import BROKEN, CORRECT, Case
+from tests.support.adversaries.zoo import Opaque, OpaqueNoise
 from tests.support.figures import figure
 from tests.support.long import short
-from tests.support.zoo import Opaque, OpaqueNoise
 
 WITHOUT = {  # two inputs are no witness of these: it is about what the object says of itself, or how reports are added up
     *((kind, "claims") for kind in ("CheaperAndCheaper", "Afterwards", "Mutable")),

@@ -17,7 +17,7 @@ from local_dp.randomizers.compressed.genprot import GenProt, chosen, largest_lim
 from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
 from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.frequencies.grr import GRR
-from tests.support.variances import clients_for, simulated
+from tests.support.theory.variances import clients_for, simulated
 
 KINDS: list[type[Compressed]] = [SeededRejection, GenProt]
 

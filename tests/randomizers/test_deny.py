@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from local_dp.bounds.one_round_parity import deny_information
-from local_dp.bounds.parity_channels import parity_information
+from local_dp.bounds.parity import deny_information, parity_information
 from local_dp.conformance import conform
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise

@@ -27,9 +27,9 @@ from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, best_hash
 from local_dp.randomizers.frequencies.pi_rappor import PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.tallies import Tally
-from tests.support.closed_forms import FORMS
+from tests.support.inputs.randomizers import DESIGNS
 from tests.support.long import short
-from tests.support.randomizers import DESIGNS
+from tests.support.theory.closed_forms import FORMS
 
 Kind: TypeAlias = Callable[..., FiniteOracle]
 ALPHA = 1e-6  # failure probability of each statistical check

@@ -22,7 +22,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.verification import gate
 from local_dp.verification.gate import is_built_in, verify
 from local_dp.wire import Refusal
-from tests.support.builders import request, role, survey_query, yes_records
+from tests.support.inputs.builders import request, role, survey_query, yes_records
 
 
 @dataclass(frozen=True, kw_only=True)

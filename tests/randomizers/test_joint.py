@@ -11,8 +11,8 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
 from local_dp.tallies import Ratio, Tally
+from tests.support.inputs.randomizers import DESIGNS
 from tests.support.long import short
-from tests.support.randomizers import DESIGNS
 
 ORACLES: list[FiniteOracle] = [
     GRR(1.0, k=5),

@@ -9,13 +9,13 @@ import pytest
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Ints, Words
-from local_dp.bounds.numbers import best_width, hybrid_variance, piecewise_variance, staircase_variance, window_limit
+from local_dp.bounds.means import best_width, hybrid_variance, piecewise_variance, staircase_variance, window_limit
 from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
-from local_dp.protocols.mean import Mean
-from local_dp.protocols.planning import estimators
+from local_dp.protocols.planning.local import estimators
+from local_dp.protocols.vectors.mean import Mean
 from local_dp.randomizers.evidence import check_loss, delta_above, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.numbers.base import NumberTable
 from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
@@ -27,8 +27,8 @@ from local_dp.randomizers.numbers.square_wave import SquareWave, wave_width
 from local_dp.randomizers.numbers.staircase import Staircase, added_variance
 from local_dp.randomizers.table import Guide, TableChannel, whole_weights
 from local_dp.verification.audit import audit
-from tests.support.closed_forms import NUMBERS
-from tests.support.randomizers import approximate
+from tests.support.inputs.randomizers import approximate
+from tests.support.theory.closed_forms import NUMBERS
 
 ALPHA = 1e-6  # failure probability of each statistical check
 N = 1_100_000

@@ -20,8 +20,8 @@ from local_dp.randomizers.frequencies.summed import SHE, NoisyBit
 from local_dp.randomizers.sets.pckv import PCKV, digits_of, pckv_variances
 from local_dp.randomizers.sets.pckv_ue import PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances
 from local_dp.tallies import Tally
-from tests.support.randomizers import of_places
-from tests.support.variances import clients_for, simulated
+from tests.support.inputs.randomizers import of_places
+from tests.support.theory.variances import clients_for, simulated
 
 EPSILONS = [0.1, 0.5, 1.0, 4.0]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import in_a_process, local_dp
-from tests.support.plugins import plugged_in, plugin_site
+from tests.support.inputs.plugins import plugged_in, plugin_site
+from tests.support.runs.command import in_a_process, local_dp
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.bounds.vectors import best_privunit
+from local_dp.bounds.means import best_privunit
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError, RefusedError
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key

@@ -30,8 +30,7 @@ from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 from local_dp.verification import common
 from local_dp.verification.common import check_parameters, values_of
-from tests.support.long import short
-from tests.support.randomizers import (
+from tests.support.inputs.randomizers import (
     approximate,
     built_in,
     of_changes,
@@ -48,6 +47,7 @@ from tests.support.randomizers import (
     of_sets,
     of_vectors,
 )
+from tests.support.long import short
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 ALPHA = 1e-6  # failure probability of each statistical check

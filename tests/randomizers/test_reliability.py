@@ -33,10 +33,10 @@ from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.wire import Refusal, Reply
-from tests.support.builders import request, yes_records
+from tests.support.adversaries.zoo import OpaqueNoise
 from tests.support.figures import figure
+from tests.support.inputs.builders import request, yes_records
 from tests.support.long import short
-from tests.support.zoo import OpaqueNoise
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 SIZES = (2, 3, 8, 64, 256)

@@ -13,7 +13,7 @@ from local_dp.randomizers.finite import report_law
 from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle, rounded_randomizer
 from local_dp.tallies import Tally
-from tests.support.randomizers import of_rounded
+from tests.support.inputs.randomizers import of_rounded
 
 STEPS = 4
 

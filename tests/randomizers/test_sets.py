@@ -17,8 +17,8 @@ from local_dp.randomizers.sets.base import Padded
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.tallies import Estimate, Tally
-from tests.support.closed_forms import FORMS
-from tests.support.variances import clients_for, simulated
+from tests.support.theory.closed_forms import FORMS
+from tests.support.theory.variances import clients_for, simulated
 
 EPSILONS = [0.1, 0.5, 1.0, 4.0]
 SETS: list[Padded] = [PaddingSampling(1.0, k=k, limit=limit) for k, limit in ((1, 1), (3, 1), (4, 2), (4, 4))]

@@ -20,7 +20,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.frequency import Frequency
+from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.randomizers.bit_vector import ones_at
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold

@@ -11,9 +11,9 @@ from local_dp.conformance.channels import law_of, single_estimates
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from tests.support.closed_forms import BY_TABLE, Known
 from tests.support.long import short
-from tests.support.variances import Sample
+from tests.support.theory.closed_forms import BY_TABLE, Known
+from tests.support.theory.variances import Sample
 
 EPSILON = 1.0
 MANY, FEW = 400_000, 60_000  # clients: of a finite channel, whose tally tells what each stands for, and of others, looked at one by one

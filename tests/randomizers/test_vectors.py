@@ -10,8 +10,8 @@ import pytest
 from scipy import integrate, stats
 
 from local_dp.arrays import Floats, Ints, Words
+from local_dp.bounds.means import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance, signs_variance
 from local_dp.bounds.response import response_gain
-from local_dp.bounds.vectors import best_nearest_variance, best_privunit, duchi_vector_variance, privunit_variance, random_coordinate_variance, signs_variance
 from local_dp.conformance import conform
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError
@@ -32,8 +32,8 @@ from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
 from local_dp.randomizers.vectors.sampled_signs import SampledSigns, best_signs
 from local_dp.records import Records
 from local_dp.verification.audit import audit
+from tests.support.inputs.randomizers import of_vectors
 from tests.support.long import short
-from tests.support.randomizers import of_vectors
 
 ALPHA = 1e-6  # failure probability of each statistical check
 N = 400_000

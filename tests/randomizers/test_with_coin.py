@@ -26,8 +26,8 @@ from local_dp.randomizers.with_coin import WithCoin, without_coin
 from local_dp.shuffle.accountant import amplified
 from local_dp.verification.gate import verify
 from local_dp.verification.sampler import coin_found
+from tests.support.inputs.randomizers import of_coins_sent_along
 from tests.support.long import short
-from tests.support.randomizers import of_coins_sent_along
 
 NO_COIN = np.zeros(1, dtype=np.uint8)
 FINITE = [Hadamard(1.0, k=5, word_bits=8), OLH(1.0, k=8, word_bits=10), SubsetSelection(1.0, k=8, word_bits=12)]

@@ -17,9 +17,9 @@ from local_dp.server.progress import RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.round import Round
 from local_dp.wire import Gone, Hello, Refusal, Reply, Request, topic
-from tests.support.builders import RUN, SEED, population_oracle, role, survey_query, yes_records
-from tests.support.puppets import reply_of
-from tests.support.schedules import World
+from tests.support.inputs.builders import RUN, SEED, population_oracle, role, survey_query, yes_records
+from tests.support.runs.puppets import reply_of
+from tests.support.runs.schedules import World
 
 
 def _play(seeds: range) -> None:

@@ -15,14 +15,14 @@ from local_dp.errors import BusError
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import Randomness, Settings
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.listening import filters
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.shuffle.central import Behind
-from tests.support.brokers import mosquitto, needs_mosquitto
-from tests.support.builders import SEED
-from tests.support.tiers import run_tier, told
+from tests.support.inputs.builders import SEED
+from tests.support.runs.brokers import mosquitto, needs_mosquitto
+from tests.support.runs.tiers import run_tier, told
 
 
 def members() -> list[psutil.Process]:

@@ -28,8 +28,8 @@ from local_dp.server.remote import RemoteOracle
 from local_dp.shuffle.role import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
-from tests.support.builders import RUN, SEED, in_population, request, role, small, survey_query, yes_records
-from tests.support.virtual_time import run_virtually
+from tests.support.inputs.builders import RUN, SEED, in_population, request, role, small, survey_query, yes_records
+from tests.support.runs.virtual_time import run_virtually
 
 PEOPLE = 60
 

@@ -11,7 +11,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.interface import Delivery
 from local_dp.bus.mqtt import MqttBus
 from local_dp.wire import Absent, Hello, Reply, decode
-from tests.support.brokers import mosquitto, needs_mosquitto
+from tests.support.runs.brokers import mosquitto, needs_mosquitto
 
 RULES = """topic readwrite ldp/1/first/#
 

@@ -21,7 +21,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server.round import Round
 from local_dp.wire import Ask, Refusal, Reply, Request, encode
-from tests.support.builders import RUN, SEED, population_oracle, request, role, survey_query, yes_records
+from tests.support.inputs.builders import RUN, SEED, population_oracle, request, role, survey_query, yes_records
 
 
 def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:

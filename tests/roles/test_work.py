@@ -16,7 +16,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Member, Members
 from local_dp.server.round import Part
 from local_dp.wire import Hello, Reply, topic
-from tests.support.builders import PATIENT, RUN, SEED, survey_query
+from tests.support.inputs.builders import PATIENT, RUN, SEED, survey_query
 
 REPLIES, EACH = 64, 100
 

@@ -23,7 +23,7 @@ from local_dp.shuffle.binary import Bits, worst
 from local_dp.shuffle.channels import Laws
 from local_dp.shuffle.enumerated import Row, rows_of, shuffled, stick, with_one_more, worst_delta
 from tests.support.long import short
-from tests.support.shuffled_laws import extremal_rows
+from tests.support.theory.shuffled_laws import extremal_rows
 
 DELTA = 1e-6
 CHANNELS: list[tuple[FiniteChannel, tuple[int, ...]]] = [

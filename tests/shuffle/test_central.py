@@ -12,8 +12,8 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.shuffle.accountant import amplified, variation_ratio
 from local_dp.shuffle.central import Batch, Behind, Crowds, central
-from tests.support.builders import survey_query
-from tests.support.command import local_dp
+from tests.support.inputs.builders import survey_query
+from tests.support.runs.command import local_dp
 
 DELTA = 1e-6
 

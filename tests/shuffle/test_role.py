@@ -11,14 +11,14 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.frequency import Frequency
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.shuffle.role import Shuffler, check_shufflable, with_coins
-from tests.support.builders import survey_query
+from tests.support.inputs.builders import survey_query
 
 
 def rows(text: bytes, width: int = 1) -> np.ndarray:

@@ -7,8 +7,8 @@ import pytest
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.site import reference
 from local_dp.experiments.site.build import build_site
-from tests.support.browser import browser, faults, needs_chromium
 from tests.support.long import short
+from tests.support.runs.browser import browser, faults, needs_chromium
 
 ROOMS = ("local_dp.loss", "local_dp.server")
 PAGES = ("index", "tutorials/survey", "protocols/mean", "gallery/index", "quantiles", "reference/local_dp.server")
@@ -21,7 +21,7 @@ def test_a_page_of_each_kind_is_fit_for_its_readers(pages: tuple[str, ...], tmp_
     kept = {name: modules for name, modules in reference.rooms().items() if name in ROOMS}
     monkeypatch.setattr(reference, "rooms", lambda: kept)
     monkeypatch.setattr(reference, "front_door", list)
-    run_experiments(["tests.support.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
+    run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, tmp_path / "results", workers=1)
     site = build_site(tmp_path / "out", tmp_path / "results", strict=False).parent
     with browser() as tab:
         found = {page: wrong for page in pages if (wrong := faults(tab, site / f"{page}.html"))}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.documents import ROOT, blocks
+from tests.support.inputs.documents import ROOT, blocks
 
 pytestmark = pytest.mark.slow
 PATIENCE = 1200.0  # seconds for an installation, on a machine that has much else to do

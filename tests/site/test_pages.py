@@ -19,14 +19,14 @@ from local_dp.experiments.site.gallery import names_in
 from local_dp.experiments.site.protocols import literal, page
 from local_dp.experiments.site.reference import front_door, public_names
 from local_dp.protocols.registry import PROTOCOLS
-from tests.support import command
+from tests.support.runs import command
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the results of a small experiment."""
     folder = tmp_path_factory.mktemp("results")
-    run_experiments(["tests.support.toy_experiment"], "quick", 1, folder, workers=1)
+    run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, folder, workers=1)
     return folder
 
 

@@ -9,7 +9,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.site.build import build_site
 from local_dp.experiments.site.reference import public_names
-from tests.support.browser import browser, faults, needs_chromium
+from tests.support.runs.browser import browser, faults, needs_chromium
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site with a small gallery, built in strict mode."""
     folder = tmp_path_factory.mktemp("site")
-    run_experiments(["tests.support.toy_experiment"], "quick", 1, folder / "results", workers=1)
+    run_experiments(["tests.support.inputs.toy_experiment"], "quick", 1, folder / "results", workers=1)
     return build_site(folder / "out", folder / "results").parent
 
 

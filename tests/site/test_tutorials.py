@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from tests.support.documents import TUTORIALS, fenced, perform, typed_in
+from tests.support.inputs.documents import TUTORIALS, fenced, perform, typed_in
 
 ENOUGH = {"survey": (3, 3), "separation": (3, 1), "randomizer": (5, 0)}  # Python blocks and commands that there are at least
 LONG = "local-dp experiment"  # some 20 s: the slow suite runs it

@@ -12,7 +12,7 @@ import pytest
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, approximate
 from local_dp.storage.budget_file import KeptBudget
-from tests.support.command import command
+from tests.support.runs.command import command
 
 NANO = 10**9
 PAYS = """

@@ -19,7 +19,7 @@ from local_dp.queries.query import Query
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.records import Records
 from local_dp.wire import Absent, Account, AnyMessage, End, Gone, Hello, Receipt, Refusal, Reply, Roll, encode
-from tests.support.builders import request, survey_query
+from tests.support.inputs.builders import request, survey_query
 
 FILE = Path(__file__).with_name("golden.json")
 CLIENTS = 24

@@ -11,7 +11,7 @@ from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.real import RealQuery, on_domain
 from local_dp.queries.tables import Bounded, Category
 from local_dp.theorems.boolean_from_real import bit_queries, bit_tolerances, bits_needed, boolean_from_real, read_bits
-from tests.support.worlds import NUMBERS, Biased, X
+from tests.support.inputs.worlds import NUMBERS, Biased, X
 
 
 def test_bits_meet_their_bound_for_every_function() -> None:

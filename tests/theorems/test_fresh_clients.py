@@ -9,7 +9,7 @@ from local_dp.populations.table import Rows
 from local_dp.queries.tables import Question
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
-from tests.support.builders import population_oracle, yes_records
+from tests.support.inputs.builders import population_oracle, yes_records
 
 QUERY = StatisticalQuery(Question("yes == 1"), 0.1)
 

@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.simulations import conditional_draw_distance, draw_distance
-from local_dp.experiments.claims.extremal import Accept, Channel, Law, Tree, draw_laws, extremal_channel, mixture, random_law, signs, within_draw_bound
+from local_dp.experiments.claims.local.local_to_sq.extremal import (
+    Accept,
+    Channel,
+    Law,
+    Tree,
+    draw_laws,
+    extremal_channel,
+    mixture,
+    random_law,
+    signs,
+    within_draw_bound,
+)
 from local_dp.theorems.rejection import acceptance, accepted_law, mean_ratio, query_value, total_variation, truncated_law
 
 GROWTHS = [Fraction(11, 10), Fraction(3, 2), Fraction(19, 7), Fraction(5), Fraction(20)]

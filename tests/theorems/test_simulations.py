@@ -15,7 +15,7 @@ from local_dp.arrays import Floats, Ints, Words
 from local_dp.bounds.simulations import density_error, draw_distance, enough_trials, relative_error
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.claims.simulated_laws import Memoised, two_questions, two_replies_law
+from local_dp.experiments.claims.local.local_to_sq.laws import Memoised, two_questions, two_replies_law
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -40,7 +40,7 @@ from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_r
 from local_dp.theorems.rejection import ceiling_after, mean_ratio, total_variation
 from local_dp.theorems.sq_from_local import sq_from_local
 from local_dp.theorems.sq_from_local_by_table import sq_from_local_by_table
-from tests.support.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
+from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
 from tests.typing import theorems as typing_theorems
 
 

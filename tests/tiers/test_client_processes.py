@@ -15,14 +15,14 @@ from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN, Fleet
 from local_dp.clients.prefork import Opening
 from local_dp.errors import BusError
-from local_dp.experiments.cli import bench_runs
+from local_dp.experiments.bench import runs as bench_runs
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Progress, RoundProgress
-from tests.support.brokers import embedded
-from tests.support.builders import SEED
-from tests.support.tiers import run_tier
+from tests.support.inputs.builders import SEED
+from tests.support.runs.brokers import embedded
+from tests.support.runs.tiers import run_tier
 
 CLIENTS = 12
 
@@ -47,7 +47,7 @@ def _private(pid: int) -> int:
 
 def _private_of_bare(url: str) -> int:
     """The most that one of several processes has for itself that were forked as clients are, and have joined the broker and done nothing else."""
-    words = python("tests.support.bare_members", str(CLIENTS), url)
+    words = python("tests.support.runs.bare_members", str(CLIENTS), url)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment(**LEAN)) as process:
         assert process.stdin is not None
         assert process.stdout is not None

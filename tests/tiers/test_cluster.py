@@ -14,12 +14,12 @@ from local_dp.experiments.tiers.version import installed_version
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
 from local_dp.oracles.local.population import AskedOf
-from local_dp.protocols.frequency import Frequency
 from local_dp.protocols.local_protocol import Protocol
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import RoundProgress
-from tests.support.two_workers import two_workers
+from tests.support.runs.two_workers import two_workers
 
 distributed = pytest.importorskip("distributed")
 

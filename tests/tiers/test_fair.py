@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.command import local_dp, outcome_of
+from tests.support.runs.command import local_dp, outcome_of
 
 pytestmark = pytest.mark.usefixtures("warm")
 

@@ -18,15 +18,15 @@ from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.quorum import Terms
 from local_dp.wire import Reply
-from tests.support.builders import SEED, request, yes_records
-from tests.support.tiers import run_tier, told
+from tests.support.inputs.builders import SEED, request, yes_records
+from tests.support.runs.tiers import run_tier, told
 
 CLIENTS = 40
 

@@ -23,7 +23,7 @@ from local_dp.randomizers.with_coin import WithCoin
 from local_dp.records import Records
 from local_dp.registry import Registry
 from local_dp.wire import Reply
-from tests.support.builders import SEED, request, role, small, survey_query, yes_records
+from tests.support.inputs.builders import SEED, request, role, small, survey_query, yes_records
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from local_dp.clients.config import MemberConfig, pack_columns
 from local_dp.clients.prefork import Opening
 from local_dp.clients.rehearsal import Rehearsal
 from local_dp.noise import Draw, KeyedNoise, Noise
-from tests.support.builders import yes_records
-from tests.support.command import local_dp
 from tests.support.figures import figure
+from tests.support.inputs.builders import yes_records
+from tests.support.runs.command import local_dp
 
 PROCESSES = 200
 BYTES = 32

@@ -23,8 +23,8 @@ from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.quorum import Terms
 from local_dp.tallies import Estimate, Tally
-from tests.support.brokers import mosquitto, needs_mosquitto
-from tests.support.builders import SEED, population_oracle
+from tests.support.inputs.builders import SEED, population_oracle
+from tests.support.runs.brokers import mosquitto, needs_mosquitto
 
 pytestmark = pytest.mark.usefixtures("warm")
 

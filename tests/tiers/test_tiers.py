@@ -9,10 +9,10 @@ from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.server.quorum import Terms
-from tests.support.brokers import embedded, mosquitto, needs_mosquitto
-from tests.support.builders import SEED, small
+from tests.support.inputs.builders import SEED, small
 from tests.support.long import short
-from tests.support.tiers import run_tier, told
+from tests.support.runs.brokers import embedded, mosquitto, needs_mosquitto
+from tests.support.runs.tiers import run_tier, told
 
 pytestmark = pytest.mark.usefixtures("warm")
 ALL = Terms(quorum=1.0)

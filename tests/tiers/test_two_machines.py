@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from local_dp.bus.children import environment
-from tests.support.brokers import MOSQUITTO, needs_mosquitto
-from tests.support.command import command, local_dp
 from tests.support.namespaces import FIRST, SECOND, Machines, two_machines
+from tests.support.runs.brokers import MOSQUITTO, needs_mosquitto
+from tests.support.runs.command import command, local_dp
 
 PORT = 18830
 

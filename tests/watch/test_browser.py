@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.browser import Tab, browser, faults, needs_chromium
+from tests.support.runs.browser import Tab, browser, faults, needs_chromium
 
 GOOD = '<!DOCTYPE html><html lang="en"><title>a page</title><main><h1>A page</h1>{}</main></html>'
 

@@ -21,16 +21,16 @@ from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import population
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.protocols.frequency import Frequency
-from local_dp.protocols.ladder import LadderAgain
+from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.protocols.local_protocol import Protocol
-from local_dp.protocols.quantiles import Quantiles
+from local_dp.protocols.parity.ladder import LadderAgain
 from local_dp.protocols.registry import PROTOCOLS
-from local_dp.protocols.sgd import LocalSGD
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.search.quantiles import Quantiles
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
-from tests.support.builders import small, survey_query, with_law
+from tests.support.inputs.builders import small, survey_query, with_law
 
 
 def _settings(protocol: Protocol[Any], clients: int, tier: Tier = "population", private: bool = False) -> Settings:

@@ -14,21 +14,21 @@ import pytest
 
 from local_dp.errors import InputError
 from local_dp.experiments.api.asking import How, ask
-from local_dp.experiments.cli.options import look
+from local_dp.experiments.cli.run.options import look
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Settings, Tier
 from local_dp.experiments.watch.events import Scene
 from local_dp.experiments.watch.server import Page, watched
 from local_dp.masked.one_round import MaskedParityOneRound
-from local_dp.protocols.frequency import Frequency
-from local_dp.protocols.survey import Survey
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress
 from local_dp.tallies import Tally
-from tests.support.browser import browser, check_page, needs_chromium
-from tests.support.builders import survey_query
-from tests.support.command import local_dp
+from tests.support.inputs.builders import survey_query
 from tests.support.long import short
+from tests.support.runs.browser import browser, check_page, needs_chromium
+from tests.support.runs.command import local_dp
 
 DRAWN = "state !== null && document.getElementById('rows').children.length > 0"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.brokers import mosquitto, needs_mosquitto
-from tests.support.browser import browser, needs_chromium
-from tests.support.command import command, local_dp
+from tests.support.runs.brokers import mosquitto, needs_mosquitto
+from tests.support.runs.browser import browser, needs_chromium
+from tests.support.runs.command import command, local_dp
 
 
 @needs_chromium
@@ -25,7 +25,7 @@ def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.Mon
             return True
 
         hosts: list[subprocess.Popen[bytes]] = []
-        monkeypatch.setattr("local_dp.experiments.cli.options.look", open_it)
+        monkeypatch.setattr("local_dp.experiments.cli.run.options.look", open_it)
         done = local_dp("server", *common, "--clients", "300", "--seed", "3", "--watch", "--json")
         assert done.returncode == 0, done.stderr
         assert hosts[0].wait(timeout=60) == 0

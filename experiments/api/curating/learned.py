@@ -12,9 +12,9 @@ from local_dp.learners.verdicts import verdict
 from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.held_out import trivial, true_baseline, true_score
-from local_dp.protocols.learn import Learn, unit_of
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.learning.held_out import trivial, true_baseline, true_score
+from local_dp.protocols.learning.learn import Learn, unit_of
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.encoded import Encoding
 from local_dp.records import Records
 from local_dp.theorems.curated_from_sq import curated_from_sq

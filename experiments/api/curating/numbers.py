@@ -18,7 +18,7 @@ from local_dp.experiments.api.curating.columns import numbers_of
 from local_dp.experiments.api.trusted import ByMechanism, Trust
 from local_dp.loss import Loss
 from local_dp.populations.population import Population
-from local_dp.protocols.policies import Launch, check_policy
+from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.records import Records

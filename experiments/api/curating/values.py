@@ -19,7 +19,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.curating.columns import coded, numbers_of, plain
 from local_dp.experiments.api.trusted import DRAWN, ByMechanism, Trust
 from local_dp.loss import Loss
-from local_dp.protocols.policies import Launch
+from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 
 

@@ -18,7 +18,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate
 from local_dp.noise import KeyedNoise
-from tests.support.scripted import Script
+from tests.support.runs.scripted import Script
 
 
 def matrix(coefficients: Counts) -> Counts:

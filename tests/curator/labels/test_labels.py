@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chisquare
 
 from local_dp.arrays import Bools, Floats, Naturals
-from local_dp.bounds.labels import label_examples, label_examples_printed, public_points, semi_private_examples
+from local_dp.bounds.frequencies import label_examples, label_examples_printed, public_points, semi_private_examples
 from local_dp.curator.labels.concepts import Candidates, ConceptClass, Intervals, ListedClass, Thresholds
 from local_dp.curator.labels.label_private import LabelPrivateLearner
 from local_dp.curator.labels.semi_private import SemiPrivateLearner

@@ -15,7 +15,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise
-from tests.support.scripted import Script
+from tests.support.runs.scripted import Script
 
 
 @pytest.mark.parametrize("width", [1, 2, 5, 16, 33])

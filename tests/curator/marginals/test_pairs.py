@@ -14,7 +14,7 @@ from local_dp.curator.marginals.projection import onto_elliptope, onto_hull
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise
-from tests.support.scripted import Script
+from tests.support.runs.scripted import Script
 
 
 def noisy(d: int, seed: int, spread: float) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.oracle_efficient import perturbed_excess
+from local_dp.bounds.curator import perturbed_excess
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.mechanism import Law
 from local_dp.curator.oracle_efficient.branching import FullSearch

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chisquare
 
-from local_dp.bounds.points import least_records, plain_success, stable_success, uniform_success
+from local_dp.bounds.packing import least_records, plain_success, stable_success, uniform_success
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.points.learner import PointLearner, leading_point

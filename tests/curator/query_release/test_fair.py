@@ -13,7 +13,7 @@ from local_dp.draws import Draws
 from local_dp.interaction import run
 from local_dp.loss import Concentrated, Pure, approximate
 from local_dp.noise import KeyedNoise
-from tests.support.fair_columns import fair_table
+from tests.support.inputs.fair_columns import fair_table
 
 WORKLOAD = Marginals.ways(17, 3)
 

@@ -26,7 +26,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon
 from local_dp.noise import KeyedNoise
-from tests.support.fits import p_value
+from tests.support.theory.fits import p_value
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.bounds.points import cell_failures, histogram_success, least_multiple
+from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.cells import CellNoise

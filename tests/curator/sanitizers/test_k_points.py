@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from local_dp.bounds.points import histogram_success, least_multiple
+from local_dp.bounds.packing import histogram_success, least_multiple
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.cells import NoisyCounts

@@ -13,7 +13,7 @@ from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 from local_dp.populations.shapes import SHAPES, shaped
-from tests.support.tables import fair
+from tests.support.inputs.tables import fair
 
 
 def success(mechanism: TreeOfMedians[Any] | DyadicTree | NoisyHistogram, shape: str, m: int, bits: int, runs: int) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from local_dp.bounds.points import least_multiple, per_cell_success, told_cells_success
+from local_dp.bounds.packing import least_multiple, per_cell_success, told_cells_success
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset, absent
 from local_dp.curator.sanitizers.cells import CellNoise

@@ -1,0 +1,67 @@
+"""What a message costs a server, signed as in a run: one client's reply, a host's packed ones, merging two tallies. docs/scaling.md is computed of these."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from local_dp.experiments.bench.speeds import Speed, best_of
+from local_dp.experiments.text.screen import SCREEN
+from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.randomizers.frequencies.hadamard import Hadamard
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.sealing import Party, new_key, public
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.quorum import Terms
+from local_dp.server.roster import Place, Roster
+from local_dp.wire import SERVER, Hello, Reply, decode, encode, topic
+
+_RUN, _GROUP = "bench", "g0"
+_MESSAGES = 500
+_ONE, _PACKED = 400e-6, 1e-8  # seconds asked of one reply, and of each byte of a packed one
+
+
+def bus_speeds() -> list[Speed]:
+    """Of one-bit reports; the reference of a message is its signature alone."""
+    SCREEN.working("measuring what a message costs a server")
+    verified, one = _seconds(1, _MESSAGES)
+    whole, packed = _seconds(CHUNK, 4)
+    merged = _merge()
+    return [
+        Speed("a server: one client's reply", 1e6 * one, "us", 1e6 * verified, 1e6 * _ONE, one <= _ONE),
+        Speed("a server: a packed report of a host's", 1e9 * packed / CHUNK, "ns", 1e9 * whole / CHUNK, 1e9 * _PACKED, packed <= _PACKED * CHUNK),
+        Speed("merging two tallies of 1,024 counts", 1e6 * merged, "us", None, 20.0, merged <= 20e-6),
+    ]
+
+
+def _seconds(reports: int, messages: int) -> tuple[float, float]:
+    """For each message of so many reports: verifying its signature, and all that a server does with it."""
+    name, keys = "host-0", (new_key(), new_key())
+    roster = Roster([Place(name, _GROUP, 0, reports * messages, public(keys[1]))])
+    server, member = Party.server(_RUN, keys[0], roster.speaker), Party.member(_RUN, public(keys[0]), keys[1])
+    where = topic(_RUN, "rep", _GROUP, name)
+    held = np.zeros(reports, dtype=np.uint8).tobytes()
+    starts = range(0, reports * messages, reports)
+    sent = [member.seal(where, encode(Reply(run=_RUN, round=1, member=name, ask=0, start=start, width=1, reports=held))) for start in starts]
+
+    def hear(times: int) -> None:
+        coordinator = Coordinator(_RUN, reports * messages, 0, 1.0, Terms(), roster)
+        coordinator.receive(topic(_RUN, "hello", _GROUP, name), Hello(run=_RUN, member=name, start=0, stop=reports * messages, private=False), 0.0)
+        coordinator.open((LocalQuery(Survey().query, BinaryRR(1.0), Cohort(0, reports * messages)),), 0.0)
+        for envelope in sent[:times]:
+            coordinator.receive(where, decode(server.open(where, envelope), SERVER), 0.0)
+        assert coordinator.counts.answered == reports * times
+
+    verified = best_of(lambda: [server.open(where, envelope) for envelope in sent])
+    return verified / messages, max(0.0, _beyond(hear, messages)) / messages
+
+
+def _beyond(hear: Callable[[int], None], messages: int) -> float:
+    """Without what is done once a round."""
+    return best_of(partial(hear, messages)) - best_of(partial(hear, 0))
+
+
+def _merge() -> float:
+    empty = Hadamard(1.0, k=1024).empty()
+    return best_of(lambda: [empty + empty for _ in range(_MESSAGES)]) / _MESSAGES

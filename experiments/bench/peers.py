@@ -1,0 +1,205 @@
+"""`local-dp bench --peers`: the same work by ours and by every peer that is installed, side by side in one run."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from local_dp.curator.inversion import discrete_laplaces
+from local_dp.curator.marginals.base import BinaryTable
+from local_dp.curator.marginals.baselines import OneMarginal
+from local_dp.draws import Draws
+from local_dp.experiments.bench.randomizers import end_work
+from local_dp.experiments.lab.claim import Curve, Figure
+from local_dp.experiments.peers.accuracy import Variance, variances
+from local_dp.experiments.peers.base import LIBRARIES, Peer, Task, installed, module
+from local_dp.experiments.peers.catalogue import peers
+from local_dp.experiments.peers.opendp import prelude
+from local_dp.experiments.peers.privacy import Claim, claims
+from local_dp.experiments.text.layout import table
+from local_dp.experiments.text.screen import SCREEN
+from local_dp.noise import KeyedNoise
+from local_dp.randomizers.registry import RANDOMIZERS
+
+MILLION = 1e6
+LEAST = 0.3  # seconds that a peer is timed for
+ROWS, CELLS = 1_000_000, 10  # of the histogram: rows, and binary columns of which it counts the 2^10 cells
+ASKED = (
+    ("binary-rr", "grr", 2),
+    ("grr", "grr", 1024),
+    ("oue", "oue", 128),
+    ("oue", "oue", 1024),
+    ("olh", "olh", 128),
+    ("olh", "olh", 1024),
+    ("subset-selection", "subset-selection", 128),
+    ("hadamard", "hadamard-response", 1024),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Work done by ours and by each peer, in millions a second of processor time."""
+
+    work: str
+    ours: float
+    theirs: dict[str, float]
+
+    @property
+    def best(self) -> str:
+        """The fastest peer, if one does this."""
+        return max(self.theirs, key=lambda library: self.theirs[library], default="")
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster ours is than the fastest peer."""
+        return self.ours / self.theirs[self.best] if self.theirs else None
+
+
+def peer_rows() -> list[Row]:
+    """Reports a second of clients and of servers at epsilon 1, noise and a histogram; what a peer has not is left out."""
+    return [*(row for case in ASKED for row in _both_ends(*case)), _one_bit(), _noise(), _histogram()]
+
+
+def _both_ends(ours: str, theirs: str, k: int) -> list[Row]:
+    what = f"{ours}, k = {k}"
+    SCREEN.working(f"measuring {what}, beside its peers")
+    sent, added = end_work(RANDOMIZERS.build(ours, {"epsilon": 1.0} if ours == "binary-rr" else {"epsilon": 1.0, "k": k}))
+    measured = {peer.library: _ends(peer, k) for peer in peers(Task(theirs, 1.0, k))}
+    return [
+        Row(f"{what}: clients", _batches(*sent), {library: ends[0] for library, ends in measured.items()}),
+        Row(f"{what}: server", _batches(*added), {library: ends[1] for library, ends in measured.items() if library != "opendp"}),  # it leaves that to us
+    ]
+
+
+def _ends(peer: Peer, k: int) -> tuple[float, float]:
+    """A peer's client and its server, which adds up and estimates."""
+    peer.respond(np.zeros(2, dtype=np.int64))  # what is compiled or built at the first call is not timed
+    reports = peer.respond(np.arange(1024) % k)
+    return _rate(lambda n: partial(peer.respond, np.arange(n) % k)), _rate(lambda n: partial(peer.estimate, (reports * (n // 1024 + 1))[:n]))
+
+
+def _batches(work: Callable[[], object], size: int) -> float:
+    """Millions a second of work on `size` things at a time."""
+    return size * _rate(partial(_calls, work))
+
+
+def _calls(call: Callable[[], object], n: int) -> Callable[[], object]:
+    def many() -> None:
+        for _ in range(n):
+            call()
+
+    return many
+
+
+def _rate(work: Callable[[int], Callable[[], object]]) -> float:
+    """Millions a second of work on n things, n so large that they take LEAST seconds of processor time: the best of three. `work` sets up before the clock."""
+    n, seconds = 1, 0.0
+    while (seconds := _seconds(work(n))) < LEAST:
+        n = int(n * min(16.0, 1 + 1.2 * LEAST / max(seconds, 1e-6)))
+    return n / min(seconds, *(_seconds(work(n)) for _ in range(2))) / MILLION
+
+
+def _seconds(task: Callable[[], object]) -> float:
+    started = time.process_time()
+    task()
+    return time.process_time() - started
+
+
+def _one_bit() -> Row:
+    """One bit, by the libraries that have a mechanism of its own for it; both take one value a call."""
+    SCREEN.working("measuring one bit")
+    theirs: dict[str, float] = {}
+    if installed("opendp"):
+        theirs["opendp"] = _rate(partial(_calls, partial(prelude().m.make_randomized_response_bool(math.exp(1) / (1 + math.exp(1))), True)))
+    if installed("diffprivlib"):
+        binary = module("diffprivlib.mechanisms").Binary(epsilon=1.0, value0="0", value1="1")
+        theirs["diffprivlib"] = _rate(partial(_calls, partial(binary.randomise, "0")))
+    sent, _ = end_work(RANDOMIZERS.build("binary-rr", {"epsilon": 1.0}))
+    return Row("binary-rr by their mechanism of one bit: clients", _batches(*sent), theirs)
+
+
+def _noise() -> Row:
+    """Discrete Laplace noise of ratio e^-1: OpenDP takes a vector, diffprivlib one value a call."""
+    SCREEN.working("measuring discrete Laplace noise")
+    draws, theirs = Draws(KeyedNoise(0)), {}
+    if installed("opendp"):
+        home = prelude()
+        measurement = home.m.make_laplace(home.vector_domain(home.atom_domain(T="i32")), home.l1_distance(T="i32"), scale=1.0)
+        theirs["opendp"] = _rate(lambda n: partial(measurement, np.zeros(n, dtype=np.int32)))
+    if installed("diffprivlib"):
+        geometric = module("diffprivlib.mechanisms").Geometric(epsilon=1.0, sensitivity=1)
+        theirs["diffprivlib"] = _rate(partial(_calls, partial(geometric.randomise, 0)))
+    return Row("discrete Laplace noise", _batches(lambda: discrete_laplaces(draws, Fraction(1), ROWS), ROWS), theirs)
+
+
+def _histogram() -> Row:
+    """A curator's histogram of a million rows in 2^10 cells at epsilon 1 for a replaced row, rows counted and noise added."""
+    SCREEN.working("measuring a noisy histogram")
+    rows = np.random.default_rng(0).integers(0, 1 << CELLS, ROWS)
+    table, draws, theirs = BinaryTable(CELLS, rows.astype(np.uint64)), Draws(KeyedNoise(0)), {}
+    mechanism = OneMarginal(CELLS, (1 << CELLS) - 1, 1.0)
+    if installed("opendp"):
+        home = prelude()
+        space = home.vector_domain(home.atom_domain(T="i32")), home.symmetric_distance()
+        counted = home.t.make_count_by_categories(*space, categories=list(range(1 << CELLS)), MO=home.L1Distance["i32"], TOA="i32", null_category=False)
+        theirs["opendp"] = _batches(partial(counted >> home.m.then_laplace(scale=2.0), rows.astype(np.int32)), ROWS)
+    if installed("diffprivlib"):
+        histogram = module("diffprivlib.tools").histogram
+        theirs["diffprivlib"] = _batches(partial(histogram, rows, epsilon=0.5, bins=1 << CELLS, range=(0, (1 << CELLS) - 1)), ROWS)
+    return Row(f"noisy histogram of 10^6 rows in 2^{CELLS} cells", _batches(lambda: mechanism.release(table, draws), ROWS), theirs)
+
+
+def speed_figure(rows: list[Row]) -> Figure:
+    """Every library at every work, on one logarithmic axis."""
+    curves = [Curve("ours", list(range(len(rows))), [row.ours for row in rows])]
+    for library in LIBRARIES:
+        places = [place for place, row in enumerate(rows) if library in row.theirs]
+        if places:
+            curves.append(Curve(library, places, [rows[place].theirs[library] for place in places]))
+    names = tuple(_short(row.work) for row in rows)
+    return Figure("peers", "The same work in one run", "", "millions a second of processor time", curves, log_y=True, x_ticks=names)
+
+
+def _short(work: str) -> str:
+    """A name that fits under an axis."""
+    return work.replace("subset-selection", "subsets").replace("k = ", "").replace("binary-rr by their mechanism of ", "").split(" of ")[0]
+
+
+def told(rows: list[Row], width: int) -> str:
+    """The speeds, the variances and the exact losses, as three tables."""
+    return "\n\n".join(
+        [
+            table(("work", "ours", "best peer", "which", "ratio"), [_cells(row) for row in rows], width),
+            table(("n E||error||^2, k = 16, epsilon 1", "closed form", "ours", "peers"), [_spread(each) for each in variances()], width),
+            table(("library", "mechanism", "epsilon asked", "epsilon exact"), [_loss(claim) for claim in claims()], width),
+        ]
+    )
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row.ratio is None:
+        return row.work, f"{row.ours:.3g}", "", "", ""
+    return row.work, f"{row.ours:.3g}", f"{row.theirs[row.best]:.2g}", row.best, f"{row.ratio:.2g}"
+
+
+def _spread(found: Variance) -> tuple[str, ...]:
+    theirs = ", ".join(f"{library} {value:.3g}" for library, value in found.theirs.items())
+    return found.oracle, f"{found.closed:.3g}", f"{found.ours:.3g}", theirs
+
+
+def _loss(claim: Claim) -> tuple[str, ...]:
+    return f"{claim.library} {claim.version}", claim.mechanism, f"{claim.epsilon:g}", f"{claim.exact():.4g}"
+
+
+def as_data(rows: list[Row]) -> dict[str, Any]:
+    """The same as plain data."""
+    return {
+        "speeds": [{**asdict(row), "best": row.best, "ratio": row.ratio} for row in rows],
+        "variances": [asdict(each) for each in variances()],
+        "losses": [_loss(claim) for claim in claims()],  # as words: one may be infinite
+    }

@@ -1,0 +1,200 @@
+"""Whole runs of `local-dp bench`, each in a fresh interpreter, and client processes: how soon they are ready, their memory, and one round."""
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+
+from local_dp.bus.broker import EmbeddedBroker
+from local_dp.errors import BusError
+from local_dp.experiments.bench.bare_clients import Fleet, bare_clients, proportional_size
+from local_dp.experiments.bench.speeds import REPEATS, Speed, best_of
+from local_dp.experiments.text.screen import SCREEN
+from local_dp.experiments.tiers.execute import execute
+from local_dp.experiments.tiers.settings import EMBEDDED, Randomness, Settings
+from local_dp.oracles.local.asked import CHUNK
+from local_dp.oracles.local.population import keep_memory
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.server.progress import Progress, RoundProgress
+from local_dp.server.quorum import Terms
+
+MEMORY = 64.0  # MiB
+_PSS = 5.0  # MiB, of one client process
+RUN = ("-m", "local_dp", "run", "--json")
+SMALL_FLEET = 200
+_SPENT = 3.0  # seconds on one command
+_MANY = 10**8  # clients, of whom bare words are measured
+
+
+def run_speeds() -> list[Speed]:
+    """Each as a person would start it; the reference is an interpreter that only imports numpy, of a population bare words, of hosts a run of two clients."""
+    bare, _ = _fastest(["-c", "import numpy"])
+    start_up = {tier: _fastest([*RUN, "survey", "--clients", "2", "--tier", tier])[0] for tier in ("population", "hosts")}
+    SCREEN.working("measuring --help")
+    help_seconds, _ = _fastest(["-m", "local_dp", "--help"])
+    cases: list[tuple[str, list[str], float, str]] = [
+        ("survey, 10^6 clients, population", ["survey", "--clients", "1000000", "--tier", "population"], 1.0, ""),
+        ("masked parity, default run", ["masked-parity"], 4.0, ""),
+        ("survey, 10^8 clients, population", ["survey", "--clients", "100000000", "--tier", "population"], 0.15, "population"),
+        ("survey, 10^10 clients, population", ["survey", "--clients", "10000000000", "--tier", "population"], 15.0, "population"),
+        ("survey, 10^7 clients, 2 hosts", ["survey", "--clients", "10000000", "--tier", "hosts"], 0.8, "hosts"),
+        ("survey, 10^8 clients, 2 hosts", ["survey", "--clients", "100000000", "--tier", "hosts"], 2.5, "hosts"),
+    ]
+    speeds = [Speed("--help", help_seconds, "s", bare, 0.15, help_seconds <= 0.15)]
+    for what, arguments, asked, beyond in cases:
+        SCREEN.working(f"measuring {what}")
+        seconds, mebibytes = _fastest([*RUN, *arguments])
+        value = seconds - start_up[beyond] if beyond else seconds
+        reference = bare_words(int(arguments[2])) if beyond == "population" else start_up[beyond] if beyond else bare
+        speeds.append(Speed(f"{what}: {'beyond start-up' if beyond else 'Enter to result'}", value, "s", reference, asked, value <= asked))
+        if beyond == "population":
+            speeds.append(Speed(f"{what}: memory", mebibytes, "MiB", None, MEMORY, mebibytes <= MEMORY))
+    return speeds
+
+
+def bare_words(clients: int) -> float:
+    """Seconds that numpy takes to draw two bytes for each client, what it holds and its noise, and to compare them, by a thread for each core."""
+    keep_memory()
+    cores, chunks = os.cpu_count() or 1, -(-2 * min(clients, _MANY) // CHUNK)
+
+    def drawn(first: int) -> None:
+        generator = np.random.Philox(first)
+        for _ in range(first, chunks, cores):
+            np.count_nonzero(generator.random_raw(CHUNK // 8).view(np.uint8) < 77)
+
+    def all_drawn() -> None:
+        with ThreadPoolExecutor(cores) as pool:
+            list(pool.map(drawn, range(cores)))
+
+    return best_of(all_drawn) * clients / min(clients, _MANY)
+
+
+def _fastest(arguments: list[str]) -> tuple[float, float]:
+    """Of a command that is run again and again for some seconds, twice at least: those of the fastest, and its MiB. Short ones are run more often: they
+    differ by less."""
+    runs = [_command(arguments), _command(arguments)]
+    while sum(seconds for seconds, _ in runs) < _SPENT:
+        runs.append(_command(arguments))
+    return min(runs)
+
+
+_TIMED = """
+import json, os, subprocess, sys, time
+started = time.perf_counter()
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(child.pid, 0)
+print(json.dumps([time.perf_counter() - started, usage.ru_maxrss / 1024, os.waitstatus_to_exitcode(status)]))
+"""  # by a small process: what starts another one is counted into the peak of its memory
+
+
+def _command(arguments: list[str]) -> tuple[float, float]:
+    """Seconds from Enter to the end, and the peak resident memory in MiB."""
+    told = subprocess.run([sys.executable, "-c", _TIMED, sys.executable, *arguments], stdout=subprocess.PIPE, check=True).stdout
+    seconds, mebibytes, code = json.loads(told)
+    if code:
+        raise BusError(f"{' '.join(arguments)} ended with exit code {code}; run it alone to see why")
+    return seconds, mebibytes
+
+
+def process_speeds(most: int) -> list[Speed]:
+    """A survey over 200 and over `most` real client processes, by the embedded broker and by Mosquitto where it is installed."""
+    speeds = []
+    for count in sorted({min(SMALL_FLEET, most), most} - {0}):
+        speeds += _processes(count, EMBEDDED)
+        if shutil.which("mosquitto"):
+            with local_mosquitto() as url:
+                speeds += _processes(count, url)
+    return speeds
+
+
+@contextmanager
+def local_mosquitto() -> Iterator[str]:
+    """A Mosquitto of this machine on a free port of the loopback interface."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with tempfile.NamedTemporaryFile("w", suffix=".conf") as settings:
+        settings.write(f"listener {port} 127.0.0.1\nallow_anonymous true\n")
+        settings.flush()
+        with subprocess.Popen(["mosquitto", "-c", settings.name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as broker:
+            try:
+                yield f"mqtt://127.0.0.1:{port}"
+            finally:
+                broker.terminate()
+
+
+def _processes(count: int, broker: str) -> list[Speed]:
+    """A survey over real client processes, and others that only join the broker, in turn: the shortest times of each, and the most memory."""
+    SCREEN.working(f"measuring {count} client processes")
+    turns = [(_fleet(count, broker), _bare(count, broker)) for _ in range(REPEATS)]
+    (ours, bare), asked = map(_best, zip(*turns, strict=True)), _asked(count, broker)
+    name = f"{count} client processes, {'embedded broker' if broker == EMBEDDED else 'Mosquitto'}"
+    return [
+        Speed(f"{name}: ready", ours.ready, "s", bare.ready, asked.ready, ours.ready <= asked.ready),
+        Speed(f"{name}: one round", ours.round, "s", bare.round, asked.round, ours.round <= asked.round),
+        Speed(f"{name}: memory of one (PSS)", ours.memory, "MiB", bare.memory, asked.memory, ours.memory <= asked.memory),
+    ]
+
+
+def _asked(count: int, broker: str) -> Fleet:
+    """Of a thousand, and in proportion of fewer; of three thousand, and in proportion of more, by either broker."""
+    if count > 1000:
+        return Fleet(18.0 * count / 3000, 3.0 * count / 3000, _PSS)
+    ready, round = (7.0, 0.8) if broker == EMBEDDED else (5.0, 0.6)
+    return Fleet(max(2.0, ready * count / 1000), max(0.3, round * count / 1000), _PSS)
+
+
+def _best(fleets: Iterable[Fleet]) -> Fleet:
+    ready, rounds, sizes = zip(*map(astuple, fleets), strict=True)
+    return Fleet(min(ready), min(rounds), max(sizes))
+
+
+def _fleet(count: int, broker: str) -> Fleet:
+    protocol = Survey()
+    settings = Settings(protocol, protocol.synthetic(count, 0), 1.0, Randomness(0, False), tier="processes", broker=broker, terms=Terms(deadline=120.0))
+    sizes: list[float] = []
+    looks: list[float] = []
+
+    def look(progress: Progress) -> None:
+        if not isinstance(progress, RoundProgress):
+            return
+        looks.append(time.perf_counter())
+        if not sizes and progress.answered == progress.asked:
+            sizes.extend(_member_sizes())
+
+    started = time.perf_counter()
+    seconds = execute(settings, look).seconds[0]
+    return Fleet(looks[0] - started, seconds, max(sizes))  # the round has just begun at the first look
+
+
+def _bare(count: int, broker: str) -> Fleet:
+    return asyncio.run(_bare_by_embedded(count)) if broker == EMBEDDED else bare_clients(count, broker)
+
+
+async def _bare_by_embedded(count: int) -> Fleet:
+    broker = EmbeddedBroker()
+    await broker.start()
+    try:
+        return await asyncio.to_thread(bare_clients, count, broker.url)
+    finally:
+        await broker.stop()
+
+
+def _member_sizes() -> list[float]:
+    """The proportional set size of each client process, in MiB: our children's children."""
+    return [proportional_size(member) for helper in _children(os.getpid()) for member in _children(helper)]
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,0 +1,159 @@
+"""Prefix sums in one round: one well-chosen bit a client against one threshold question each."""
+
+import math
+from functools import partial
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.quantiles import prefix_gamma, toeplitz_gamma
+from local_dp.bounds.response import response_gain
+from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.coverage.stated import Stated, resampled
+from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.intervals import ratio
+from local_dp.interaction import Nonadaptive, run
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.population import Population
+from local_dp.protocols.vectors.prefix_sums import PrefixSums
+from local_dp.queries.tables import Question
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.randomizers.signs.prefix_signs import excess
+from local_dp.tallies import Tally
+
+EPSILON = 1.0
+PREFIX_CLIENTS = 1 << 16
+CROSS_CHECKED, CROSS_CLIENTS = 16, 3000  # where the baseline, drawn from its law, is run client by client
+TRIALS: dict[Scale, int] = {"quick": 200, "full": 400}
+POOLED: dict[Scale, tuple[int, ...]] = {"quick": (16,), "full": (16, 256)}  # sizes k whose intervals are measured
+Prefixes = dict[int, tuple[list[float], list[float]]]
+
+
+def prefix_points(scale: Scale) -> list[Point]:
+    """Each size of a prefix-sum task; and the baseline client by client."""
+    full = scale == "full"
+    sizes = (16, 64, 256, 1024) if full else (16, 64, 256)
+    return [
+        *({"part": "prefix", "k": k, "trials": TRIALS[scale]} for k in sizes),
+        {"part": "cross", "learner": "one threshold each", "k": CROSS_CHECKED},
+    ]
+
+
+def measure_prefix(point: Point, seed: int) -> Measurement:
+    """The square errors of both methods in each trial."""
+    together, apart = _square_errors(point["k"], point["trials"], seed)
+    return {"together": together, "apart": apart}
+
+
+def cross_check_prefix(point: Point, seed: int) -> Measurement:
+    """The baseline client by client and from its law: how often its mean square error is at most what its formula expects."""
+    k, n = point["k"], CROSS_CLIENTS
+    protocol = PrefixSums(k=k)
+    truth = np.cumsum(protocol.synthetic(1, 0).law(protocol.category))[:-1]
+    expected = float(np.mean(response_gain(EPSILON) ** 2 / 4 - (truth - 0.5) ** 2)) * (k - 1) / n
+
+    def small(result: Floats, population: Population) -> bool:
+        return bool(np.mean((result - truth) ** 2) <= expected)
+
+    return cross_check(lambda: Trial(_one_threshold_each(k, n), lambda drawn: protocol.synthetic(n, drawn), small, n, EPSILON), seed)
+
+
+def _one_threshold_each(k: int, n: int) -> Nonadaptive[LocalQuery, Tally, Floats]:
+    """The baseline for prefix sums: every client answers one of the k - 1 threshold questions by randomized response."""
+    ends = [n * place // (k - 1) for place in range(k)]
+    randomizer = BinaryRR(EPSILON)
+    queries = tuple(LocalQuery(Question(f"value <= {t}"), randomizer, Cohort(ends[t], ends[t + 1])) for t in range(k - 1))
+    return Nonadaptive(queries, lambda tallies: np.array([float(randomizer.estimate(tally).value) for tally in tallies]))
+
+
+def _stride(k: int) -> int:
+    """The baseline is run in every so many trials: its errors are independent, so few tell as much."""
+    return max(1, k // 32)
+
+
+def _square_errors(k: int, trials: int, seed: int) -> tuple[list[float], list[float]]:
+    """The mean square error over the k - 1 uncertain prefix sums in each trial: one bit for all, and one threshold each."""
+    protocol, together, apart = PrefixSums(k=k), [], []
+    for trial in range(trials):
+        drawn = int(np.random.default_rng([seed, k, trial]).integers(2**63))
+        population = protocol.synthetic(PREFIX_CLIENTS, drawn)
+        truth = np.cumsum(population.law(protocol.category))[:-1]
+        ours = run(protocol.algorithm(EPSILON, PREFIX_CLIENTS), PopulationOracle(population, KeyedNoise(drawn), drawn, EPSILON))
+        together.append(float(np.mean((ours.value[:-1] - truth) ** 2)))
+        if trial % _stride(k) == 0:
+            baseline = run(_one_threshold_each(k, PREFIX_CLIENTS), AggregateOracle(population, np.random.default_rng(drawn), EPSILON))
+            apart.append(float(np.mean((baseline - truth) ** 2)))
+    return together, apart
+
+
+def prefix_intervals(scale: Scale) -> list[Stated]:
+    """The interval of the gain with as many trials as the scale makes, drawn from the square errors of twice as many."""
+    cases, trials = [], TRIALS[scale]
+    for k in POOLED[scale]:
+        pools = _square_errors(k, 2 * trials, 0)
+        sample = partial(_sampled_gain, pools, (trials, math.ceil(trials / _stride(k))))
+        cases.append(Stated("interaction", f"gain of prefix sums, k = {k}", trials, ratio(pools[1], pools[0])[0], sample))
+    return cases
+
+
+def _sampled_gain(pools: tuple[list[float], list[float]], trials: tuple[int, int], generator: np.random.Generator) -> tuple[float, float]:
+    together, apart = (resampled(pool, count, generator) for pool, count in zip(pools, trials, strict=True))
+    return ratio(apart, together)[1:]
+
+
+def predicted_gain(k: int) -> float:
+    """The ratio of the two exact mean variances, sampling included: (C^2 - (2 F - 1)^2) (k - 1) / 4 over C^2 v - (F - 1/2)^2."""
+    protocol = PrefixSums(k=k)
+    centred = np.cumsum(protocol.synthetic(1, 0).law(protocol.category))[:-1] - 0.5
+    square = response_gain(EPSILON) ** 2
+    return float(np.mean(square / 4 - centred**2) * (k - 1) / np.mean(square * excess(k) - centred**2))
+
+
+def prefix_checks(prefixes: Prefixes) -> list[Check]:
+    gains = {k: ratio(apart, together) for k, (together, apart) in sorted(prefixes.items())}
+    wide = {k: ratio(apart, together, z=3.29) for k, (together, apart) in sorted(prefixes.items())}
+    largest = max(gains)
+    predicted = {k: predicted_gain(k) for k in gains}
+    return [
+        Check(
+            f"One bit for all {largest} prefix sums needs at least eight times fewer clients than separate questions",
+            gains[largest][1] > 8,
+            f"{gains[largest][0]:.1f} times fewer clients, 95 % interval {gains[largest][1]:.1f} to {gains[largest][2]:.1f}",
+        ),
+        Check(
+            "The gain is the one its formula predicts, at every size (99.9 % intervals)",
+            all(low <= predicted[k] <= high for k, (_, low, high) in wide.items()),
+            ", ".join(f"k = {k}: {gain:.2f} ({low:.2f} to {high:.2f}) measured, {predicted[k]:.2f} predicted" for k, (gain, low, high) in wide.items()),
+        ),
+    ]
+
+
+def prefix_table(prefixes: Prefixes) -> Table:
+    rows = []
+    for k, (together, apart) in sorted(prefixes.items()):
+        gain, low, high = ratio(apart, together)
+        toeplitz = k / 4 / (math.pi / 2 * toeplitz_gamma(k) ** 2)
+        figures = (predicted_gain(k), k / 4 / excess(k), toeplitz, k / 4 / prefix_gamma(k) ** 2)
+        rows.append((k, f"{gain:.2f} ({low:.2f} to {high:.2f})", *(round(figure, 2) for figure in figures)))
+    columns = (
+        "prefix sums k",
+        "measured gain",
+        "gain by formula",
+        "at the median, by formula",
+        "gain of square-root Toeplitz factors",
+        "no one-bit method exceeds",
+    )
+    return Table("Prefix sums: how many times fewer clients than one threshold question each", columns, rows)
+
+
+def prefix_figure(prefixes: Prefixes) -> Figure:
+    sizes = sorted(prefixes)
+    gains = [ratio(prefixes[k][1], prefixes[k][0]) for k in sizes]
+    measured = Curve("measured", sizes, [gain[0] for gain in gains], low=[gain[1] for gain in gains], high=[gain[2] for gain in gains])
+    theory = Curve("formula", sizes, [predicted_gain(k) for k in sizes], style="theory")
+    bound = Curve("no one-bit method exceeds", sizes, [k / 4 / prefix_gamma(k) ** 2 for k in sizes], style="bound")
+    title = "Prefix sums: clients saved against one threshold question each"
+    return Figure("interaction-prefix", title, "prefix sums k", "times fewer clients", [measured, theory, bound], log_x=True, log_y=True)

@@ -1,0 +1,238 @@
+"""Error against the number of clients: randomized response, local Laplace noise, and a trusted curator."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims.laplace import laplace_reports
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.coverage.stated import Stated, resampled
+from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
+from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
+from local_dp.interaction import run
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.populations.table import Rows
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.records import Records
+
+Z = 4.0  # a two-sided normal interval that misses with probability 6e-5
+LEVEL = 5.0  # standard errors that a level may be off: about 1e-5 over all points together
+USERS: Point = {"way": "users", "epsilon": 1.0, "n": 200}
+SHARE = 0.3
+POOLED, NORMAL = 10_000, 1000  # square errors that stand for their law; from so many people on it does not change
+Way: TypeAlias = Callable[[Records, float, np.random.Generator], float]
+
+
+def _by_survey(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+    """The shipped survey: randomized response, tallies drawn from their law."""
+    n = len(records)
+    return float(run(Survey().algorithm(epsilon, n), AggregateOracle(Rows(records), generator, epsilon)).value)
+
+
+def _by_laplace(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+    """Every client adds Lap(2/eps) to +1 or -1; the mean, back on the 0..1 scale."""
+    return (float(laplace_reports(2.0 * records["yes"] - 1.0, epsilon, generator).mean()) + 1) / 2
+
+
+def _by_curator(records: Records, epsilon: float, generator: np.random.Generator) -> float:
+    """A trusted curator sees all records and adds Lap(1/(eps n)) to their share: one record moves it by 1/n."""
+    return float(records["yes"].mean() + generator.laplace(scale=1 / (epsilon * len(records))))
+
+
+WAYS: dict[str, Way] = {"randomized response": _by_survey, "local Laplace": _by_laplace, "curator": _by_curator}
+SLOPES = {"randomized response": -0.5, "local Laplace": -0.5, "curator": -1.0}
+
+
+def _people(n: int) -> Records:
+    answers = np.zeros(n, dtype=np.uint8)
+    answers[: round(SHARE * n)] = 1
+    return Records({"yes": answers})
+
+
+def _client_by_client(epsilon: float, n: int, seed: int) -> Measurement:
+    """The shipped survey with every client answering, beside its law: how often it is within 1.645 predicted errors, which is 90 % of the time."""
+    records = _people(n)
+    truth, margin = float(records["yes"].mean()), 1.645 * predicted("randomized response", epsilon, n)
+
+    def trial() -> Trial:
+        return Trial(Survey().algorithm(epsilon, n), lambda drawn: Rows(records), lambda found, people: abs(float(found.value) - truth) <= margin, n, epsilon)
+
+    return cross_check(trial, seed)
+
+
+def predicted(way: str, epsilon: float, n: int) -> float:
+    """The root mean square error of the share of the n clients at hand: the noise of privacy alone."""
+    if way == "curator":
+        return math.sqrt(2) / (epsilon * n)
+    variance = response_gain(epsilon) ** 2 - 1 if way == "randomized response" else 8 / epsilon**2
+    return math.sqrt(variance / (4 * n))
+
+
+@dataclass(frozen=True)
+class RandomizedResponse(Experiment):
+    """`ways` are the mechanisms under test; a wrong one must make the verdict "not shown"."""
+
+    name: ClassVar[str] = "randomized-response"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
+    title: ClassVar[str] = "Without a trusted curator, ten times the accuracy takes a hundred times the people"
+    claim: ClassVar[str] = (
+        "Estimate the share of yes among n people. If everybody randomizes their own answer, the error falls as 1 over the square root of n; if a trusted "
+        "curator collects the true answers and adds noise once, it falls as 1/n. Randomized response, a coin flip, beats adding Laplace noise to every answer."
+    )
+    source: ClassVar[str] = "KLNRS 2008, Sections 4.1 and 4.3; Warner 1965; limits 1"
+    ways: dict[str, Way] = field(default_factory=lambda: dict(WAYS))
+
+    def points(self, scale: Scale) -> list[Point]:
+        sizes = (100, 1000, 10_000) if scale == "quick" else (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
+        epsilons = (0.5, 1.0) if scale == "quick" else (0.25, 0.5, 1.0, 2.0)
+        trials = 1500 if scale == "quick" else 4000
+
+        def runs(way: str, n: int) -> int:
+            if way == "curator":
+                return 6 * trials  # a single Laplace draw has a heavy tail
+            return min(trials, 10**8 // n) if way == "local Laplace" else trials
+
+        return [USERS, *({"way": way, "epsilon": epsilon, "n": n, "trials": runs(way, n)} for epsilon in epsilons for way in SLOPES for n in sizes)]
+
+    def measure(self, point: Point, seed: int) -> Measurement:
+        """The mean square of the error against the clients' own share, over independent runs, and its relative standard error."""
+        way, epsilon, n = point["way"], point["epsilon"], point["n"]
+        if way == "users":
+            return _client_by_client(epsilon, n, seed)
+        generator = np.random.default_rng([seed, list(SLOPES).index(way), round(1000 * epsilon), n])
+        records = _people(n)
+        truth = float(records["yes"].mean())
+        squares = np.array([(self.ways[way](records, epsilon, generator) - truth) ** 2 for _ in range(point["trials"])])
+        return {"mean_square": float(squares.mean()), "relative_error": relative_error(squares)}
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        lines: dict[tuple[float, str], list[dict[str, float]]] = {}
+        for point, found in measurements:
+            if point["way"] == "users":
+                continue
+            lines.setdefault((point["epsilon"], point["way"]), []).append(_row(point["n"], found["mean_square"], found["relative_error"]))
+        for rows in lines.values():
+            rows.sort(key=lambda row: row["n"])
+        slopes = {key: line_slope(rows) for key, rows in lines.items()}
+        checks = [self._slope_check(way, slopes) for way in SLOPES]
+        checks.append(_level_check(lines))
+        checks.append(_order_check(lines))
+        checks += [cross_check_shown("The survey of 200 people", found, 0.88) for point, found in measurements if point["way"] == "users"]
+        notes = ["Errors are against the share among the n people at hand, so that they show the cost of privacy alone; sampling adds its own 1/sqrt(n)."]
+        tables, figures = _tables(lines, slopes), [_figure(lines, epsilon) for epsilon in sorted({epsilon for epsilon, _ in lines})]
+        return Finding([*checks, figure_check(figures, tables[1])], tables, figures, notes, headline=_headline(lines))
+
+    def stated(self, scale: Scale) -> list[Stated]:
+        """Of each mechanism's error at the least n, and of its slope."""
+        points = [point for point in self.points(scale) if point["way"] in self.ways and point["epsilon"] == 1.0]
+        return [case for way in self.ways for case in self._stated(way, [(int(p["n"]), int(p["trials"])) for p in points if p["way"] == way])]
+
+    def _stated(self, way: str, sizes: list[tuple[int, int]]) -> list[Stated]:
+        pools = {n: self._square_errors(way, n) for n in {min(n, NORMAL) for n, _ in sizes}}
+
+        def row(n: int, trials: int, generator: np.random.Generator) -> dict[str, float]:
+            squares = resampled(pools[min(n, NORMAL)], trials, generator)
+            return _row(n, predicted(way, 1.0, n) ** 2 * float(squares.mean()), relative_error(squares))
+
+        def error(generator: np.random.Generator) -> tuple[float, float]:
+            found = row(*sizes[0], generator)
+            return about_log(found["rmse"], found["spread"])
+
+        def fitted(generator: np.random.Generator) -> tuple[float, float]:
+            return about(*line_slope([row(n, trials, generator) for n, trials in sizes]))
+
+        n, trials = sizes[0]
+        return [
+            Stated(self.name, f"error, {way}", trials, predicted(way, 1.0, n), error),
+            Stated(self.name, f"slope over {len(sizes)} sizes, {way}", trials, SLOPES[way], fitted),
+        ]
+
+    def _square_errors(self, way: str, n: int) -> Floats:
+        """Many square errors, in units of their mean: their law is the same for every epsilon, up to the lattice of reports."""
+        generator, records = np.random.default_rng([n]), _people(n)
+        squares = np.array([(self.ways[way](records, 1.0, generator) - SHARE) ** 2 for _ in range(POOLED)])
+        units: Floats = squares / squares.mean()
+        return units
+
+    def _slope_check(self, way: str, slopes: dict[tuple[float, str], tuple[float, float]]) -> Check:
+        own = {epsilon: found for (epsilon, name), found in slopes.items() if name == way}
+        shown = bool(own) and all(abs(value - SLOPES[way]) <= Z * spread <= 0.1 for value, spread in own.values())
+        evidence = "; ".join(f"epsilon {epsilon:g}: {value:.4f} +- {Z * spread:.4f}" for epsilon, (value, spread) in sorted(own.items()))
+        return Check(f"{way}: error falls as n to the power {SLOPES[way]:g}", shown, evidence)
+
+
+def _row(n: int, mean_square: float, relative: float) -> dict[str, float]:
+    """The error at n; the logarithm of a root is half as far off as the mean square is, relatively."""
+    return {"n": n, "rmse": math.sqrt(mean_square), "spread": relative / 2}
+
+
+def line_slope(rows: list[dict[str, float]]) -> tuple[float, float]:
+    """The slope of ln error on ln n, and its standard error, from the measured errors and their spreads."""
+    n, error, spread = (np.array([row[key] for row in rows]) for key in ("n", "rmse", "spread"))
+    return slope(np.log(n), np.log(error), spread)
+
+
+def _headline(lines: dict[tuple[float, str], list[dict[str, float]]]) -> str:
+    """At the greatest epsilon, with the most people."""
+    epsilon = max((epsilon for epsilon, _ in lines), default=math.nan)
+    last = {way: rows[-1] for (own, way), rows in lines.items() if own == epsilon}
+    told = ", ".join(f"{row['rmse']:.2g} ({way})" for way, row in last.items())
+    return f"At epsilon {epsilon:g} a share among {max((row['n'] for row in last.values()), default=0):,.0f} people is off by {told or 'an unknown amount'}."
+
+
+def _level_check(lines: dict[tuple[float, str], list[dict[str, float]]]) -> Check:
+    worst, shown = "", bool(lines)
+    furthest = -1.0
+    for (epsilon, way), rows in lines.items():
+        for row in rows:
+            off = abs(math.log(row["rmse"] / predicted(way, epsilon, int(row["n"])))) / row["spread"]
+            shown = shown and off <= LEVEL
+            if off > furthest:
+                furthest, worst = off, f"furthest off: {way}, epsilon {epsilon:g}, n = {row['n']:g}, by {off:.1f} standard errors"
+    return Check(f"Every measured error is the one the formulas predict, within {LEVEL:g} standard errors", shown, worst)
+
+
+def _order_check(lines: dict[tuple[float, str], list[dict[str, float]]]) -> Check:
+    """Randomized response below Laplace below nothing; the curator below both."""
+    shown, parts = bool(lines), []
+    for epsilon in sorted({epsilon for epsilon, _ in lines}):
+        last = {way: lines[epsilon, way][-1] for way in SLOPES}
+        coin, noise, curator = (last[way]["rmse"] for way in SLOPES)
+        apart = Z * math.hypot(last["randomized response"]["spread"], last["local Laplace"]["spread"])
+        shown = shown and math.log(noise / coin) > apart and curator < coin
+        parts.append(f"epsilon {epsilon:g}, n = {last['curator']['n']:g}: {coin:.2g} against {noise:.2g} and {curator:.2g}")
+    return Check("Randomized response beats local Laplace, and the curator beats both", shown, "; ".join(parts))
+
+
+def _tables(lines: dict[tuple[float, str], list[dict[str, float]]], slopes: dict[tuple[float, str], tuple[float, float]]) -> list[Table]:
+    errors: list[tuple[Any, ...]] = [
+        (epsilon, way, int(row["n"]), row["rmse"], *about_log(row["rmse"], row["spread"]), predicted(way, epsilon, int(row["n"])))
+        for (epsilon, way), rows in sorted(lines.items()) for row in rows
+    ]  # fmt: skip
+    fits = [(epsilon, way, value, *about(value, spread)) for (epsilon, way), (value, spread) in sorted(slopes.items())]
+    return [
+        Table("Slopes of ln error on ln n, with 95 % intervals", ("epsilon", "mechanism", "slope", "low", "high"), fits),
+        Table("Root mean square error of the share, with 95 % intervals", ("epsilon", "mechanism", "n", "error", "low", "high", "predicted"), errors),
+    ]
+
+
+def _figure(lines: dict[tuple[float, str], list[dict[str, float]]], epsilon: float) -> Figure:
+    curves = []
+    for way in SLOPES:
+        rows = lines[epsilon, way]
+        sizes, errors = [row["n"] for row in rows], [row["rmse"] for row in rows]
+        low, high = zip(*(about_log(row["rmse"], row["spread"]) for row in rows), strict=True)
+        curves.append(Curve(way, sizes, errors, "measured", low, high))
+        curves.append(Curve(f"{way}, predicted", sizes, [predicted(way, epsilon, int(n)) for n in sizes], "theory"))
+    title = f"Error of an estimated share against the number of people, epsilon {epsilon:g}"
+    return Figure(f"error-epsilon-{epsilon:g}", title, "people", "root mean square error", curves, log_x=True, log_y=True)
+
+
+EXPERIMENT = RandomizedResponse()

@@ -1,0 +1,336 @@
+"""Every learner under every oracle: who survives the worst case, and what answers from real clients cost."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from local_dp.bounds.response import response_gain
+from local_dp.experiments.claims.local.suite.bounds import bounds_check
+from local_dp.experiments.claims.local.suite.curator import curator_check, measure_curator
+from local_dp.experiments.claims.local.suite.runs import BETA, CHECKED, EPSILON, LEGAL, ORACLES, by_client, control, fewest_clients, outcome, records_needed
+from local_dp.experiments.claims.local.suite.worst import REPLAYED
+from local_dp.experiments.lab.calibration import intervals_check
+from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
+from local_dp.experiments.lab.cross_check import cross_check_shown
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.learners.tasks import Task, tasks
+from local_dp.protocols.learning.sgd import LocalSGD
+
+CONTROLS = ("masked parity, two rounds", "masked parity, one round")
+HOSTILE = (*LEGAL, "worst case")
+MANY = 10**7  # records times queries that a curator reads more than once, or in a quick run at all
+EDGE = 1e-9
+BEYOND = 16.0  # times the proven tolerance, in the figure of errors
+CHEAP = ("conjunctions", "stumps", "thresholds", "naive-bayes", "low-degree")  # the least number of clients is searched for in a quick run too
+TOP = 10.0  # of the axis of the figure about slack
+
+Runs = dict[tuple[str, str, float], list[dict[str, Any]]]
+
+
+class Suite(Experiment):
+    """The learners' guarantees, tried on oracles that are exact, wrong on purpose, sampled, curated, and made of local clients."""
+
+    name: ClassVar[str] = "suite"
+    chapter: ClassVar[Chapter] = LOCAL_MODEL
+    title: ClassVar[str] = "One learner, every kind of answer: exact, hostile, sampled, or gathered privately from clients"
+    claim: ClassVar[str] = (
+        "A learner that only asks for averages, each within a stated tolerance, works whoever answers: an honest oracle, an adversary who bends every "
+        "answer as far as the tolerance lets it, a sample, a trusted curator's noisy sums, or clients who each send one privatised bit. Each is tried on a "
+        "task made hard for it, and beyond its proven tolerance each is defeated in the worst case, some even though they still succeed on real answers. A "
+        "learner whose only information lies below the tolerance, such as masked parity in one round, fails at once."
+    )
+    source: ClassVar[str] = "KLNRS 2008, Definition 4.1, Lemma 4.3 and Theorem 4.8; Kearns 1998 (limits 5.1 and 9)"
+
+    def points(self, scale: Scale) -> list[Point]:
+        full = scale == "full"
+        points: list[Point] = []
+        for name, task in tasks().items():
+            for oracle in ORACLES:
+                random = oracle not in LEGAL and oracle != "worst case"
+                dear = oracle == "curator" and records_needed(oracle, task.learner) * task.learner.queries > MANY
+                trials = (20 if full else 4) if random and oracle != "curator" else 5 if full and random and not dear else 1
+                if full or not dear:
+                    points.append({"part": "run", "task": name, "oracle": oracle, "slack": 1.0, "trials": trials})
+            for slack in (2.0, 4.0, 8.0, 16.0, 32.0, 64.0) if full else (4.0, 16.0):
+                points += [
+                    {"part": "run", "task": name, "oracle": oracle, "slack": slack, "trials": (10 if full else 3) if oracle == "local clients" else 1}
+                    for oracle in ("worst case", "local clients")
+                ]
+        points += [{"part": "fewest", "task": name, "trials": 1200} for name in tasks() if full or name in CHEAP]  # with 300, one search in thirty has no end
+        points += [{"part": "users", "task": name} for name in CHECKED]
+        points.append({"part": "curator", "epsilon": EPSILON})
+        points += [{"part": "control", "control": name, "oracle": oracle} for name in CONTROLS for oracle in ("exact", "worst case")]
+        return points
+
+    def measure(self, point: Point, seed: int) -> Measurement:
+        if point["part"] == "control":
+            return {"error": control(point["control"], point["oracle"], np.random.default_rng([seed, CONTROLS.index(point["control"])]))}
+        if point["part"] == "curator":
+            return measure_curator(point["epsilon"], seed)
+        if point["part"] == "fewest":
+            return fewest_clients(point["task"], point["trials"], seed)
+        if point["part"] == "users":
+            return by_client(point["task"], seed)
+        known = tasks()
+        place = [list(known).index(point["task"]), ORACLES.index(point["oracle"]), int(point["slack"])]
+        generators = (np.random.default_rng([seed, *place, trial]) for trial in range(point["trials"]))
+        return {"runs": [outcome(known[point["task"]], point["oracle"], point["slack"], generator) for generator in generators]}
+
+    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
+        known = tasks()
+        runs: Runs = {(p["task"], p["oracle"], p["slack"]): m["runs"] for p, m in measurements if p["part"] == "run"}
+        fewest = {p["task"]: m for p, m in measurements if p["part"] == "fewest"}
+        users = [cross_check_shown(f"The learner of {p['task']} run locally", m) for p, m in measurements if p["part"] == "users"]
+        curated = [run for (_, oracle, _), seen in runs.items() if oracle == "curator" for run in seen]
+        controls = {(p["control"], p["oracle"]): m["error"] for p, m in measurements if p["part"] == "control"}
+        return Finding(
+            checks=[
+                _honest(runs, known),
+                _hostile(runs, known),
+                _sampled(runs, known),
+                _counted(runs, known),
+                _lost(runs, known),
+                _one_round(controls),
+                *users,
+                _enough(known, fewest),
+                _adversary(runs),
+                bounds_check(known),
+                *(curator_check(m, curated) for p, m in measurements if p["part"] == "curator"),
+                intervals_check(),
+            ],
+            tables=[_errors(runs, known), _where_lost(runs, known), _costs(runs, known, fewest), _breaking(runs, known), _local_only()],
+            figures=[_figure(runs, known), _clients_figure(known, fewest), _slack_figure(runs, known)],
+            notes=[
+                f"Errors are in units of each learner's alpha: at most 1 is what it promises. Client counts at epsilon = {EPSILON:g} and failure probability "
+                f"{BETA:g}, with fresh clients for each query; drawn in aggregate, which is exact in law, and run client by client at the small points.",
+                "Every learner is tried on a population near the edge of what its tolerance can tell apart: a literal that is nearly never violated, two "
+                "stumps that nearly tie, rules that are rare. The worst case is the worst of every legal oracle and of random patterns of answers off by the "
+                "tolerance on that population and, for learners with a finite class of targets, of an adversary who keeps as many far-apart targets possible "
+                "as it can and is scored by the target the learner does worst on.",
+                "A sufficient bound is a number of individuals that is proven to be enough, for every distribution; a measured minimum is the number at which "
+                "nine runs of ten succeed on the learner's own hard task. Numbers of different kinds are not to be compared with one another.",
+                "Trees: the greedy choice of splits is a heuristic. The adversary picks among the functions of two variables that it learns from exact "
+                "answers; the parity of two variables is not among them. Low-degree and masked-parity learners are for the uniform distribution only.",
+                "Kushilevitz-Mansour (membership queries) and Gaussian elimination are not statistical-query algorithms and have no place in the table.",
+            ],
+            headline=_headline(runs, known),
+        )
+
+
+def _headline(runs: Runs, known: dict[str, Task[Any]]) -> str:
+    slacks = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
+    within, beyond = sum(1.0 in lost for lost in slacks.values()), sum(bool(set(lost) - {1.0}) for lost in slacks.values())
+    return f"Answers as wrong as is proven harmless mislead {within} of {len(known)} learners; answers {BEYOND:g} times as wrong, or less, mislead {beyond}."
+
+
+def _share(run: dict[str, Any], task: Task[Any]) -> float:
+    """How far a run misses, in units of alpha."""
+    return float(run["excess"]) / task.learner.alpha
+
+
+def _worst(runs: Runs, task: Task[Any], oracle: str, slack: float = 1.0) -> float | None:
+    seen = runs.get((task.learner.name, oracle, slack))
+    return None if seen is None else max(_share(run, task) for run in seen)
+
+
+def _kept(runs: Runs, known: dict[str, Task[Any]], oracles: tuple[str, ...]) -> Check:
+    values = {(name, oracle): _worst(runs, task, oracle) for name, task in known.items() for oracle in oracles}
+    missed = [f"{name} ({oracle}) {value:.2f}" for (name, oracle), value in values.items() if value is None or value > 1 + EDGE]
+    largest = max((value, key) for key, value in values.items() if value is not None)
+    evidence = f"missed: {', '.join(missed)}" if missed else f"largest error {largest[0]:.2f} alpha ({largest[1][0]}, {largest[1][1]})"
+    return Check("", not missed, f"{len(known)} learners x {len(oracles)} oracles; {evidence}")
+
+
+def _honest(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    check = _kept(runs, known, ("exact",))
+    return Check("Exact answers: every learner keeps its promise", check.shown, check.evidence)
+
+
+def _hostile(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    check = _kept(runs, known, HOSTILE[1:])
+    return Check("Answers wrong on purpose, but within the proven tolerance: every learner still keeps its promise", check.shown, check.evidence)
+
+
+def _sampled(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    kept = total = 0
+    for (name, oracle, slack), seen in runs.items():
+        if slack == 1 and oracle not in HOSTILE:
+            kept += sum(_share(run, known[name]) <= 1 + EDGE for run in seen)
+            total += len(seen)
+    low, high = wilson(kept, total) if total else (0.0, 0.0)
+    statement = f"Samples, a curator and local clients, as many as the formulas say: kept at least {1 - BETA:.0%} of the time"
+    return Check(statement, low >= 1 - BETA, f"{kept} of {total} runs, 95 % interval {low:.3f} to {high:.3f}")
+
+
+def _counted(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    over = [
+        f"{name} ({oracle})"
+        for (name, oracle, _), seen in runs.items()
+        for run in seen
+        if run.get("queries", 0) > known[name].learner.queries or run.get("rounds", 0) > known[name].learner.rounds
+    ]
+    return Check("No learner asks more queries or rounds than its formula says", not over, f"exceeded by: {', '.join(over) or 'none'}")
+
+
+def _lost_at(runs: Runs, task: Task[Any], oracle: str) -> list[float]:
+    """The multiples of the proven tolerance at which a learner misses alpha."""
+    return [slack for slack in (1.0, *_slacks(runs)) if (_worst(runs, task, oracle, slack) or 0.0) > 1 + EDGE]
+
+
+def _lost(runs: Runs, known: dict[str, Task[Any]]) -> Check:
+    """Whether every learner is kept at its tolerance and lost beyond it in the worst case: one that is lax is lost too early, one that guesses never."""
+    worst = {name: _lost_at(runs, task, "worst case") for name, task in known.items()}
+    local = {name: _lost_at(runs, task, "local clients") for name, task in known.items()}
+    never = [name for name, slacks in worst.items() if not slacks]
+    early = [name for name, slacks in worst.items() if 1.0 in slacks]
+    spared = [name for name, slacks in worst.items() if set(slacks) - set(local[name]) - {1.0}]
+    first = ", ".join(f"{name} {min(slacks):g} x" for name, slacks in worst.items() if slacks)
+    return Check(
+        "Within the proven tolerance no learner is lost; beyond it each is, in the worst case, some while answers from clients of that accuracy still do",
+        not never and not early and bool(spared),
+        f"first lost at {first or 'none'}; never lost: {', '.join(never) or 'none'}; lost within it: {', '.join(early) or 'none'}; at some multiple lost only "
+        f"in the worst case: {', '.join(spared) or 'none'}",
+    )
+
+
+def _adversary(runs: Runs) -> Check:
+    """Whether the adversary's answers were legal, and the best there were, in the games small enough to try all."""
+    replayed = [run["replayed"] for (_, oracle, _), seen in runs.items() if oracle == "worst case" for run in seen if "replayed" in run]
+    best, answers = (sum(counts) for counts in zip(*replayed, strict=True)) if replayed else (0, 0)
+    whole = all(run.get("opposites", 1) == 1 for seen in runs.values() for run in seen)
+    return Check(
+        "The adversary over finite classes answers within the tolerance, and keeps as many far-apart targets possible as any answer would",
+        0 < answers == best and whole,
+        f"{best} of {answers} answers in games of up to {REPLAYED} targets, each held against all others" + ("" if whole else "; lists are missing"),
+    )
+
+
+def _enough(known: dict[str, Task[Any]], fewest: dict[str, Measurement]) -> Check:
+    """Whether what is measured to be needed lies below what is proven to be enough."""
+    ratios = {name: known[name].learner.clients(EPSILON, BETA) / found["high"] for name, found in fewest.items() if "failed" not in found}
+    failed = [f"{name} ({found['failed']})" for name, found in fewest.items() if "failed" in found]
+    said = ", ".join(f"{name} {ratio:,.0f}" for name, ratio in ratios.items())
+    return Check(
+        "On its hard task each learner measured needs fewer local clients than the sufficient bound",
+        bool(ratios) and not failed and min(ratios.values()) >= 1,
+        f"no number found for: {', '.join(failed)}" if failed else f"bound over the upper end of the measured interval: {said or 'nothing measured'}",
+    )
+
+
+def _one_round(controls: dict[tuple[str, str], float]) -> Check:
+    two, one = ((controls[name, "exact"], controls[name, "worst case"]) for name in CONTROLS)
+    return Check(
+        "Masked parity survives the worst case in two rounds, and does not in one",
+        max(two) < 0.25 and one[0] < 0.25 <= one[1],
+        f"error with exact answers and in the worst case: two rounds {two[0]:.2f} and {two[1]:.2f}, one round {one[0]:.2f} and {one[1]:.2f}",
+    )
+
+
+def _cell(value: float | None) -> str:
+    return "not run" if value is None else f"{value:.2f}"
+
+
+def _errors(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+    rows = [(name, task.learner.model(), *(_cell(_worst(runs, task, oracle)) for oracle in ORACLES)) for name, task in known.items()]
+    return Table("Largest error over the runs, in units of alpha, at the proven tolerance", ("learner", "model", *ORACLES), rows)
+
+
+def _where_lost(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+    rows: list[tuple[Any, ...]] = []
+    for name, task in known.items():
+        adversary = (runs.get((name, "worst case", 1.0)) or [{}])[0].get("adversary", "not run")
+        lost = [", ".join(f"{slack:g}" for slack in _lost_at(runs, task, oracle)) or "none" for oracle in ("worst case", "local clients")]
+        rows.append((name, adversary, *lost))
+    tried = ", ".join(f"{slack:g}" for slack in _slacks(runs))
+    columns = ("learner", "worst case over", "lost in the worst case at", "lost on answers from clients at")
+    return Table(f"Multiples of the proven tolerance at which each learner is lost, of {tried} tried", columns, rows)
+
+
+def _costs(runs: Runs, known: dict[str, Task[Any]], fewest: dict[str, Measurement]) -> Table:
+    rows = []
+    for name, task in known.items():
+        learner, exact = task.learner, runs[name, "exact", 1.0][0]
+        asked = (f"{exact['queries']} of {learner.queries}", f"{exact['rounds']} of {learner.rounds}", f"{learner.tolerance:.2g}")
+        found = fewest.get(name)
+        measured = f"{found['n']:,} [{found['low']:,}, {found['high']:,}]" if found and "failed" not in found else "none found" if found else "not measured"
+        bounds = (records_needed(oracle, learner) for oracle in ("local clients", "curator", "sample"))
+        rows.append((name, learner.model(), *asked, measured, *(f"{n:,}" for n in bounds)))
+    columns = (
+        "learner",
+        "model",
+        "queries, of at most",
+        "rounds, of at most",
+        "tolerance",
+        "local clients, measured minimum on its task [95 %]",
+        "local clients, sufficient bound",
+        "curator, sufficient bound",
+        "sample, sufficient bound",
+    )
+    return Table("What each learner asks, and how many individuals answer it (local bound: t 2 C^2 ln(2t/beta) / tau^2)", columns, rows)
+
+
+def _slacks(runs: Runs) -> list[float]:
+    return sorted({slack for _, oracle, slack in runs if oracle == "worst case"})
+
+
+def _breaking(runs: Runs, known: dict[str, Task[Any]]) -> Table:
+    rows = [
+        (name, oracle, *(_cell(_worst(runs, task, oracle, slack)) for slack in _slacks(runs)))
+        for name, task in known.items()
+        for oracle in ("worst case", "local clients")
+    ]
+    columns = ("learner", "answers", *(f"{slack:g} x proven" for slack in _slacks(runs)))
+    return Table("Largest error, in units of alpha, as the tolerance grows beyond the proven one", columns, rows)
+
+
+def _local_only() -> Table:
+    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
+    closed = learner.d * response_gain(EPSILON) ** 2 / (learner.alpha * learner.gamma) ** 2
+    row = (learner.name, "LI", learner.rounds, f"{learner.clients(EPSILON):,}", f"{closed:,.0f}")
+    columns = ("learner", "model", "rounds", "clients for expected error 0.1, by its bound", "d C^2 / (alpha gamma)^2")
+    return Table("Not a statistical-query algorithm: private gradient descent, d = 10, margin 0.2 (measured in the experiment interaction)", columns, [row])
+
+
+def _figure(runs: Runs, known: dict[str, Task[Any]]) -> Figure:
+    def bars(label: str, oracle: str, slack: float) -> Curve:
+        values = [_worst(runs, task, oracle, slack) or 0.0 for task in known.values()]
+        return Curve(label, list(range(len(known))), [min(TOP, max(0.0, value)) for value in values], style="bars")
+
+    curves = [
+        bars("worst case, proven tolerance", "worst case", 1.0),
+        bars(f"worst case, {BEYOND:g} times as much", "worst case", BEYOND),
+        bars(f"local clients, {BEYOND:g} times as much", "local clients", BEYOND),
+        Curve("promised", list(range(len(known))), [1.0] * len(known), style="bound"),
+    ]
+    label = f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})"
+    kept, lost = (sum((_worst(runs, task, "worst case", slack) or 0.0) > 1 + EDGE for task in known.values()) for slack in (1.0, BEYOND))
+    title = f"In the worst case {kept} of {len(known)} learners are lost at the proven tolerance, and {lost} at {BEYOND:g} times as much"
+    return Figure("suite-errors", title, "learner", label, curves, x_ticks=tuple(known))
+
+
+def _clients_figure(known: dict[str, Task[Any]], fewest: dict[str, Measurement]) -> Figure:
+    def bound(label: str, oracle: str) -> Curve:
+        return Curve(label, list(range(len(known))), [records_needed(oracle, task.learner) for task in known.values()], style="bars")
+
+    found = {place: fewest[name] for place, name in enumerate(known) if "n" in fewest.get(name, {})}
+    n, low, high = ([float(one[key]) for one in found.values()] for key in ("n", "low", "high"))
+    curves = [
+        bound("one sample, sufficient bound", "sample"),
+        bound("curator, sufficient bound", "curator"),
+        bound("local clients, sufficient bound", "local clients"),
+        Curve("local clients, measured minimum", list(found), n, style="bars", low=low, high=high),
+    ]
+    title = f"What privacy costs: individuals for the same promise at epsilon = {EPSILON:g}"
+    return Figure("suite-clients", title, "learner", "individuals", curves, log_y=True, x_ticks=tuple(known))
+
+
+def _slack_figure(runs: Runs, known: dict[str, Task[Any]]) -> Figure:
+    slacks = _slacks(runs)
+    curves = [Curve(name, slacks, [min(TOP, _worst(runs, task, "worst case", slack) or 0.0) for slack in slacks]) for name, task in known.items()]
+    curves.append(Curve("promised", slacks, [1.0] * len(slacks), style="bound"))
+    title = "The worst case, beyond the proven tolerance"
+    return Figure("suite-slack", title, "tolerance / proven tolerance", f"largest error / alpha ({TOP:g} or more drawn as {TOP:g})", curves, log_x=True)
+
+
+EXPERIMENT = Suite()

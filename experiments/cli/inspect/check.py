@@ -1,0 +1,93 @@
+"""`local-dp dimension` and `local-dp certify`: what a class costs to learn, and whether a certificate holds."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_dp.errors import InputError, RefusedError
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.text.layout import definitions, paragraph, screen_width
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.screen import SCREEN
+from local_dp.populations.concepts import CLASSES, ConceptClass, build_class, sign_matrix
+
+MAX_MATRIX = 1 << 26  # bytes of a file with labels
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """Statistical-query and spectral dimensions of a class, and the number of clients that every local learner of it needs.
+
+    One number holds for sequentially interactive learners, those that ask nobody in two rounds; the other for those that ask anybody again and again too.
+    """
+
+    name: str = argument(f"{', '.join(CLASSES)}; or a CSV file of +1 and -1, a concept a line, a point a column.", metavar="CLASS")
+    d: int = option(6, "The dimension of the domain", metavar="D", unit="bits")
+    k: int = option(3, "Of juntas: how many coordinates matter", metavar="K")
+    epsilon: float = option(1.0, "Every client's privacy budget", metavar="E", unit="nats")
+    success: float = option(0.9, "The probability with which a local learner must succeed", metavar="P")
+    alpha: float = option(0.1, "The error it may have", metavar="A", unit="share of the points")
+    as_json: bool = option(False, "Print the outcome as JSON, alone on standard output", name="--json")
+
+    def __call__(self) -> None:
+        from local_dp.hardness.dimensions import dimensions, local_clients, local_clients_asked_again
+
+        size = {"d": self.d, "k": self.k} if self.name == "juntas" else {"d": self.d}
+        concepts = _read_matrix(Path(self.name)) if Path(self.name).suffix.lower() == ".csv" else build_class(self.name, size)
+        SCREEN.working("computing the dimensions")
+        found = dimensions(concepts, np.random.default_rng(0))
+        data: dict[str, Any] = {**found.describe(), "epsilon": self.epsilon, "success": self.success, "alpha": self.alpha}
+        data["clients_at_least"] = local_clients(concepts, found, self.epsilon, self.success, self.alpha)
+        data["clients_at_least_asked_again"] = local_clients_asked_again(concepts, found, self.epsilon, self.success, self.alpha)
+        SCREEN.tell(json.dumps(data) if self.as_json else _told(data, screen_width()))
+
+
+def _told(data: dict[str, Any], width: int) -> str:
+    exact = "" if data["sq_dimension_is_exact"] else "at least "
+    on_terms = f"(epsilon {number(data['epsilon'])}, error {number(data['alpha'])} with probability {number(data['success'])})"
+    entries = [
+        ("class", f"{data['class']}: {data['concepts']} concepts on {data['points']} points"),
+        ("statistical-query dimension", f"{exact}{data['sq_dimension']}"),
+        ("spectral dimension, uniform prior", number(data["spectral_uniform"])),
+        ("spectral dimension, best prior", f"{number(data['spectral_optimised'])} (proven at most {number(data['spectral_at_most'])})"),
+        ("clients of any local learner that asks nobody in two rounds", f"at least {data['clients_at_least']:,.0f} {on_terms}"),
+        ("clients of any other, which asks everybody again and again", f"at least {data['clients_at_least_asked_again']:,.0f}"),
+    ]
+    return definitions(entries, width)
+
+
+def _read_matrix(path: Path) -> ConceptClass:
+    """A class from a file of signs. Raises InputError."""
+    if not path.is_file():
+        raise InputError(f"there is no file {str(path)!r}; give a class by name or a CSV file of +1 and -1")
+    if path.stat().st_size > MAX_MATRIX:
+        raise InputError(f"{path.name!r} has {path.stat().st_size} bytes; {MAX_MATRIX} is the most")
+    try:
+        labels = np.loadtxt(path, delimiter=",", dtype=np.int64, ndmin=2)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"{path.name!r} is not a table of +1 and -1: {error}") from None
+    return sign_matrix(labels)
+
+
+@dataclass(frozen=True)
+class Certify:
+    """Checks a certificate independently: every number in it is computed again from its queries.
+
+    Exit code 4 if it does not hold.
+    """
+
+    file: Path = argument("A certificate: JSON, as the experiments write it.", metavar="FILE")
+
+    def __call__(self) -> None:
+        from local_dp.hardness.certificates import load_certificate, verify_certificate
+
+        if not self.file.is_file():
+            raise InputError(f"there is no file {str(self.file)!r}; give a certificate")
+        SCREEN.working(f"computing every number of {self.file.name} again")
+        verdict = verify_certificate(load_certificate(self.file.read_text(encoding="utf-8", errors="replace")))
+        if not verdict.valid:
+            raise RefusedError("certificate", f"the certificate does not hold: {verdict.statement}")
+        SCREEN.tell(paragraph(f"the certificate holds: {verdict.statement}", screen_width()))

@@ -1,0 +1,72 @@
+"""The commands of the laboratory: run experiments, write the report."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from local_dp.errors import InputError
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.lab.catalogue import NAMES, chosen
+from local_dp.experiments.lab.claim import Scale
+from local_dp.experiments.lab.report import write_report
+from local_dp.experiments.text.screen import SCREEN
+from local_dp.noise import SEED_BITS
+
+DEFAULT_SEED = 1
+DEFAULT_OUT = Path("results")
+
+
+@dataclass(frozen=True)
+class RunExperiment:
+    """Runs an experiment, or all of them: a claim, measurements on every core, figures, tables and a verdict.
+
+    Ctrl-C stops; the same command goes on.
+    """
+
+    name: str = argument(f"One of {', '.join(NAMES)}, or all.", metavar="NAME")
+    full: bool = option(False, "Every point (some 45 minutes for all), or a few (2 minutes), the default", name="--full/--quick")
+    seed: int = option(DEFAULT_SEED, "The same seed gives the same results, byte for byte", metavar="S")
+    out: Path = option(DEFAULT_OUT, "The folder for the results; a stopped run goes on from what it holds", metavar="FOLDER")
+
+    cluster: str = option("", "A Dask scheduler whose workers measure the points, as tcp://host:8786", metavar="URL")
+
+    def __call__(self) -> None:
+        from local_dp.experiments.lab.runner import run_experiments
+
+        if not 0 <= self.seed < 1 << SEED_BITS:
+            raise InputError(f"seed is {self.seed}; give a whole number from 0 to 2^{SEED_BITS} - 1")
+        modules = chosen(self.name)
+        scale: Scale = "full" if self.full else "quick"
+        measured: dict[str, tuple[int, int]] = {}
+        ended: list[str] = []
+
+        def progress(running: str, done: int, total: int) -> None:
+            measured[running] = done, total
+            points, every = (sum(part) for part in zip(*measured.values(), strict=True))
+            SCREEN.working(f"{points} of {every} points measured, {len(ended)} of {len(modules)} experiments concluded; at {running}")
+
+        def concluded(name: str, verdict: str) -> None:
+            ended.append(name)
+            SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
+
+        try:
+            verdicts = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster)
+        except KeyboardInterrupt:
+            SCREEN.note("stopped; what was measured is kept, and the same command goes on from it")
+            raise
+        SCREEN.working("writing the report")
+        page = write_report(self.out)
+        SCREEN.tell("\n".join((*(f"{each}: {verdict}" for each, verdict in verdicts.items()), f"report: {page}")))
+
+
+@dataclass(frozen=True)
+class Report:
+    """Writes an index, report.html, and a page for each chapter, which explain everything in a folder of results.
+
+    They need no network and no scripts.
+    """
+
+    folder: Path = argument("A folder of results, as given to experiment --out.", metavar="FOLDER", default=DEFAULT_OUT)
+
+    def __call__(self) -> None:
+        SCREEN.working("writing the report")
+        SCREEN.tell(f"report: {write_report(self.folder)}")

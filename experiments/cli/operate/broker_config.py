@@ -1,0 +1,180 @@
+"""`local-dp broker-config`: a Mosquitto for a run over a network, as files to be read: configuration, access rules, an authority and its certificates."""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from getpass import getuser
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from local_dp.checks import check_whole
+from local_dp.errors import InputError
+from local_dp.experiments.cli.fields import argument, option
+from local_dp.experiments.cli.operate.keys import read_roster, write_new
+from local_dp.experiments.text.screen import SCREEN
+from local_dp.sealing import SIGNATURE
+from local_dp.wire import MAX_BYTES, VERSION
+
+SERVER = "server"
+_OWN, _ALL = 0o600, 0o644
+_PACKET = MAX_BYTES + SIGNATURE + (1 << 12)  # the largest message, with its topic
+_QUEUED, _QUEUED_BYTES = 100_000, 1 << 28
+_LIFE = datetime.timedelta(days=365)
+_SKEW = datetime.timedelta(hours=1)  # between clocks
+
+CONFIGURATION = f"""\
+# A broker for runs of local-dp: TLS, a certificate for everybody, each kept to topics of its own.
+# Start it with: mosquitto -c {{folder}}/mosquitto.conf
+
+# Started as root, it becomes whoever owns these files.
+user {{user}}
+
+listener {{port}} {{bind}}
+protocol mqtt
+
+# Who we are, and whom we let in: whoever has a certificate of our own authority. Nobody else gets as far as a message.
+cafile {{folder}}/ca.crt
+certfile {{folder}}/broker.pem
+keyfile {{folder}}/broker.pem
+tls_version tlsv1.2
+require_certificate true
+allow_anonymous false
+
+# The name in the certificate is the user, and the connection is called by it: nobody can take another's place by its client id.
+use_identity_as_username true
+use_username_as_clientid true
+acl_file {{folder}}/acl
+
+# Nothing outlives its moment: no message is retained, no session is kept. Who comes back is asked again.
+retain_available false
+persistence false
+persistent_client_expiration 1h
+
+# A burst of replies is queued (0 would drop everything in some releases), and what no role sends is refused.
+max_queued_messages {_QUEUED}
+max_queued_bytes {_QUEUED_BYTES}
+max_packet_size {_PACKET}
+
+# Without this, small messages stall for 40 ms.
+set_tcp_nodelay true
+"""
+
+RULES = f"""\
+# What a rule does not allow is dropped in silence.
+
+# Everybody reads what the server asks, and speaks under the own name alone (%u is the name in the certificate).
+# Mosquitto warns that the first pattern holds no name; that is meant.
+pattern read {VERSION}/+/req/+
+pattern write {VERSION}/+/rep/+/%u
+pattern write {VERSION}/+/hello/+/%u
+pattern write {VERSION}/+/gone/+/%u
+
+# The server asks, and reads all that is said.
+user {SERVER}
+topic write {VERSION}/+/req/+
+topic read {VERSION}/+/rep/+/+
+topic read {VERSION}/+/hello/+/+
+topic read {VERSION}/+/gone/+/+
+"""
+
+
+@dataclass(frozen=True)
+class BrokerConfig:
+    """Writes a Mosquitto configuration for a run over a network into DIR: TLS, access rules, limits, certificates.
+
+    Each PEM file, of the server and of the members, holds a certificate and its private key, for
+    `--broker 'mqtts://HOST?ca=ca.crt&cert=MEMBER.pem'`. With a roster, its members are those who get one; add others with --member. Behind a shuffler, the
+    clients' broker and the server's have a folder each.
+    """
+
+    folder: Path = argument("A folder that does not exist yet", metavar="DIR")
+    host: str = option("localhost", "The name or address under which the broker is reached", metavar="HOST")
+    port: int = option(8883, "Where it listens", metavar="PORT")
+    bind: str = option("0.0.0.0", "The address of this machine on which it listens", metavar="ADDRESS")
+    roster: Path | None = option(None, "Whose members get certificates; local-dp keys writes it", metavar="FILE")
+    member: tuple[str, ...] = option((), "A member that gets a certificate; may be repeated", metavar="NAME")
+
+    def __call__(self) -> None:
+        check_whole("the port", self.port, 1, 65535)
+        members = [*(place.member for place in read_roster(self.roster).places), *self.member] if self.roster else list(self.member)
+        if not members:
+            raise InputError("nobody could join this broker; name the members with --roster FILE or --member NAME")
+        folder = self.folder.absolute()
+        try:
+            folder.mkdir(mode=0o755)
+        except FileExistsError:
+            raise InputError(f"{str(self.folder)!r:.80} exists; give a new folder") from None
+        told = {"folder": folder, "port": self.port, "bind": self.bind, "user": getuser()}
+        write_new(folder / "mosquitto.conf", CONFIGURATION.format(**told), _ALL)
+        write_new(folder / "acl", RULES, _ALL)
+        self._certify(folder, [SERVER, *dict.fromkeys(members)])
+        SCREEN.tell(f"mosquitto -c {folder / 'mosquitto.conf'}")
+
+    def _certify(self, folder: Path, names: Sequence[str]) -> None:
+        authority = Authority.new()
+        write_new(folder / "ca.crt", authority.certificate.public_bytes(Encoding.PEM).decode(), _ALL)
+        write_new(folder / "ca.key", _pem(authority.key), _OWN)
+        write_new(folder / "broker.pem", authority.issue("broker", self.host), _OWN)
+        for name in names:
+            write_new(folder / f"{name}.pem", authority.issue(name), _OWN)
+
+
+@dataclass(frozen=True)
+class Authority:
+    """Who certifies names: its key and its own certificate."""
+
+    key: ec.EllipticCurvePrivateKey
+    certificate: x509.Certificate
+
+    @classmethod
+    def new(cls) -> "Authority":
+        """One for this broker alone."""
+        key, name = ec.generate_private_key(ec.SECP256R1()), _named("local-dp authority")
+        builder = _begun(name, name, key.public_key()).add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+        return cls(key, builder.add_extension(usage, critical=True).sign(key, hashes.SHA256()))
+
+    def issue(self, name: str, host: str = "") -> str:
+        """A certificate and its new private key, as PEM: of a client, or of the broker that is reached as `host`."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _begun(_named(name), self.certificate.subject, key.public_key())
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        use = ExtendedKeyUsageOID.SERVER_AUTH if host else ExtendedKeyUsageOID.CLIENT_AUTH
+        builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        builder = builder.add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
+        if host:
+            builder = builder.add_extension(x509.SubjectAlternativeName([_general(host)]), critical=False)
+        return builder.sign(self.key, hashes.SHA256()).public_bytes(Encoding.PEM).decode() + _pem(key)
+
+
+def _begun(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key).serial_number(x509.random_serial_number())
+    builder = builder.not_valid_before(now - _SKEW).not_valid_after(now + _LIFE)
+    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _general(host: str) -> x509.GeneralName:
+    """The host as a certificate names it."""
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host.encode("idna").decode())
+    except UnicodeError:
+        raise InputError(f"{host!r:.80} is no host name; give the one under which the broker is reached") from None
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()

@@ -1,0 +1,64 @@
+"""What a person sees of a run: how far it is while it goes on, one readable summary at the end."""
+
+import json
+import math
+from types import TracebackType
+from typing import Any, Self
+
+from local_dp.experiments.api.show import summary
+from local_dp.experiments.text.layout import screen_width
+from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.screen import SCREEN
+from local_dp.server.progress import Attendance, Progress, RoundProgress
+
+NAMED = 3  # spans of clients that are missing
+NOTED = 5  # rounds that leave a line
+_BAR = 20
+
+
+class RunProgress:
+    """Who is missing, and then how far the round is; each of the first few rounds leaves a line when the next begins."""
+
+    def __init__(self, beginning: str) -> None:
+        self.beginning = beginning
+        self._round: RoundProgress | None = None
+
+    def __enter__(self) -> Self:
+        SCREEN.working(self.beginning)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None or isinstance(error, Exception):
+            self._leave()
+
+    def show(self, progress: Progress) -> None:
+        """Shows how far the run is."""
+        if isinstance(progress, Attendance):
+            SCREEN.working(_who_is_missing(progress))
+            return
+        if self._round is not None and self._round.round != progress.round:
+            self._leave()
+        self._round = progress
+        filled = _BAR * progress.answered // max(progress.asked, 1)
+        left = f", {progress.seconds_left:.0f} s left" if math.isfinite(progress.seconds_left) else ""
+        SCREEN.working(f"{'█' * filled}{'─' * (_BAR - filled)} {_line(progress)}{left}")
+
+    def _leave(self) -> None:
+        if self._round is not None and self._round.round <= NOTED:
+            SCREEN.note(_line(self._round))
+
+
+def _line(progress: RoundProgress) -> str:
+    return f"round {progress.round}: {progress.answered:,}/{progress.asked:,} replied, epsilon {number(progress.epsilon)}"
+
+
+def _who_is_missing(attendance: Attendance) -> str:
+    spans = [str(start) if stop == start + 1 else f"{start}..{stop - 1}" for start, stop in attendance.missing]
+    more = f" and {len(spans) - NAMED:,} more gaps" if len(spans) > NAMED else ""
+    waiting = f"; waiting for {', '.join(spans[:NAMED])}{more}" if spans else ""
+    return f"{attendance.present:,} of {attendance.clients:,} clients are ready{waiting}"
+
+
+def show(data: dict[str, Any], as_json: bool) -> None:
+    """A run's outcome, as JSON or for a person."""
+    SCREEN.tell(json.dumps(data) if as_json else summary(data, screen_width()))

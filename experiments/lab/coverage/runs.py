@@ -1,0 +1,93 @@
+"""Runs by the thousand, for measuring coverage: tallies drawn from their law, or every client simulated."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats
+from local_dp.experiments.lab.coverage.repetition import Runs
+from local_dp.interaction import Nonadaptive, run
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.population import Population
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.tallies import Estimate, Tally
+
+BLOCK = 1 << 22  # counts that are drawn at a time
+NARROW = 16  # a tally of so few counts is likely to be drawn more than once
+
+
+def report_law(randomizer: FiniteChannel, law: Floats) -> Floats:
+    """Pr[cell, report] of a client whose value has this law over the domain, flattened."""
+    cells, reports = np.arange(randomizer.cells)[:, None], np.arange(randomizer.alphabet)[None, :]
+    held = np.flatnonzero(law).tolist()
+    mass = sum(law[v] * np.exp(randomizer.log_probability(reports, np.array([[v + randomizer.domain.low]]), cells)) for v in held)
+    flat: Floats = np.ravel(mass) / np.sum(mass)
+    return flat
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Clients who answer one query: groups of so many with so flattened a law of (cell, report)."""
+
+    randomizer: FiniteChannel
+    groups: Sequence[tuple[int, Floats]]
+
+    @classmethod
+    def drawn_from(cls, query: LocalQuery, population: Population) -> Self:
+        """Those whom a query asks, as if drawn from the population's law."""
+        assert isinstance(query.randomizer, FiniteChannel)
+        return cls(query.randomizer, [(len(query.cohort), report_law(query.randomizer, population.law(query.query)))])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.randomizer.cells, self.randomizer.alphabet
+
+    def tallies(self, generator: np.random.Generator, runs: int) -> Counts:
+        """Flattened tallies, one a row: independent clients, therefore a sum of multinomials."""
+        empty = np.zeros((runs, self.shape[0] * self.shape[1]), dtype=np.int64)
+        return sum((generator.multinomial(n, law, size=runs) for n, law in self.groups), empty)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Runs whose tallies are drawn from their laws, as the aggregate tier does, many at a time; equal ones are decoded once."""
+
+    crowds: Sequence[Crowd]
+    decode: Callable[[tuple[Tally, ...]], Any]
+
+    def __call__(self, generator: np.random.Generator, repetitions: int) -> Runs:
+        width = sum(cells * alphabet for cells, alphabet in (crowd.shape for crowd in self.crowds))
+        block = max(1, BLOCK // width)
+        for start in range(0, repetitions, block):
+            rows = np.concatenate([crowd.tallies(generator, min(block, repetitions - start)) for crowd in self.crowds], axis=1)
+            times = np.ones(len(rows), dtype=np.int64)
+            if width <= NARROW:
+                rows, times = np.unique(rows, axis=0, return_counts=True)
+            for row, count in zip(rows, times.tolist(), strict=True):
+                yield _estimates(self.decode(self._tallies(row))), count
+
+    def _tallies(self, row: Counts) -> tuple[Tally, ...]:
+        ends = np.cumsum([cells * alphabet for cells, alphabet in (crowd.shape for crowd in self.crowds)])
+        return tuple(Tally(part.reshape(crowd.shape)) for part, crowd in zip(np.split(row, ends[:-1]), self.crowds, strict=True))
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Runs in the population tier: every client simulated, each time with a record of its own drawn afresh. `population` takes a seed."""
+
+    algorithm: Nonadaptive[LocalQuery, Tally, Any]
+    population: Callable[[int], Population]
+    epsilon: float
+
+    def __call__(self, generator: np.random.Generator, repetitions: int) -> Runs:
+        for _ in range(repetitions):
+            people, noise, coins = generator.integers(1 << 62, size=3).tolist()
+            yield _estimates(run(self.algorithm, PopulationOracle(self.population(people), KeyedNoise(noise), coins, self.epsilon))), 1
+
+
+def _estimates(result: Any) -> Sequence[Estimate]:
+    return (result,) if isinstance(result, Estimate) else tuple(result)

@@ -1,0 +1,114 @@
+"""Which intervals are measured of what people ask of tables: shares among those present, joint shares, quantiles, means whose bounds are found."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.experiments.lab.coverage.repetition import BAND, Case, Runs
+from local_dp.experiments.lab.coverage.settings import Setting, of_settings
+from local_dp.interaction import run
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.protocols.search.quantiles import Located, Quantiles
+from local_dp.protocols.surveys.crosstab import Crosstab
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_found import MeanFound
+from local_dp.records import Records
+from local_dp.tallies import Z95, Estimate
+
+PRESENT = 0.7  # the share of those who have a value
+NUMBERS = np.array([0.0, 1.0, np.nan])
+
+
+@dataclass(frozen=True)
+class Placed(Estimate):
+    """Places on a grid, with intervals that are places too."""
+
+    found: tuple[Floats, Floats] | None = None
+
+    def interval(self, z: float = Z95) -> tuple[Floats, Floats]:
+        """As they were found, whatever z is."""
+        assert self.found is not None
+        return self.found
+
+
+@dataclass(frozen=True)
+class Played:
+    """Runs of a protocol of several rounds, its tallies drawn from their laws; `estimate` reads its result."""
+
+    protocol: Any
+    population: Population
+    epsilon: float
+    estimate: Callable[[Any], Estimate]
+
+    def __call__(self, generator: np.random.Generator, repetitions: int) -> Runs:
+        algorithm = self.protocol.algorithm(self.epsilon, self.population.size)
+        for _ in range(repetitions):
+            yield (self.estimate(run(algorithm, AggregateOracle(self.population, generator, self.epsilon))),), 1
+
+
+def _present() -> Iterator[Setting]:
+    """Quotients of two estimates, with Fieller's intervals, where three of ten have nothing to tell."""
+    for share in (0.1, 0.5):
+        law, told = [PRESENT * (1 - share), PRESENT * share, 1 - PRESENT], f"share {share:g} among those present"
+        numbers = partial(Setting, few=(), binomial=False, what=told, shares=law)
+        yield numbers("survey", protocol=Survey(question="value > 0", missing="exclude"), kinds=Records({"value": NUMBERS}))
+        yield numbers("mean", protocol=Mean(missing="exclude"), kinds=Records({"value": NUMBERS}))
+    letters = Records({"letter": np.array(["a", "b", "c", "d", ""])})
+    frequency = Frequency(column="letter", labels=("a", "b", "c", "d"), missing="exclude")
+    yield Setting("frequency", "four labels among those present", frequency, letters, [0.35, 0.2, 0.1, 0.05, 0.3], few=(), binomial=False)
+
+
+def _histogram() -> Iterator[Setting]:
+    for missing in ("category", "exclude"):
+        kinds = Records({"value": np.append(np.arange(-1, 11) / 10 + 0.05, np.nan)})
+        law = [0.02, 0.05, 0.1, 0.2, 0.2, 0.15, 0.08, 0.05, 0.03, 0.02, 0.01, 0.01, 0.08]
+        yield Setting("histogram", f"a bell, missing {missing}", Histogram(missing=missing), kinds, law, few=(), binomial=False)
+
+
+def _crosstab() -> Iterator[Setting]:
+    kinds = Records({"first": np.repeat(["a", "b"], 3), "second": np.tile(["x", "y", ""], 2)})
+    for missing in ("category", "exclude"):
+        protocol = Crosstab(columns=("first", "second"), labels=("a|b", "x|y"), missing=missing)
+        law = [0.3, 0.1, 0.1, 0.05, 0.35, 0.1]
+        yield Setting("crosstab", f"two by two, missing {missing}", protocol, kinds, law, few=(), binomial=False, shares_of=lambda table: table.shares, dear=2)
+
+
+def _quantiles(epsilon: float) -> Iterator[Case]:
+    """Three quantiles of a bell on a grid: the intervals hold every place that no test excludes, and assume no law, so they are wider than they need be."""
+    for rounds, dear in (("one", 5), ("several", 50)):
+        protocol = Quantiles(low=0.0, high=1.0, bins=126, at=("0.25", "0.5", "0.75"), rounds=rounds)
+        population = protocol.synthetic(protocol.clients(epsilon), 0)
+        truth = np.searchsorted(protocol.grid.edges, protocol.truth(population), side="right").astype(np.float64)
+        draw = Played(protocol, population, epsilon, _placed)
+        yield Case("quantiles", f"a bell, rounds {rounds}", epsilon, population.size, truth, draw, binomial=False, band=(BAND[0], 1.0), default=True, dear=dear)
+
+
+def _placed(found: Located) -> Placed:
+    place, low, high = np.array(found.places, dtype=np.float64).T
+    return Placed(place, np.full(len(place), np.nan), found.n, None, (low, high))
+
+
+def _mean_found(epsilon: float) -> Iterator[Case]:
+    protocol = MeanFound()
+    population = protocol.synthetic(protocol.clients(epsilon), 0)
+    assert isinstance(population, Finite)
+    draw = Played(protocol, population, epsilon, lambda found: found.estimate)
+    yield Case("mean-found", "a bell", epsilon, population.size, np.atleast_1d(protocol.truth(population)), draw, binomial=False, default=True)
+
+
+TABLES: dict[str, Callable[[float], Iterator[Case]]] = {
+    "present": partial(of_settings, _present),
+    "histogram": partial(of_settings, _histogram),
+    "crosstab": partial(of_settings, _crosstab),
+    "quantiles": _quantiles,
+    "mean-found": _mean_found,
+}

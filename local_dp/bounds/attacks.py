@@ -1,0 +1,204 @@
+"""Limits by attack: reconstruction, tracing, and the influence of one record."""
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats, Words
+from local_dp.bounds.tails import normal_tail
+from local_dp.checks import check_share, check_whole
+from local_dp.errors import InputError
+from local_dp.interaction import Algorithm, Nonadaptive
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.frequencies.unary import UnaryEncoding
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.tallies import Estimate, Tally
+
+
+def wrong_bits(n: int, k: int, sd: float) -> float:
+    """Pr[a bit is wrong] by least squares on k random subset sums of n rows with noise of standard deviation `sd`: Phi(-sqrt(k - n + 1) / (4 sd)), to O(1/n).
+
+    The estimate of x_i is off by a normal error of variance sd^2 / s_i, s_i the squared part of column i that the other n - 1 do not explain, and it is wrong
+    beyond 1/2. Entries are 1/2 +- 1/2: a vector of fair signs keeps its k - n + 1 free dimensions, so s_i is about (k - n + 1) / 4. In units of sqrt(n) it
+    depends on k / n alone. Raises InputError below k = n.
+    """
+    if not (1 <= n <= k and sd > 0):
+        raise InputError(f"n = {n}, k = {k}, sd = {sd}; give k >= n >= 1 and a positive standard deviation")
+    return normal_tail(math.sqrt(k - n + 1) / (4 * sd))
+
+
+def tardos_length(coalition: int, users: int, failure: float) -> int:
+    """100 c^2 ln(N / failure): Tardos 2008, for his own accusation."""
+    return _squared(100, coalition, users, failure)
+
+
+def traced_length(coalition: int, users: int, failure: float) -> int:
+    """6 c^2 ln(N / failure): enough for accusations by p-value against every pirate that was tried (`attacks.pirates`); measured, not proved."""
+    return _squared(6, coalition, users, failure)
+
+
+def _squared(factor: int, coalition: int, users: int, failure: float) -> int:
+    check_whole("the coalition", coalition, 1, 1 << 12)
+    check_whole("the number of users", users, coalition, 1 << 24)
+    check_share("failure", failure)
+    return math.ceil(factor * coalition**2 * math.log(users / failure))
+
+
+def boneh_shaw_block(users: int, failure: float) -> int:
+    """n^2 ln(n / failure) + 1: each innocent is accused with probability e^(-B^2 / (n^2 (B + 1))) at most (`boneh_shaw_false` is it exactly).
+
+    Serfling's bound (1974) for B draws without replacement out of 2 B, with a deviation of 1 / (2 n); Hoeffding's, which lets them be replaced, asks for twice
+    as many.
+    """
+    check_whole("the number of users", users, 2, 1 << 10)
+    check_share("failure", failure)
+    return math.ceil(users**2 * math.log(users / failure)) + 1
+
+
+def boneh_shaw_false(users: int, block: int) -> Fraction:
+    """The most that the word's author can make of Pr[user i is accused] without i's row, exactly: the worst hypergeometric tail.
+
+    He cannot tell the 2 B columns of blocks i - 1 and i apart, and puts a one into T of them: h of these fall into block i with probability C(B, h) C(B, T -
+    h) / C(2B, T), and i is accused only if n (2 h - T) >= B.
+    """
+    return max(_tail(users, block, ones) for ones in range(2 * block + 1))
+
+
+def _tail(users: int, block: int, ones: int) -> Fraction:
+    least = -(-(block + users * ones) // (2 * users))
+    ways = sum(math.comb(block, high) * math.comb(block, ones - high) for high in range(max(least, 0, ones - block), min(block, ones) + 1))
+    return Fraction(ways, math.comb(2 * block, ones))
+
+
+MOST = 1 << 11  # reports that are decoded one by one
+ALPHA = 1e-4  # the probability with which honest reports are said to be irregular
+
+
+@dataclass(frozen=True)
+class Influence:
+    """One report adds from `low` to `high` to n times the estimate, each of its shape."""
+
+    low: Floats
+    high: Floats
+
+    def had_all_answered(self, value: Floats, n: int, missing: int) -> tuple[Floats, Floats]:
+        """Between which ends the estimate of n reports would lie had `missing` more clients answered, whatever they held and said."""
+        return (n * value + missing * self.low) / (n + missing), (n * value + missing * self.high) / (n + missing)
+
+    def of_share(self, share: float) -> Floats:
+        """How far at most a share of the clients who lie can have moved the estimate, to either side."""
+        return share * (self.high - self.low)
+
+    def interval(self, estimate: Estimate, missing: int, lying: float) -> tuple[Floats, Floats]:
+        """An interval at the estimate's level though `missing` clients did not answer, for whatever reason, and up to a share `lying` of all did not honestly.
+
+        It is the union of the intervals of all estimates that the honest answers of all may have given. Raises InputError unless 0 <= lying < 1.
+        """
+        if not 0 <= lying < 1:
+            raise InputError(f"the share of clients that may lie is {lying}; give a number from 0 to below 1")
+        low, high = self.had_all_answered(estimate.value, estimate.n, missing)
+        moved, n = self.of_share(lying), estimate.n + missing
+        lower, upper = np.maximum(low - moved, self.low), np.minimum(high + moved, self.high)
+        return replace(estimate, value=lower, n=n).interval()[0], replace(estimate, value=upper, n=n).interval()[1]
+
+
+def influence_of(algorithm: Algorithm[LocalQuery, Tally, Any]) -> Influence | None:
+    """The influence of one report on the result, in the result's own units.
+
+    Of a frequency oracle it is the two values that its estimate of one report takes. Else every report of every coin is decoded, alone. None where that is too
+    many, or where the result is no average over the reports of one query: a quotient, a hypothesis, an estimate by several rounds or cohorts.
+    """
+    if not isinstance(algorithm, Nonadaptive) or len(algorithm.queries) != 1:
+        return None
+    randomizer = algorithm.queries[0].randomizer
+
+    def decoded(tally: Tally) -> Estimate:
+        result = algorithm.decode((tally,))
+        if type(result) is not Estimate:
+            raise InputError("the result is no average")
+        return result
+
+    try:
+        units = _units(randomizer)
+        if units is None:
+            return _by_ends(randomizer, decoded(_some(randomizer)))
+        return _by_reports(randomizer, units, decoded)
+    except InputError:
+        return None
+
+
+def _some(randomizer: Randomizer) -> Tally:
+    """A tally of a few reports, to see of which kind the estimate is."""
+    empty = randomizer.empty()
+    return replace(empty, counts=np.ones_like(empty.counts), n=int(empty.counts.size))
+
+
+def _by_ends(randomizer: Randomizer, estimate: Estimate) -> Influence | None:
+    if not isinstance(randomizer, FrequencyOracle) or estimate.ends is None:
+        return None
+    low, high = (np.broadcast_to(end, estimate.value.shape).astype(np.float64) for end in estimate.ends)
+    return Influence(low, high)
+
+
+def _units(randomizer: Randomizer) -> list[Counts] | None:
+    """The counts of every single report, where they are few."""
+    counts = randomizer.empty().counts
+    if isinstance(randomizer, FrequencyOracle) or not isinstance(randomizer, FiniteChannel) or counts.shape != (randomizer.cells, randomizer.alphabet):
+        return None
+    if counts.size > MOST:
+        return None
+    return [unit.reshape(counts.shape) for unit in np.eye(counts.size, dtype=np.int64)]
+
+
+def _by_reports(randomizer: Randomizer, units: list[Counts], decoded: Any) -> Influence | None:
+    each = np.array([decoded(Tally(unit, 1)).value for unit in units])
+    weights = 1 + np.arange(len(units)) % 7
+    together = decoded(Tally(np.tensordot(weights, np.array(units), axes=1), int(weights.sum()))).value
+    if not np.allclose(together, np.tensordot(weights, each, axes=1) / weights.sum(), rtol=1e-9, atol=1e-9):
+        return None  # it is no average of what single reports say
+    return Influence(each.min(axis=0), each.max(axis=0))
+
+
+def irregularity(randomizer: Randomizer, seen: Counts) -> float | None:
+    """At most the probability that of honest bit vectors so many, or more, have some one number of ones: the least p-value, times how many numbers there are.
+
+    `seen` is how many of the reports have each number of ones, shape (places + 1,), as by `ones_seen`. Each bit of a unary encoding is flipped on its own, and
+    one bit differs from the others: so the law of the number of ones in an honest report is the same whatever is held, and how many of n reports have c ones is
+    binomial; its upper tail is summed. An attacker who sends only the bit that is to be made frequent is seen; one who adds as many others as honest reports
+    have is not, and no test can see that. None for other randomizers. Source: Cao, Jia, Gong 2021 (the attack, padded and not).
+    """
+    if not isinstance(randomizer, UnaryEncoding) or not seen.any():
+        return None
+    from scipy.stats import binom  # imported when a round of bit vectors is over
+
+    law = ones_law(randomizer)
+    return float(min(1.0, len(law) * binom.sf(seen - 1, seen.sum(), law).min()))
+
+
+def ones_seen(randomizer: UnaryEncoding, reports: Words) -> Counts:
+    """How many of the reports have 0, 1, 2 ... ones, shape (places + 1,)."""
+    ones = np.bitwise_count(reports).sum(axis=1, dtype=np.int64)
+    return np.bincount(ones, minlength=randomizer.places + 1)
+
+
+def ones_law(randomizer: BitVector) -> Floats:
+    """The law of the number of ones in an honest report, shape (places + 1,): the convolution of its bits' laws, alike for all values."""
+    shares = np.array(randomizer.ones, dtype=np.float64)[randomizer.code[0]] / randomizer.total
+    symbols, times = np.unique(shares, return_counts=True)
+    law = np.ones(1)
+    for share, many in zip(symbols, times, strict=True):
+        law = np.convolve(law, _binomial(int(many), float(share)))
+    return law
+
+
+def _binomial(n: int, share: float) -> Floats:
+    from scipy.stats import binom
+
+    law: Floats = binom.pmf(np.arange(n + 1), n, share)
+    return law

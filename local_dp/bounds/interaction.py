@@ -1,0 +1,324 @@
+"""What rounds save: the ladder, parities in a few rounds, margins, and testing identity with public or private coins."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, combinations, pairwise
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.channels import report_capacity
+from local_dp.bounds.parity import at_most, entropy, named_counts, named_score, parity_halving_clients
+from local_dp.bounds.response import check_positive_epsilon, response_gain
+from local_dp.bounds.tails import add_normal, normal_quantile, normal_tail
+from local_dp.checks import check_positive
+from local_dp.errors import InputError
+from local_dp.optimise import least_clients
+
+
+def group_lengths(k: int, rounds: int) -> tuple[int, ...]:
+    """k levels in so many groups of consecutive ones, as equal as they can be, the longer ones first. Raises InputError unless 1 <= rounds <= k."""
+    if type(rounds) is not int or not 1 <= rounds <= k:
+        raise InputError(f"rounds is {rounds!r}; give a whole number from 1 to k = {k}")
+    return tuple(k // rounds + (place < k % rounds) for place in range(rounds))
+
+
+def ladder_success(k: int, epsilon: float, rounds: int, each: float, below: bool = False, *, apart: bool = False) -> float:
+    """About the probability that the majority of every level is right, if `each` clients are asked in each round, by answers of this epsilon.
+
+    A round asks about the path to here and on from here at random, so at depth d below a part 2^-d of its clients are asked about the right node; with `below`
+    it asks about all the levels that are left, and later rounds have its answers too; without, about the levels of its own group. prod Phi(m t / sqrt(v)) over
+    levels, t = tanh(eps/2) / k, m the answers about the right node, and v their variance, 1 - t^2 (d^2 + g - d) each, where g levels are asked about: the d
+    levels above all confirm the path, and the others confirm or deny as likely. With `apart` they are taken for coins, of variance 1 - t^2: so it would be if
+    each level's answers were flipped by a public coin of its own. The normal law for each level's sum, levels as if independent.
+    """
+    lean = math.tanh(epsilon / 2) / k
+    lengths = group_lengths(k, rounds)
+    starts = list(accumulate(lengths, initial=0))[:-1]
+    ends = [k] * rounds if below else list(accumulate(lengths))
+    right = 1.0
+    for level in range(k):
+        told = [(each * 2.0 ** (start - level), level - start, end - start) for start, end in zip(starts, ends, strict=True) if start <= level < end]
+        answers = sum(many for many, _, _ in told)
+        variance = sum(many * (1 - lean**2 * (1 if apart else depth**2 + asked - depth)) for many, depth, asked in told)
+        right *= normal_tail(-answers * lean / math.sqrt(variance))
+    return right
+
+
+def ladder_clients(k: int, epsilon: float, beta: float, rounds: int, *, again: bool = False, below: bool = False, apart: bool = False) -> int:
+    """The least n for which `ladder_success` is at least 1 - beta: all n are asked in every round (`again`), or a fresh n / rounds in each.
+
+    `epsilon` is that of one answer: of all together in a session, a part of it where rounds are charged by the sum.
+    """
+    return least_clients(lambda n: ladder_success(k, epsilon, rounds, n if again else n / rounds, below, apart=apart) >= 1 - beta)
+
+
+def ladder_one_round_least(k: int, epsilon: float, beta: float) -> float:
+    """Proven: in one round nobody finds the path with probability 1 - beta from fewer: k 2^(k-1) (ln 2 - h(beta)) / `report_capacity` (limits 12.1)."""
+    return k * 2.0 ** (k - 1) * (math.log(2) - entropy(beta)) / report_capacity(epsilon)
+
+
+_PARTS = 20
+_FIRST = 14  # twentieths, near the best of every plan
+_REACH = 8  # deviations
+_COARSE = 0.5  # of a score
+
+
+@dataclass(frozen=True)
+class Plan:
+    """For each round but the last: how many twentieths of the clients that are left it asks, and the list it keeps, 2^bits parities."""
+
+    twentieths: tuple[int, ...]
+    bits: tuple[int, ...]
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """How many parities each round keeps: the last one 1."""
+        return (*(1 << bits for bits in self.bits), 1)
+
+    def sizes(self, n: int) -> tuple[int, ...]:
+        """The clients of each round, one at least, together n. Raises InputError."""
+        sizes, left = [], n
+        for later, share in zip(range(len(self.twentieths), 0, -1), self.twentieths, strict=True):
+            sizes.append(min(max(1, left * share // _PARTS), left - later))
+            left -= sizes[-1]
+        if min(*sizes, left) < 1:
+            raise InputError(f"{len(sizes) + 1} rounds need a client each; {n} are too few")
+        return (*sizes, left)
+
+
+def few_rounds_success(d: int, epsilon: float, n: int, plan: Plan) -> float:
+    """Pr[the hidden parity is on every list and comes out first], the scores of the others followed as independent draws from one density."""
+    sizes, listed = plan.sizes(n), 1 << d
+    right_step, other_step = _answer_scores(epsilon)
+    means = [size / bits for size, bits in zip(sizes[1:], plan.kept, strict=False)]
+    ahead = sum(right_step[0] * mean + _REACH * math.sqrt(right_step[1] * mean) for mean in means)
+    behind = sum(-other_step[0] * mean + _REACH * math.sqrt(other_step[1] * mean) for mean in means)
+    grid, null, right = _first_scores(d, epsilon, sizes[0], behind, ahead)
+    for place, keep in enumerate(plan.kept):
+        if place:
+            null = add_normal(null, grid, other_step[0] * means[place - 1], other_step[1] * means[place - 1])
+            right = add_normal(right, grid, right_step[0] * means[place - 1], right_step[1] * means[place - 1])
+        total = max(float(null.sum()), 1e-300)
+        beaten = np.clip(1 - np.cumsum(null) / total + null / (2 * total), 0.0, 1.0)
+        survives = at_most(keep - 1, listed - 1, beaten)
+        null, right, listed = null * survives, right * survives, keep
+    return float(right.sum())
+
+
+def _answer_scores(epsilon: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Mean and mean square of what one answer about a parity adds to its score: of the hidden one, and of another one."""
+    shrink = 1 / response_gain(epsilon)
+    scores = np.array([math.log1p(shrink), math.log1p(-shrink)])
+    laws = np.array([[1 + shrink, 1 - shrink], [1.0, 1.0]]) / 2
+    (right, other) = ((float(law @ scores), float(law @ scores**2)) for law in laws)
+    return right, other
+
+
+def _first_scores(d: int, epsilon: float, n: int, behind: float, ahead: float) -> tuple[Floats, Floats, Floats]:
+    """A grid of scores with room for what later rounds add, and the law of what `Deny` gives a parity that is not hidden, and the hidden one."""
+    counts, *laws = named_counts(d, epsilon, n)
+    steps = float(counts[1] - counts[0]) * -named_score(d, epsilon)
+    parts = math.ceil(steps / _COARSE)
+    before, after = (math.ceil(parts * room / steps) for room in (behind, ahead))
+    spread = [np.zeros(before + parts * len(counts) + after) for _ in laws]
+    for mass, law in zip(spread, laws, strict=True):
+        mass[before : before + parts * len(counts) : parts] = law[::-1]
+    return np.arange(len(spread[0])) * steps / parts, spread[0], spread[1]
+
+
+def check_rounds(d: int, rounds: int) -> None:
+    if type(rounds) is not int or not 2 <= rounds <= d:
+        raise InputError(f"the number of rounds is {rounds!r}; give a whole number from 2 to d = {d}")
+
+
+@lru_cache
+def few_rounds_plan(d: int, rounds: int) -> Plan:
+    """The lists and shares that find a parity in 90 % of runs at epsilon 1 with the fewest clients: the best ones for the count that the best ones need.
+
+    Raises InputError unless 2 <= rounds <= d.
+    """
+    check_rounds(d, rounds)
+    near = _best_plan(d, rounds, parity_halving_clients(d, 1.0, 0.1))
+    return _best_plan(d, rounds, _least(d, 1.0, near, 0.1))
+
+
+def _best_plan(d: int, rounds: int, n: int) -> Plan:
+    """The one that succeeds most often with n clients: all lists are tried, then steps of a twentieth."""
+
+    def success(plan: Plan) -> float:
+        return few_rounds_success(d, 1.0, n, plan)
+
+    found = max((Plan((_FIRST,) * (rounds - 1), bits[::-1]) for bits in combinations(range(1, d), rounds - 1)), key=success)
+    plan = replace(found, bits=())
+    while found != plan:
+        plan, found = found, max((found, *_near(found, d)), key=success)
+    return plan
+
+
+def _near(plan: Plan, d: int) -> Iterator[Plan]:
+    """The plans that differ by one in one number, or in a share and its list."""
+    for place in range(len(plan.bits)):
+        for share in (-1, 0, 1):
+            for bits in (-1, 0, 1):
+                near = replace(plan, twentieths=_moved(plan.twentieths, place, share), bits=_moved(plan.bits, place, bits))
+                lists = (d, *near.bits, 0)
+                if 1 <= near.twentieths[place] < _PARTS and all(longer > shorter for longer, shorter in pairwise(lists)):
+                    yield near
+
+
+def _moved(numbers: tuple[int, ...], place: int, by: int) -> tuple[int, ...]:
+    return (*numbers[:place], numbers[place] + by, *numbers[place + 1 :])
+
+
+@lru_cache
+def few_rounds_clients(d: int, epsilon: float, rounds: int, beta: float) -> int:
+    """n for which the parity is found in so many rounds with probability 1 - beta."""
+    return _least(d, epsilon, few_rounds_plan(d, rounds), beta)
+
+
+def _least(d: int, epsilon: float, plan: Plan, beta: float) -> int:
+    return least_clients(lambda n: few_rounds_success(d, epsilon, n, plan) >= 1 - beta, least=2 * len(plan.kept))
+
+
+ROUNDING = Fraction(1, 10**12)  # more than floating point errs by in the constant; taken off, so that a bound is never rounded up
+
+
+def check_success(success: float) -> None:
+    if not 0.5 < success < 1:
+        raise InputError(f"success is {success}; a coin learns barely with probability 1/2, so give a number strictly between 1/2 and 1")
+
+
+def margin_constant(epsilon: float, success: float = 0.9) -> float:
+    """K with n >= K MC^2 for every one-round protocol: 2 ln(1 / (2 sqrt(p (1 - p)))) / ((e^eps + 1) ln cosh(eps / 2)); 2.2875 at p = .9 and epsilon 1."""
+    check_positive_epsilon(epsilon)
+    check_success(success)
+    half = math.sinh(epsilon / 4) ** 2  # cosh(eps / 2) = 1 + 2 sinh^2(eps / 4), without cancellation
+    return -math.log(4 * success * (1 - success)) / ((math.exp(epsilon) + 1) * math.log1p(2 * half))
+
+
+def margin_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
+    """The least n with n >= K MC^2, `squared` being MC^2: no NON-INTERACTIVE eps-local protocol, public coins or not, does with fewer clients what follows.
+
+    For every concept of a class closed under negation and every law of x, to be right more often than wrong (error below 1/2, the prediction's own coins
+    counted) with probability `success`. Nothing is said of protocols with rounds. Exact but for K, which is rounded down.
+    """
+    check_positive("the squared margin complexity", float(squared))
+    return math.ceil(Fraction(margin_constant(epsilon, success)) * (1 - ROUNDING) * Fraction(squared))
+
+
+def vote_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
+    """n >= C^2 MC^2 p / (1 - p), enough in one round to be right more often than wrong, for every concept of a class of blocks and every law of x.
+
+    Each client is named a random character and says by randomized response whether it agrees with their label; whoever predicts draws a client and takes its
+    word (Cantelli's inequality, limits 12.4): 42.1 MC^2 at p = .9 and epsilon 1.
+    """
+    return _enough(1.0, squared, epsilon, success)
+
+
+def direction_clients(squared: Fraction | float, epsilon: float, success: float = 0.9) -> int:
+    """n >= (pi / 2) C^2 MC^2 p / (1 - p), the same for every class that has vectors of margin 1 / MC: clients are named random halfspaces (limits 12.4)."""
+    return _enough(math.pi / 2, squared, epsilon, success)
+
+
+def _enough(factor: float, squared: Fraction | float, epsilon: float, success: float) -> int:
+    check_success(success)
+    check_positive("the squared margin complexity", float(squared))
+    return math.ceil(factor * response_gain(epsilon) ** 2 * float(squared) * success / (1 - success))
+
+
+ROWS = 16  # random rows all clients share: near the 12 that are best, and a power of two
+
+
+def chi_square_tail(statistic: float, degrees: int) -> float:
+    """Pr[chi-square with so many degrees of freedom > statistic], by the finite sum for whole and half whole numbers."""
+    x, half = statistic / 2, degrees / 2
+    if x <= 0:
+        return 1.0
+    first = 1.0 if degrees % 2 == 0 else 0.5
+    tail = math.exp(-x) if degrees % 2 == 0 else math.erfc(math.sqrt(x))
+    steps = round(half - first)
+    return min(1.0, tail + math.fsum(math.exp((first + j) * math.log(x) - x - math.lgamma(first + j + 1)) for j in range(steps)))
+
+
+def chi_square_quantile(tail: float, degrees: int) -> float:
+    """The statistic with that tail probability, by bisection."""
+    if not 0 < tail < 1:
+        raise InputError(f"a tail probability is {tail}; give a number strictly between 0 and 1")
+    low, high = 0.0, float(degrees)
+    while chi_square_tail(high, degrees) > tail:
+        high *= 2
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if chi_square_tail(middle, degrees) > tail else (low, middle)
+    return high
+
+
+def check_distance(alpha: float) -> None:
+    """Raises InputError unless this is a total variation distance that a Paninski law has."""
+    if not 0 < alpha <= 0.5:
+        raise InputError(f"the distance is {alpha}; give a number above 0 and at most 1/2")
+
+
+def public_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:
+    """n with which 16 public random rows of signs tell k shares from any law alpha away, but for beta either way: Theta(k C^2 / alpha^2).
+
+    A random row moves by <s, p - q>, of mean square |p - q|_2^2 >= 4 alpha^2 / k and nearly normal, so the statistic is a chi-square of 16 degrees,
+    stretched by 1 + 4 alpha^2 n / (16 k C^2). Source: Acharya, Canonne, Freitag, Tyagi 2019.
+    """
+    check_distance(alpha)
+    stretch = chi_square_quantile(beta, ROWS) / chi_square_quantile(1 - beta, ROWS)
+    return math.ceil((stretch - 1) * ROWS * k * response_gain(epsilon) ** 2 / (4 * alpha**2))
+
+
+def private_coin_clients(epsilon: float, k: int, alpha: float, beta: float) -> int:
+    """The same where each client draws a row of Sylvester's matrix alone: Theta(k^(3/2) C^2 / alpha^2), the best without public coins.
+
+    A chi-square of one degree less than there are rows, moved by 4 alpha^2 n / (k C^2); its power by the normal law.
+    """
+    check_distance(alpha)
+    degrees = (1 << (k - 1).bit_length()) - 1
+    threshold, z = chi_square_quantile(beta, degrees), normal_quantile(beta)
+
+    def enough(n: int) -> bool:
+        moved = 4 * alpha**2 * n / (k * response_gain(epsilon) ** 2)
+        return degrees + moved - z * math.sqrt(2 * (degrees + 2 * moved)) >= threshold
+
+    return least_clients(enough)
+
+
+def half_stretch(epsilon: float, k: int, alpha: float, clients: int, groups: int) -> float:
+    """1 + 4 alpha^2 m / (C^2 (k - 1)): by what a law alpha away stretches the square of a group's standardised sum: m clients are asked about a random half."""
+    check_distance(alpha)
+    return 1 + 4 * alpha**2 * clients / (groups * (k - 1) * response_gain(epsilon) ** 2)
+
+
+def half_threshold(stretch: float, groups: int) -> float:
+    """Half of what a law alpha away adds to the sum of `groups` squares: the threshold that needs no table. Its errors are those of `half_errors`."""
+    return groups * (1 + (stretch - 1) / 2)
+
+
+def likely_threshold(stretch: float, groups: int) -> float:
+    """Where the two laws of the sum of squares are equally likely, which makes the mean of both errors least: g ln(stretch) / (1 - 1 / stretch)."""
+    return groups * math.log(stretch) / (1 - 1 / stretch)
+
+
+def half_errors(stretch: float, groups: int, threshold: float) -> tuple[float, float]:
+    """Pr[the uniform law is rejected] and Pr[one alpha away is not], the sums of squares being chi-squares of `groups` degrees."""
+    return chi_square_tail(threshold, groups), 1 - chi_square_tail(threshold / stretch, groups)
+
+
+def shared_half_clients(epsilon: float, k: int, alpha: float, beta: float, groups: int) -> int:
+    """n with which each of `groups` groups, asked about one public random half of the symbols, errs beta on average over both laws, at the best threshold.
+
+    5.6 k C^2 / alpha^2 with 10 groups and 7.8 with 40, for beta = .1. Source: Acharya, Canonne, Freitag, Tyagi 2019 (limits 12.5).
+    """
+
+    def enough(n: int) -> bool:
+        stretch = half_stretch(epsilon, k, alpha, n, groups)
+        return sum(half_errors(stretch, groups, likely_threshold(stretch, groups))) <= 2 * beta
+
+    return least_clients(enough, least=groups)

@@ -1,0 +1,192 @@
+"""Tails of laws: normal, binomial, and the largest of several errors."""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Self
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats
+from local_dp.checks import check_whole
+from local_dp.errors import InputError
+
+_NORMAL = NormalDist()
+
+
+def normal_quantile(tail: float) -> float:
+    """z with Pr[N(0, 1) > z] = tail."""
+    if not 0 < tail < 1:
+        raise InputError(f"a tail probability is {tail}; give a number strictly between 0 and 1")
+    return -_NORMAL.inv_cdf(tail)
+
+
+def normal_tail(z: float) -> float:
+    """Pr[N(0, 1) > z], to full relative precision far out."""
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
+def add_normal(mass: Floats, grid: Floats, mean: float, variance: float) -> Floats:
+    """The law of the sum of a draw from `mass` on the grid and a normal variable."""
+    reach = grid[-1] - grid[0]
+    away = np.linspace(-reach, reach, 2 * len(grid) - 1)
+    kernel = np.exp(-((away - mean) ** 2) / (2 * variance))
+    length = 4 * len(grid)
+    summed = np.fft.irfft(np.fft.rfft(mass, length) * np.fft.rfft(kernel / kernel.sum(), length), length)
+    spread: Floats = np.maximum(summed[len(grid) - 1 : 2 * len(grid) - 1], 0.0)
+    return spread
+
+
+@dataclass(frozen=True)
+class CountLaw:
+    """How many there are: `sizes` k, ascending, and `shares` Pr[K = k], both of shape (s,), adding up to 1."""
+
+    sizes: Counts
+    shares: Floats
+
+    @classmethod
+    def binomial(cls, n: int, share: float) -> Self:
+        """Of n records, each with probability `share`, within 13 standard deviations and 40 of the mean: 1e-30 lies beyond, and rounding is 1e-9."""
+        check_whole("n", n, 0, 1 << 40)
+        if not 0 < share < 1:
+            raise InputError(f"share is {share}; give a number strictly between 0 and 1")
+        mean = n * share
+        away = 13 * math.sqrt(mean * (1 - share)) + 40
+        sizes = np.arange(max(0, math.floor(mean - away)), min(n, math.ceil(mean + away)) + 1)
+        steps = np.log((n - sizes[:-1]) / (sizes[:-1] + 1)) + math.log(share / (1 - share))
+        logs = np.concatenate([[0.0], np.cumsum(steps)])
+        shares = np.exp(logs - logs.max())
+        return cls(sizes, shares / shares.sum())
+
+    @classmethod
+    def always(cls, size: int) -> Self:
+        """Exactly so many."""
+        return cls(np.array([size]), np.array([1.0]))
+
+    def mean(self, values: Floats) -> float:
+        """E[value], `values` for each of the sizes."""
+        return float(self.shares @ values)
+
+
+def log_sum(logs: Floats) -> float:
+    """ln of the sum of e^log; minus infinity of nothing."""
+    most = float(logs.max(initial=-math.inf))
+    return most + math.log(float(np.exp(logs - most).sum())) if math.isfinite(most) else most
+
+
+NEAR = 16  # the errors of largest variance, whose pairs are looked at: the others' share in them is below a thousandth
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+_HALVINGS = 40
+
+
+def both_beyond(a: float, b: float, correlation: float) -> float:
+    """Pr[|X| > a and |Y| > b] of two standard normal variables, a, b >= 0.
+
+    Each of the four corners by Plackett's identity, d/dr Pr[X > a, Y > b] = the joint density at (a, b), integrated from correlation 0.
+    """
+    end = math.asin(max(-1.0, min(1.0, correlation)))
+    angle = end * (_NODES + 1) / 2
+    square, cross = a * a + b * b, 2 * a * b * np.sin(angle)
+    density = (np.exp(-(square - cross) / (2 * np.cos(angle) ** 2)) - np.exp(-(square + cross) / (2 * np.cos(angle) ** 2))) / (2 * math.pi)
+    gained = end / 2 * float(_WEIGHTS @ density)
+    return 2 * (2 * normal_tail(a) * normal_tail(b) + gained)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Normal errors of mean 0, those that one report leaves: `variance` of all, descending, shape (m,), and `near`, the covariance of the first few."""
+
+    variance: Floats
+    near: Floats
+
+    @classmethod
+    def less_square(cls, own: Floats, shared: Floats) -> Self:
+        """Of covariance diag(own) - shared shared^T: a mean of independent reports whose parts exclude one another."""
+        order = np.argsort(shared**2 - own, kind="stable")
+        first = order[:NEAR]
+        return cls((own - shared**2)[order], np.diag(own[first]) - np.outer(shared[first], shared[first]))
+
+    @classmethod
+    def of_covariance(cls, covariance: Floats) -> Self:
+        """Of this covariance, shape (m, m)."""
+        variance = np.diagonal(covariance)
+        order = np.argsort(-variance, kind="stable")
+        return cls(variance[order], covariance[np.ix_(order[:NEAR], order[:NEAR])])
+
+    @classmethod
+    def of_reports(cls, added: Floats, law: Floats) -> Self:
+        """Of the mean of what a report adds, shape (reports, m), where reports have this law."""
+        mean = law @ added
+        variance = np.maximum(law @ (added - mean) ** 2, 0.0)
+        order = np.argsort(-variance, kind="stable")
+        away = (added - mean)[:, order[:NEAR]]
+        return cls(variance[order], (law[:, None] * away).T @ away)
+
+    def union(self, reach: float) -> float:
+        """Pr[some error is beyond the reach], at most: the larger, for errors that know nothing of one another (Sidak 1967)."""
+        chances = self._tails(reach)
+        return -math.expm1(sum(count * math.log1p(-min(chance, 1 - 1e-15)) for chance, count in chances))
+
+    def beyond(self, reach: float) -> float:
+        """Pr[some error is beyond the reach], at most: the least of Sidak's bound and of Hunter's, the tails less the pairs along a spanning tree.
+
+        Exact for one error or two.
+        """
+        single = sum(chance * count for chance, count in self._tails(reach))
+        return max(0.0, min(self.union(reach), single - _heaviest_tree(self._pairs(reach))))
+
+    def reach(self, beta: float, *, quick: bool = False) -> float:
+        """Within what all errors are, except with probability beta; with `quick` by Sidak's bound alone."""
+        widest = math.sqrt(float(self.variance[0]))
+        if widest == 0:
+            return 0.0
+        low, high = 0.0, widest * normal_quantile(beta / (2 * len(self.variance)))
+        failure = self.union if quick else self.beyond
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if failure(middle) > beta else (low, middle)
+        return high
+
+    def _tails(self, reach: float) -> list[tuple[float, int]]:
+        """Each error's chance to be beyond, and how many have it."""
+        alike, counts = np.unique(self.variance, return_counts=True)
+        return [(2 * normal_tail(reach / math.sqrt(each)), count) for each, count in zip(alike.tolist(), counts.tolist(), strict=True) if each > 0]
+
+    def _pairs(self, reach: float) -> Floats:
+        """For each two of the near errors, the chance that both are beyond."""
+        deviation = np.sqrt(np.diagonal(self.near))
+        size = int(np.count_nonzero(deviation > 1e-9 * max(deviation.max(), 1e-300)))
+        pairs, known = np.zeros((size, size)), dict[tuple[float, ...], float]()
+        for i in range(size):
+            for j in range(i):
+                a, b, together = reach / float(deviation[i]), reach / float(deviation[j]), float(self.near[i, j] / (deviation[i] * deviation[j]))
+                alike = (round(a, 9), round(b, 9), round(together, 9))
+                if alike not in known:
+                    known[alike] = both_beyond(a, b, together)
+                pairs[i, j] = pairs[j, i] = known[alike]
+        return pairs
+
+
+def _heaviest_tree(weights: Floats) -> float:
+    """The weight of the heaviest spanning tree of a complete graph (Prim)."""
+    if len(weights) < 2:
+        return 0.0
+    outside, best, total = np.arange(1, len(weights)), weights[0, 1:].copy(), 0.0
+    while len(outside):
+        place = int(np.argmax(best))
+        total += float(best[place])
+        joined, outside, best = outside[place], np.delete(outside, place), np.delete(best, place)
+        best = np.maximum(best, weights[joined, outside])
+    return total
+
+
+def widest_reach(candidates: list[Errors], beta: float) -> float:
+    """The largest `reach` of several: exact bounds are computed only where the quick ones leave it open."""
+    if not 0 < beta < 1:
+        raise InputError(f"the failure probability is {beta}; give a number strictly between 0 and 1")
+    widest = 0.0
+    for quick, errors in sorted(((each.reach(beta, quick=True), each) for each in candidates), key=lambda pair: -pair[0]):
+        if quick <= widest:
+            break
+        widest = max(widest, errors.reach(beta))
+    return widest

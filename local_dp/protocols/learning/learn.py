@@ -1,0 +1,321 @@
+"""A learner on a person's own table: its columns encoded by public bounds, given or found, and its hypothesis judged by clients that it has not seen."""
+
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from local_dp.bounds.response import rr_clients
+from local_dp.checks import check_share, check_whole
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Algorithm, Play, as_play, run, translate
+from local_dp.learners.learner import Learner
+from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by, settings_of
+from local_dp.learners.verdicts import verdict
+from local_dp.loss import nano_epsilon
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.populations.table import Rows
+from local_dp.protocols.learning.held_out import Score, judge, true_baseline, true_score
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
+from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.vectors.ranges import ROUNDS, Range, locate, range_clients
+from local_dp.queries.encoded import Encoding, check_bounds, question_in
+from local_dp.queries.questions import columns_of
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from local_dp.theorems.local_from_sq import local_from_sq
+from local_dp.theorems.on_table import among_complete, on_table
+
+MISSING = ("refuse", "exclude")
+MOST_WORK = 10**8  # rows times queries up to which a simulation runs the learner on exact expectations too
+LABEL = "ill"
+_YES_NO = Range(0.0, 1.0)  # of a question
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A hypothesis on a table that is encoded so; how it and the trivial one did on the clients held out; how many clients a query had and should have."""
+
+    hypothesis: Any
+    encoding: Encoding
+    score: Score
+    baseline: Score
+    clients_per_query: int
+    enough_per_query: int
+    learner: Learner[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learn(Protocol[Lesson]):
+    """Runs `learner` on a table: predicts `label` from `features`, and says how often the prediction is right on clients that were held out.
+
+    A feature is a number column or a yes/no question, separated by ';'; left out, every other number column. The label is a question, a column (yes above
+    0), or for linear-regression a number column; k-means has none. `bounds` holds public bounds such as age=17..60; those that are not given are found
+    privately by other clients. Learners of bits cut a number column at `cuts` places. `parameters` are the learner's own, such as depth=4.
+    Rows with something missing are refused, or with `missing` exclude left out: they count as 0 in every answer, and the share of complete rows is
+    estimated. Without a table, predicts who is ill from age and visits.
+    Privacy: every client answers at most once, epsilon-locally private. Utility: the learner's own; the stated accuracy has a 95 % interval, and is within
+    `tolerance` of the truth with probability 95 % with the default number of clients, of which the last share `held_out` judge. Cost: one bit a client.
+    """
+
+    name: ClassVar[str] = "learn"
+    source: ClassVar[str] = "KLNRS 2008, Theorem 4.8; the learners' own"
+    example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
+    learner: str = parameter("logistic-regression", f"one of {', '.join(TABULAR)}")
+    label: str = parameter("", "what is predicted: a yes/no question such as 'affairs > 0', or a column")
+    features: tuple[str, ...] = parameter((), "number columns and yes/no questions to predict from, separated by ';'; every other number column if left out")
+    bounds: tuple[str, ...] = parameter((), "public bounds such as 'age=17..60', separated by ';'; those that are left out are found privately")
+    cuts: int = parameter(1, "at how many places a learner of bits cuts a number column")
+    parameters: tuple[str, ...] = parameter((), "the learner's own parameters, such as 'depth=4', separated by ';'")
+    missing: str = parameter("refuse", "rows that lack a feature or the label: refuse, or exclude (they are left out)")
+    held_out: float = parameter(0.2, "the last clients, who judge the hypothesis", unit="share of clients")
+    tolerance: float = parameter(0.05, "the default number of clients states the accuracy within this, with probability 95 %", unit="share")
+
+    def __post_init__(self) -> None:
+        check_share("held_out", self.held_out)
+        check_share("tolerance", self.tolerance)
+        check_whole("cuts", self.cuts, 1, 64)
+        check_policy("missing", self.missing, MISSING)
+        if self.seen.form == "grid" and len(self._inputs) != 1:
+            raise InputError(f"{self.learner} has one feature, and {len(self._inputs)} are given; name it with features=")
+        self.built  # noqa: B018  # checks the learner's parameters and the bounds
+        self.encoding(dict.fromkeys(self.unknown, _YES_NO))
+
+    @property
+    def seen(self) -> Seen:
+        """What the learner sees of a table."""
+        return seen_by(self.learner)
+
+    @property
+    def answer(self) -> str:
+        """The label's text, empty for a learner without one."""
+        return "" if self.seen.answer == "none" else self.label or LABEL
+
+    @property
+    def _inputs(self) -> tuple[str, ...]:
+        return self.features or (("age",) if self.seen.form == "grid" else ("age", "visits"))
+
+    @property
+    def given(self) -> dict[str, Range]:
+        """The public bounds by column. Raises InputError on a text that is none."""
+        return dict(map(_read_bounds, self.bounds))
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The columns whose bounds a first round must find."""
+        label = (self.answer,) if self.seen.answer == "number" else ()
+        return tuple(name for name in dict.fromkeys((*self._inputs, *label)) if not question_in(name) and name not in self.given)
+
+    @cached_property
+    def built(self) -> Learner[Any]:
+        """The learner, for as many features as it will see."""
+        return self.seen.make(self._width, self._settings)
+
+    @property
+    def _settings(self) -> Settings:
+        return settings_of(self.seen, self.parameters)
+
+    @property
+    def _width(self) -> int:
+        return sum(self.cuts if self.seen.form == "bits" and not question_in(text) else 1 for text in self._inputs)
+
+    def encoding(self, found: dict[str, Range]) -> Encoding:
+        """How each client sees its own record, with the bounds that were given and those that were found."""
+        ranges = {**found, **self.given}
+        asked: list[tuple[str, Range]] = []
+        for text in self._inputs:
+            if question_in(text):
+                asked.append((text, _YES_NO))
+            elif self.seen.form == "bits":
+                asked += [(question, _YES_NO) for question in _cuts(text, ranges[text], self.cuts)]
+            else:
+                asked.append((text, ranges[text]))
+        y = Range(0.0, 0.0)
+        if self.seen.answer == "number":
+            y = _YES_NO if question_in(self.answer) else ranges[self.answer]
+        return Encoding(
+            features=tuple(text for text, _ in asked),
+            lows=tuple(bounds.low for _, bounds in asked),
+            highs=tuple(bounds.high for _, bounds in asked),
+            form=self.seen.form,
+            scale=self.seen.scale(self._width),
+            constant=self.seen.constant,
+            steps=1 << getattr(self.built, "bits", 1),
+            label=self.answer,
+            label_low=y.low,
+            label_high=y.high,
+        )
+
+    def clients(self, epsilon: float) -> int:
+        judges = rr_clients(epsilon, 2 * self.tolerance, BETA) * (2 if self.missing == "exclude" else 4 / 3)
+        return math.ceil(max(self._learning(epsilon) / (1 - self.held_out), judges / self.held_out))
+
+    def _learning(self, epsilon: float) -> int:
+        return self._finding(epsilon) + self.built.clients(epsilon, BETA)
+
+    def _finding(self, epsilon: float) -> int:
+        return len(self.unknown) * range_clients(epsilon, BETA)
+
+    def _finders(self, epsilon: float, clients: int) -> int:
+        """How many of those who do not judge find bounds: as many as that needs; where there are too few, half, or what learning leaves over."""
+        enough = min(self._finding(epsilon), max(clients // 2, clients - self.built.clients(epsilon, BETA)))
+        return max(ROUNDS * len(self.unknown), enough)
+
+    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Lesson]:
+        nano_epsilon(epsilon)
+        first = clients - math.ceil(self.held_out * clients)  # of those who judge
+        found = self._finders(epsilon, first)
+        if found >= first:
+            needed = f"{found} find the bounds of {len(self.unknown)} columns, {clients - first} judge"
+            raise InputError(f"{clients} clients are too few to learn: {needed}, and nobody is left; give bounds, name fewer features, or use more clients")
+        taught = first - found - 1 if self.missing == "exclude" else first - found
+        learner = self.built.affordable(epsilon, taught)
+        cohort = (first - found) // (learner.queries + (self.missing == "exclude"))
+        enough = math.ceil(self.built.clients(epsilon, BETA) / self.built.queries)
+
+        def play() -> Play[LocalQuery, Tally, Lesson]:
+            ranges: tuple[Range, ...] = ()
+            if self.unknown:
+                ranges = yield from locate(self.unknown, epsilon, Cohort(0, found))
+            encoding = self.encoding(dict(zip(self.unknown, ranges, strict=True)))
+            asked = among_complete(learner.algorithm(), encoding) if self.missing == "exclude" else on_table(learner.algorithm(), encoding)
+            hypothesis = yield from as_play(_moved(local_from_sq(asked, epsilon, lambda query: cohort), found))
+            scores = yield from judge(hypothesis, encoding, epsilon, Cohort(first, clients), self.missing == "exclude")
+            return Lesson(hypothesis, encoding, *scores, cohort, enough, learner)
+
+        return Adaptive(play)
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """Ages 20 to 79, visits 0 to 9; the odds of being ill are e^((age - 60) / 10 + (visits - 2) / 2)."""
+        age, visits, ill = (part.ravel() for part in np.meshgrid(np.arange(20, 80), np.arange(10), np.arange(2), indexing="ij"))
+        score = (age - 60) / 10 + (visits - 2) / 2
+        return Finite(Records({"age": age, "visits": visits, LABEL: ill}), (1 / (1 + np.exp(np.where(ill == 1, -score, score)))).tolist(), clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        records = table.records
+        if self.seen.answer != "none" and not self.label:
+            raise InputError("learn needs a label: a question such as label='affairs > 0', or a column")
+        about = self.label and _columns(self.label)
+        numbers = tuple(name for name, values in records.columns.items() if values.dtype.kind != "U" and name not in about)
+        if not (self.features or numbers):
+            raise InputError("the table has no number column beside the label; name the features, as in features='sex == \"F\"'")
+        built = replace(self, features=self.features or numbers)
+        encoding = built.encoding(dict.fromkeys(built.unknown, _YES_NO))
+        encoding.encode(records.take(slice(0, 0)))  # raises with the columns there are
+        if any(records[name].dtype.kind in "fU" for name in encoding.columns):  # whole numbers are never missing
+            choices = "missing=exclude (they are left out), or other features"
+            table.refuse(self.missing, lambda: ~encoding.present(records), "a feature or the label has no value", choices)
+        return built
+
+    def describe(self, result: Lesson) -> Result:
+        encoding, right = result.encoding, verdict(result.hypothesis).classifies
+        unit = unit_of(result.hypothesis, encoding)
+        what = "accuracy" if right else "mean square error" if encoding.label else "mean square distance"
+        rule = in_words(result.hypothesis, encoding)
+        shown = {
+            "rule": f"{encoding.label}: {rule}" if right else rule,
+            what: _shown(result.score, unit),
+            "majority label" if right else "trivial": _shown(result.baseline, unit),
+            "clients a query": result.clients_per_query,
+            "enough": result.enough_per_query,
+        }
+        bounds = {text: [low, high] for text, low, high in zip(encoding.features, encoding.lows, encoding.highs, strict=True) if not question_in(text)}
+        return {
+            "hypothesis": shown,
+            "learner": self.learner,
+            "label": encoding.label,
+            "features": list(encoding.features),
+            "bounds": bounds,
+            "score": {"what": what, **_scaled(result.score, unit)},
+            "baseline": _scaled(result.baseline, unit),
+            "parameters": asdict(result.hypothesis),
+        }
+
+    def explain(self, result: Lesson) -> str:
+        rule = in_words(result.hypothesis, result.encoding)
+        if not verdict(result.hypothesis).classifies:
+            return rule
+        right = (
+            f"{100 * result.score.value:.0f} % of the clients held out, {100 * result.score.low:.0f} to {100 * result.score.high:.0f} % with 95 % confidence"
+        )
+        return f"{result.encoding.label} where {rule}; right on {right}."
+
+    def true_score(self, result: Lesson, population: Population) -> float:
+        """The hypothesis's score in the distribution that the clients are drawn from, in [0, 1]."""
+        return true_score(result.hypothesis, result.encoding, population)
+
+    def true_error(self, result: Lesson, population: Population) -> float:
+        """How far the stated score is from the true one; shares of the largest possible for errors and distances."""
+        return abs(result.score.value - self.true_score(result, population))
+
+    def compared(self, result: Lesson, population: Population) -> Result:
+        twin = self.twin(result, population)
+        return {
+            "true_score": self.true_score(result, population),
+            "true_baseline": true_baseline(result.hypothesis, result.encoding, population),
+            "score_on_exact_expectations": None if twin is None else true_score(twin, result.encoding, population),
+        }
+
+    def twin(self, result: Lesson, population: Population) -> Any:
+        """The hypothesis of the same learner on exact expectations over the complete rows; None if that is too much work."""
+        if isinstance(population, Finite):
+            records, shares = population.kinds, population.shares
+        else:
+            assert isinstance(population, Rows)
+            records, shares = population.whole, np.ones(len(population.whole))
+        if len(records) * result.learner.queries > MOST_WORK:
+            return None
+        kept = np.flatnonzero(result.encoding.present(records))
+        complete = Finite(result.encoding.encode(records.take(kept)), shares[kept].tolist(), 1, 0)
+        return run(result.learner.algorithm(), ExactOracle(complete))
+
+
+def unit_of(hypothesis: Any, encoding: Encoding) -> float:
+    """What a score is multiplied with to be told: 1 for a share, the squared range of the label for a square error."""
+    if verdict(hypothesis).classifies or encoding.label_low == encoding.label_high:
+        return 1.0
+    return (encoding.label_high - encoding.label_low) ** 2
+
+
+def _read_bounds(text: str) -> tuple[str, Range]:
+    name, _, span = text.rpartition("=")
+    try:
+        low, high = map(float, span.split(".."))
+    except ValueError:
+        raise InputError(f"{text!r} is no bound; write them like age=17..60, separated by ';'") from None
+    check_bounds(name.strip(), low, high)
+    return name.strip(), Range(low, high)
+
+
+def _columns(label: str) -> set[str]:
+    question = question_in(label)
+    return columns_of(question) if question else {label}
+
+
+def _cuts(column: str, bounds: Range, cuts: int) -> list[str]:
+    """Questions at equal distances between the bounds."""
+    name = column if column.isidentifier() else f"`{column}`"
+    return [f"{name} >= {bounds.low + (bounds.high - bounds.low) * place / (cuts + 1):.6g}" for place in range(1, cuts + 1)]
+
+
+def _moved(algorithm: Algorithm[LocalQuery, Tally, Any], start: int) -> Algorithm[LocalQuery, Tally, Any]:
+    """The same algorithm with the clients from `start` on."""
+
+    def ask(queries: tuple[LocalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:
+        return tuple(query.restricted(query.cohort.start + start, query.cohort.stop + start) for query in queries)
+
+    return translate(algorithm, ask, lambda queries, asked, answers: answers)
+
+
+def _shown(score: Score, unit: float) -> str:
+    return f"{score.value * unit:.3g} ({score.low * unit:.3g} .. {score.high * unit:.3g})"
+
+
+def _scaled(score: Score, unit: float) -> Result:
+    """A score as plain data."""
+    return {"estimate": score.value * unit, "standard_error": score.standard_error * unit, "interval": [score.low * unit, score.high * unit], "n": score.n}

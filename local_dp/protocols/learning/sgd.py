@@ -1,0 +1,118 @@
+"""Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.checks import check_share, check_whole
+from local_dp.errors import InputError, unknown
+from local_dp.interaction import Adaptive, Play
+from local_dp.learners.examples import error_rate, skewed_examples
+from local_dp.learners.halfspaces import Halfspace, check_margin
+from local_dp.learners.tasks import BARELY
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.protocols.learning.gradients import WAYS, Gradients, gradients_of
+from local_dp.protocols.local_protocol import Protocol, Result, parameter
+from local_dp.queries.numbers import written
+from local_dp.tallies import Tally
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalSGD(Protocol[Halfspace]):
+    """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
+
+    A client tells of its gradient one coordinate in a bit, the signs of several, or which of a few directions it is nearest to: whichever has the least error V
+    by closed form (`protocols.gradients`). Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of
+    margin gamma: the hinge loss of the averaged weights, and with it the error, is in expectation at most sqrt(1 / rounds + V / n) / gamma, V at most
+    d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1): features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it.
+    Cost: one to twelve bits a client, `rounds` rounds.
+    The default number of clients is for an expected error of `alpha`, on examples at margin gamma of which barely more than alpha are of a rare kind.
+    Source: Duchi, Jordan, Wainwright 2013; limits 9.
+    """
+
+    name: ClassVar[str] = "local-sgd"
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    d: int = parameter(4, "the dimension: how many features a record has")
+    gamma: float = parameter(0.5, "the margin that the examples have to the halfspace")
+    alpha: float = parameter(0.2, "the expected error that the default number of clients is for", unit="share of examples")
+    rounds: int = parameter(200, "how many rounds of gradient descent, each with clients of its own")
+    bound: float | None = parameter(None, "the bound on every feature; without it, 1 / sqrt(d)")
+    told: str = parameter(
+        "best", "how a gradient is told: one-bit-mean (which alone tier aggregate can draw), sampled-signs, nearest-direction, or best: the least error"
+    )
+
+    def __post_init__(self) -> None:
+        check_margin(self.d, self.gamma, self.bound)
+        check_share("alpha", self.alpha)
+        check_whole("rounds", self.rounds, 1, 1_000_000)
+        if self.told not in WAYS:
+            raise InputError(unknown("there is no way to tell a gradient named", self.told, WAYS))
+
+    @property
+    def scale(self) -> float:
+        """The bound on abs(x_j)."""
+        return check_margin(self.d, self.gamma, self.bound)
+
+    def gradients(self, epsilon: float) -> Gradients:
+        """How the clients tell their gradients."""
+        return gradients_of(epsilon, self.d, self.scale, self.told)
+
+    def gradient_norm(self, epsilon: float, clients: int) -> float:
+        """The root of the expected square norm of a round's gradient estimate, at most."""
+        return math.sqrt(1 + self.gradients(epsilon).moment * self.rounds / clients) / self.gamma
+
+    def expected_error(self, epsilon: float, clients: int) -> float:
+        """The guarantee on the expected error."""
+        return self.gradient_norm(epsilon, clients) / math.sqrt(self.rounds)
+
+    def clients(self, epsilon: float) -> int:
+        """Clients for an expected error of alpha; raises InputError if the rounds are too few for any number."""
+        room = (self.alpha * self.gamma) ** 2 - 1 / self.rounds
+        if room <= 0:
+            least = 1 / (self.alpha * self.gamma) ** 2
+            raise InputError(f"{self.rounds} rounds cannot promise error {self.alpha} at margin {self.gamma}; give more than {least:.0f}")
+        return math.ceil(self.gradients(epsilon).moment / room)
+
+    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Halfspace]:
+        """The learner for clients 0..clients-1, each with a budget of epsilon. Raises InputError with fewer clients than cohorts."""
+        gradients = self.gradients(epsilon)
+        parts = self.rounds * gradients.cohorts
+        if clients < parts:
+            raise InputError(f"{self.rounds} rounds of {gradients.cohorts} cohorts need {parts} clients; {clients} are too few")
+        ends = [clients * part // parts for part in range(parts + 1)]
+        step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
+
+        def play() -> Play[LocalQuery, Tally, Halfspace]:
+            weights, total = np.zeros(self.d), np.zeros(self.d)
+            for round in range(self.rounds):
+                cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]
+                tallies = yield gradients.asked(written(weights / self.gamma), cut)
+                total += weights
+                weights = _project(weights + step / self.gamma * gradients.read(tallies))
+            return Halfspace(tuple((total / self.rounds).tolist()))
+
+        return Adaptive(play)
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        return skewed_examples(self.d, self.gamma, min(BARELY * self.alpha, 0.45), clients, seed)
+
+    def describe(self, result: Halfspace) -> Result:
+        return {"hypothesis": {"rule": str(result)}, "parameters": asdict(result)}
+
+    def explain(self, result: Halfspace) -> str:
+        return f"The learned rule predicts the label of a record: it is +1 where {result}; else -1."
+
+    def true_error(self, result: Halfspace, population: Population) -> float:
+        """Pr[the halfspace mislabels an example], exactly."""
+        assert isinstance(population, Finite)
+        return error_rate(result, population)
+
+
+def _project(weights: Floats) -> Floats:
+    """The nearest vector of norm at most 1."""
+    return weights / max(1.0, float(np.linalg.norm(weights)))

@@ -1,0 +1,298 @@
+"""How many clients an accuracy takes, or how accurate so many clients are: in closed form, for every way there is to answer a protocol's question.
+
+The accuracy is what the largest error of all that is estimated stays within, except with probability BETA.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.best import Aim, Reports
+from local_dp.bounds.curator import noisy_means_failure
+from local_dp.bounds.frequencies import unfavourable_laws
+from local_dp.bounds.quantiles import one_round_error, search_error, search_failure
+from local_dp.bounds.response import response_gain
+from local_dp.bounds.tails import Errors, widest_reach
+from local_dp.errors import InputError, LocalDPError, RefusedError
+from local_dp.interaction import Nonadaptive
+from local_dp.loss import Pure, exp_epsilon, nano_epsilon
+from local_dp.optimise import least_clients
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.protocols.search.quantiles import Quantiles
+from local_dp.randomizers.evidence import exact_ratio
+from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.registry import RANDOMIZERS
+
+Model: TypeAlias = Literal["local", "shuffled", "curator", "open"]
+CURATOR, OPEN = "trusted curator", "no privacy"
+_LEAST = 1e-6  # the finest accuracy that is looked for
+_MAX_SHARES = 1024  # coordinates, for a plan that looks at them one by one
+
+
+@dataclass(frozen=True)
+class Way(ABC):
+    """One way to answer: a randomizer's name or who answers, in which model, in how many bits a client; `chosen` says that a run would take it."""
+
+    name: str
+    model: Model
+    bits: int | None
+    chosen: bool
+
+    @abstractmethod
+    def clients(self, accuracy: float) -> int:
+        """The least number of clients for which the accuracy is kept, in the units of the protocol's tolerance."""
+
+    @abstractmethod
+    def accuracy(self, clients: int) -> float:
+        """What so many clients keep."""
+
+
+@dataclass(frozen=True)
+class Direct(Way):
+    """Estimates that are means over reports: normal errors of size `reach` / sqrt n."""
+
+    reach: float
+
+    def clients(self, accuracy: float) -> int:
+        return max(1, math.ceil((self.reach / accuracy) ** 2))
+
+    def accuracy(self, clients: int) -> float:
+        return self.reach / math.sqrt(clients)
+
+
+@dataclass(frozen=True)
+class Failing(Way):
+    """A way of which it is known how probably it fails."""
+
+    def clients(self, accuracy: float) -> int:
+        return least_clients(lambda n: self.failure(n, accuracy) <= BETA)
+
+    def accuracy(self, clients: int) -> float:
+        return _crossing(lambda accuracy: self.failure(clients, accuracy) <= BETA)
+
+    @abstractmethod
+    def failure(self, n: int, accuracy: float) -> float:
+        """The probability that the largest error is beyond the accuracy."""
+
+
+@dataclass(frozen=True)
+class Searched(Failing):
+    """A search for quantiles among cells whose ends have the ranks `ends`: for each share, the standard error of one of its questions, times sqrt n."""
+
+    ends: Floats
+    errors: dict[float, float]
+
+    def failure(self, n: int, accuracy: float) -> float:
+        return 1 - math.prod(1 - self._missed(share, error / math.sqrt(n), accuracy) for share, error in self.errors.items())
+
+    def _missed(self, share: float, error: float, accuracy: float) -> float:
+        """A cell that is found has no error where it holds the quantile: so the place may be as far off as the last cells that are near enough reach."""
+        ends, slack = self.ends, 1e-12
+        own, last = (int(np.searchsorted(ends[:-1], share + further, side="right")) for further in (-slack, accuracy + slack))
+        first = int(np.searchsorted(ends[1:], share - accuracy - slack))
+        above = ends[last] - share if last < len(ends) - 1 else math.inf
+        below = share - ends[first] if first else math.inf
+        coarseness = (ends[own] - ends[own - 1]) / error
+        return float(sum(search_failure(away / error, coarseness) for away in (above, below))) / 2
+
+
+@dataclass(frozen=True)
+class Curated(Failing):
+    """Means over all records, released with Laplace noise of scale `noise` / n: for the least favourable of `variances`, those of one record."""
+
+    variances: tuple[Floats, ...]
+    noise: float
+
+    def failure(self, n: int, accuracy: float) -> float:
+        return max(noisy_means_failure(n, variance, self.noise, accuracy) for variance in self.variances)
+
+
+@dataclass(frozen=True)
+class Bounded(Way):
+    """What the protocol's own bound says, for any population."""
+
+    protocol: Protocol[Any]
+    epsilon: float
+
+    def clients(self, accuracy: float) -> int:
+        return with_tolerance(self.protocol, accuracy).clients(self.epsilon)
+
+    def accuracy(self, clients: int) -> float:
+        return _crossing(lambda accuracy: self.clients(accuracy) <= clients)
+
+
+def _crossing(kept: Callable[[float], bool]) -> float:
+    """The least accuracy that is kept, by halving its logarithm; infinite where none below 1 is."""
+    low, high = math.log(_LEAST), math.log(1 - 1e-9)
+    if not kept(math.exp(high)):
+        return math.inf
+    while high - low > 1e-7:
+        middle = (low + high) / 2
+        low, high = (low, middle) if kept(math.exp(middle)) else (middle, high)
+    return math.exp(high)
+
+
+def tolerance_of(protocol: Protocol[Any]) -> float | None:
+    """The accuracy that the protocol's default number of clients is for; None where it learns a concept, right or wrong."""
+    return getattr(protocol, "tolerance", None)
+
+
+def with_tolerance(protocol: Protocol[Any], accuracy: float) -> Protocol[Any]:
+    """The protocol with another tolerance."""
+    settings: dict[str, Any] = {"tolerance": accuracy}
+    return replace(protocol, **settings)
+
+
+def ways(protocol: Protocol[Any], epsilon: float, population: Population | None = None) -> list[Way]:
+    """Every way to answer the protocol's question at this epsilon: the local ones, best first, then the trusted curator and no privacy at all.
+
+    For clients drawn from `population`, or, where there is none, from whatever law is least favourable to each. Where the protocol's answer is no mean over
+    clients (`Protocol.aim`), only its own bound, which holds for any population. Raises InputError.
+    """
+    nano_epsilon(epsilon)
+    if isinstance(protocol, Quantiles):
+        return _of_quantiles(protocol, epsilon, population)
+    aim = protocol.aim()
+    if aim is None or aim.target.shape[1] > _MAX_SHARES:
+        return [Bounded(protocol.name, "local", None, True, protocol, epsilon)]
+    asked = asked_of(protocol, epsilon)
+    law = None if population is None else law_of(population, asked)
+    local = [_local(reports, law, asked) for reports in _reports(epsilon, aim, asked)]
+    return [*sorted(local, key=_order), _curated(aim, law, epsilon), _open(aim, law)]
+
+
+def _order(way: Direct) -> tuple[float, bool]:
+    """By reach, the chosen one first where they are the same but for the rounding of words."""
+    return float(f"{way.reach:.5g}"), not way.chosen
+
+
+def estimators(protocol: Protocol[Any], epsilon: float) -> list[Reports]:
+    """The randomizers that estimate what the protocol is about, the one that a run takes first. Raises InputError where its answer is no mean over clients."""
+    aim = protocol.aim()
+    if aim is None or aim.target.shape[1] > _MAX_SHARES:
+        raise InputError(f"{protocol.name}, with these parameters, is no mean over clients that several randomizers estimate: there is nothing to compare")
+    return list(_reports(epsilon, aim, asked_of(protocol, epsilon)))
+
+
+def law_of(population: Population, asked: LocalQuery) -> Floats:
+    """The law of a client's value."""
+    law = population.law(asked.query)
+    shares: Floats = law / law.sum()
+    return shares
+
+
+def plan_of(protocol: Protocol[Any], epsilon: float, population: Population | None = None) -> Way:
+    """The way that a run of the protocol takes."""
+    return next(way for way in ways(protocol, epsilon, population) if way.chosen)
+
+
+def asked_of(protocol: Protocol[Any], epsilon: float) -> LocalQuery:
+    """The one question that is put to everybody, of a protocol that has an aim."""
+    algorithm = protocol.algorithm(epsilon, 1)
+    assert isinstance(algorithm, Nonadaptive)
+    (asked,) = algorithm.queries  # a mean over clients is asked for once
+    return asked
+
+
+def _reports(epsilon: float, aim: Aim, asked: LocalQuery) -> Iterator[Reports]:
+    """The randomizers that estimate the aim without bias, the one that a run takes among them."""
+    for name in dict.fromkeys((asked.randomizer.name, *RANDOMIZERS)):
+        try:
+            if name != asked.randomizer.name and RANDOMIZERS[name].work != "one question":
+                continue
+            randomizer = asked.randomizer if name == asked.randomizer.name else _built(name, epsilon, aim)
+            if not isinstance(randomizer, FiniteChannel) or randomizer.domain.kind != aim.kind or not _keeps_epsilon(name, randomizer):
+                continue
+            own = Aim.mean(randomizer.domain.size - 1) if aim.kind == "levels" else aim
+            found = Reports.of(randomizer, own) if randomizer.domain.size == len(own.target) else None
+        except LocalDPError:
+            continue  # it takes other parameters, or not this epsilon
+        if found is not None:
+            yield found
+
+
+def _built(name: str, epsilon: float, aim: Aim) -> Any:
+    sizes = {"k": len(aim.target)} if aim.kind == "symbols" else {}  # levels: on the lattice it has by itself
+    known = {each.name for each in fields(RANDOMIZERS[name])}
+    return RANDOMIZERS.build(name, {"epsilon": epsilon, **{key: value for key, value in sizes.items() if key in known}})
+
+
+def _keeps_epsilon(name: str, randomizer: FiniteChannel) -> bool:
+    """Whether its loss is pure and, if it is of another package, what it states."""
+    try:
+        return isinstance(randomizer.loss, Pure) and (name in RANDOMIZERS.built_in or exact_ratio(randomizer) <= exp_epsilon(randomizer.nano))
+    except RefusedError:
+        return False
+
+
+def _local(reports: Reports, law: Floats | None, asked: LocalQuery) -> Direct:
+    name = reports.randomizer.name
+    return Direct(name, "local", reports.randomizer.bits, name == asked.randomizer.name, reach_of(reports, law))
+
+
+def reach_of(reports: Reports, law: Floats | None) -> float:
+    """What the largest error of all is within, times sqrt n, of clients of this law or of the least favourable."""
+    return widest_reach(reports.unfavourable() if law is None else [reports.errors(law)], BETA)
+
+
+def _of_quantiles(protocol: Quantiles, epsilon: float, population: Population | None) -> list[Way]:
+    """Rank errors: of both local ways, of the exponential mechanism (whose rank error is Laplace of scale 2 Q / eps) and of the sample's own quantiles."""
+    count, taken = len(protocol.shares), protocol.searches()
+    one = Direct("one round of prefix signs", "local", 1, not taken, one_round_error(epsilon, protocol.excess, count, 1, BETA))
+    several = _search(protocol, epsilon, population)
+    shares = np.sort(protocol.shares)
+    covariance = np.minimum.outer(shares, shares) - np.outer(shares, shares)  # of a distribution function at its own quantiles
+    sampled = Errors.of_covariance(covariance)
+    local = sorted([several, *([one] if math.isfinite(one.reach) else [])], key=lambda way: way.clients(protocol.tolerance))
+    return [*local, Curated(CURATOR, "curator", None, False, (sampled.variance,), 2 * count / epsilon), Direct(OPEN, "open", None, False, sampled.reach(BETA))]
+
+
+def _search(protocol: Quantiles, epsilon: float, population: Population | None) -> Way:
+    """The search; of any population, as on the finest grid and at the median, where everything is hardest."""
+    what: tuple[str, Model, int, bool] = ("a search over several rounds", "local", 1, protocol.searches())
+    if population is None:
+        return Direct(*what, search_error(epsilon, len(protocol.shares), 1, BETA))
+    gain, (ends, present) = response_gain(epsilon), protocol.ranks(population)
+    errors = {share: math.sqrt((gain**2 / 4 - (share - 0.5) ** 2) * len(protocol.shares)) / present for share in protocol.shares}
+    return Searched(*what, ends, errors)
+
+
+def sample_laws(aim: Aim, law: Floats | None) -> list[Floats]:
+    """The law of a record's value; where it is not known, those among which is the one that is least favourable to a sample."""
+    if law is not None:
+        return [law]
+    if aim.target.shape[1] > 1:
+        return unfavourable_laws(len(aim.target))
+    ends = [int(np.argmin(aim.target)), int(np.argmax(aim.target))]
+    return [np.bincount(ends, [0.5, 0.5], len(aim.target)).astype(np.float64)]
+
+
+def sampled(aim: Aim, law: Floats | None) -> list[Errors]:
+    """The errors of one record's own value."""
+    return [Errors.of_reports(aim.target[law > 0], law[law > 0]) for law in sample_laws(aim, law)]
+
+
+def _curated(aim: Aim, law: Floats | None, epsilon: float) -> Curated:
+    """Discrete Laplace noise on the counts, of ratio e^(-eps / s): one record replaced moves them by s in all, 2 for shares and 1 for a number."""
+    shares = aim.target.shape[1] > 1
+    moved = 2.0 if shares else float(np.ptp(aim.target))
+    coordinates = aim.target.shape[1]
+    variances = tuple(np.pad(each.variance, (0, coordinates - len(each.variance))) for each in sampled(aim, law))
+    return Curated(CURATOR, "curator", None, False, variances, moved / epsilon)
+
+
+def _open(aim: Aim, law: Floats | None) -> Direct:
+    return Direct(OPEN, "open", None, False, widest_reach(sampled(aim, law), BETA))
+
+
+def check_accuracy(accuracy: float) -> None:
+    """Raises InputError."""
+    if not _LEAST <= accuracy < 1:
+        raise InputError(f"the accuracy is {accuracy}; give a number from {_LEAST:g} to below 1, in units of the tolerance")

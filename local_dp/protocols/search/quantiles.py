@@ -1,0 +1,281 @@
+"""Quantiles of a numeric column: one round of prefix sums, or a search over several rounds, whichever has the smaller rank error."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.quantiles import GROWTH, one_round_error, prefers_search, quantile_clients, search_error, search_rounds
+from local_dp.checks import check_share
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Play
+from local_dp.loss import nano_epsilon
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.populations.table import Rows
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
+from local_dp.protocols.search.quantile_search import Search
+from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.queries.cells import Below, Binned
+from local_dp.queries.numbers import STEPS
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
+from local_dp.records import Records
+from local_dp.tallies import Z95, Tally
+
+PARTS = np.array([0.2, 0.6, 0.2])  # of a quantile's clients in a round: below it, at it, above it
+LEAST = 20  # clients of one quantile in the first round of a search, so that each question has a few
+
+
+@dataclass(frozen=True)
+class Located:
+    """Quantiles as symbols of the grid: 0 below it, 1..bins its intervals, bins + 1 above; `low` and `high` are the ends of 95 % intervals, both within."""
+
+    places: tuple[tuple[int, int, int], ...]  # symbol, low, high
+    n: int
+    taken: Literal["one", "several"]
+    errors: dict[str, float]
+
+    @property
+    def symbol(self) -> tuple[int, ...]:
+        return tuple(symbol for symbol, _, _ in self.places)
+
+
+@dataclass(frozen=True)
+class Quantiles(Protocol[Located]):
+    """Estimates quantiles of `column` on `bins` equal intervals of the public [low, high]: for each q in `at` the least number t with Pr[column <= t] >= q.
+
+    Numbers outside are not moved: a quantile among them is reported as below low or above high. Privacy: every client answers once, epsilon-locally
+    private. Utility: rank error z C sqrt(v / n) in one round of prefix sums, v of order (ln bins)^2 / pi^2 for all quantiles together, or z C sqrt(Q / n) in
+    a search over several rounds, clients shared out among Q quantiles, each times a constant near 1 (`bounds.quantiles`); `rounds` best takes the smaller,
+    whatever n. The interval assumes nothing about the law. Cost: one bit a client; a search takes at most log2(bins + 2) + 4 rounds.
+    """
+
+    name: ClassVar[str] = "quantiles"
+    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45 --at '0.25;0.5;0.75'"
+    source: ClassVar[str] = "Edmonds, Nikolov, Ullman 2020 (one round); probabilistic bisection, Horstein 1963 (several)"
+    column: str = parameter("value", "the column of numbers", of_table=True)
+    low: float | None = parameter(None, "the lower end of the grid, public; needed with a table", unit="of the column")
+    high: float | None = parameter(None, "the upper end of the grid, public; needed with a table", unit="of the column")
+    at: tuple[str, ...] = parameter(("0.5",), "the shares whose quantiles are wanted, separated by ';': 0.5 is the median")
+    bins: int = parameter(1024, "how many equal intervals the grid has; whole numbers get one each where so many are enough")
+    whole: bool = parameter(False, "the column holds whole numbers; a table's own type says so too")
+    rounds: str = parameter("best", "one, several, or best: whichever has the smaller rank error")
+    missing: str = parameter("refuse", "a missing number: refuse the table, or exclude it: quantiles of the numbers that there are")
+    tolerance: float = parameter(0.02, "the default number of clients is for rank errors of at most this, all together, with probability 95 %", unit="share")
+
+    def __post_init__(self) -> None:
+        check_share("tolerance", self.tolerance)
+        if not self.shares:
+            raise InputError("there is no quantile to estimate; give at least one share, such as 0.5 for the median")
+        check_policy("rounds", self.rounds, ("best", "one", "several"))
+        check_policy("missing", self.missing, ("refuse", "exclude"))
+        if self.grid.domain.size > MAX_K and self.rounds == "one":
+            raise InputError(f"{self.bins} bins are too many for one round, which takes {MAX_K - 3}; give fewer bins, or rounds several")
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The shares of `at`, as numbers."""
+        try:
+            shares = tuple(map(float, self.at))
+        except ValueError:
+            raise InputError(f"at is {';'.join(self.at)!r}; give shares such as 0.5, separated by ';'") from None
+        for share in shares:
+            check_share("at", share)
+            if not 0 < round(share * STEPS) < STEPS:
+                raise InputError(f"at is {share}; give shares at least 1/65536 away from 0 and 1")
+        return shares
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of the grid as asked for."""
+        return 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
+
+    @property
+    def each(self) -> bool:
+        """Whether every whole number has an interval of its own."""
+        low, high = self.bounds
+        return self.whole and 0 <= math.floor(high) - math.ceil(low) < self.bins
+
+    @cached_property
+    def grid(self) -> Binned:
+        """The intervals; the query of one round."""
+        low, high = self.bounds
+        spare = ("missing",) if self.missing == "exclude" else ()
+        if self.each:
+            return Binned(self.column, math.ceil(low) - 0.5, math.floor(high) + 0.5, math.floor(high) - math.ceil(low) + 1, spare)
+        return Binned(self.column, low, high, self.bins, spare)
+
+    @property
+    def symbols(self) -> int:
+        """How many places of a number the grid knows: its intervals, below and above."""
+        return self.grid.bins + 2
+
+    @property
+    def excess(self) -> float:
+        """v, where C^2 v / n is the variance of a prefix sum; infinite where the grid is too fine for one round."""
+        k = self.grid.domain.size
+        return excess(1 << (k - 1).bit_length()) if k <= MAX_K else math.inf
+
+    def searches(self, clients: float = math.inf) -> bool:
+        """Whether the search over several rounds is taken."""
+        enough = clients >= LEAST * len(self.shares)
+        better = math.isinf(self.excess) or (enough and prefers_search(self.excess, len(self.shares), BETA))
+        return self.rounds == "several" or (self.rounds == "best" and better)
+
+    def clients(self, epsilon: float) -> int:
+        return quantile_clients(epsilon, math.inf if self.searches() else self.excess, len(self.shares), self.tolerance, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Located]:
+        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
+        return Adaptive(lambda: self._search(epsilon, clients) if self.searches(clients) else self._one_round(epsilon, clients))
+
+    def _errors(self, epsilon: float, clients: int) -> dict[str, float]:
+        """The rank error that each way keeps for all quantiles with probability 95 %, by closed form; at most 1."""
+        count = len(self.shares)
+        several, one = search_error(epsilon, count, clients, BETA), one_round_error(epsilon, self.excess, count, clients, BETA)
+        return {"one": min(one, 1.0), "several": min(several, 1.0)}
+
+    def _one_round(self, epsilon: float, clients: int) -> Play[LocalQuery, Tally, Located]:
+        randomizer = PrefixSigns(epsilon, k=self.grid.domain.size)
+        (tally,) = yield (LocalQuery(self.grid, randomizer, Cohort(0, clients)),)
+        sums = randomizer.estimate(tally).value
+        places = [_invert(sums[: self.symbols], share, randomizer, tally.n) for share in self.shares]
+        return Located(tuple(places), tally.n, "one", self._errors(epsilon, clients))
+
+    def _search(self, epsilon: float, clients: int) -> Play[LocalQuery, Tally, Located]:
+        randomizer = OneBitMean(epsilon, steps=STEPS)
+        searches = [Search(randomizer, self.symbols, round(share * STEPS)) for share in self.shares]
+        rounds, n = list(self._cohorts(clients)), 0
+        for left, cohorts in zip(range(len(rounds), 0, -1), rounds, strict=True):
+            asked = [search.thresholds(len(cut[0])) for search, cut in zip(searches, cohorts, strict=True)]
+            queries = [
+                LocalQuery(self._below(threshold, search), randomizer, cohort)
+                for search, thresholds, cut in zip(searches, asked, cohorts, strict=True)
+                for threshold, cohort in zip(thresholds, cut, strict=True)
+            ]
+            tallies = yield tuple(queries)
+            n += sum(tally.n for tally in tallies)
+            for place, (search, thresholds) in enumerate(zip(searches, asked, strict=True)):
+                search.tell(thresholds, tallies[3 * place : 3 * place + 3], 0.05 / 2**left)
+        return Located(tuple(search.found() for search in searches), n, "several", self._errors(epsilon, clients))
+
+    def _cohorts(self, clients: int) -> Iterator[list[tuple[Cohort, ...]]]:
+        """For each round and quantile the cohorts below, at and above it."""
+        count = len(self.shares)
+        rounds = search_rounds(self.symbols, clients / count, LEAST) or 1
+        if clients < 3 * count:
+            raise InputError(f"a search for {count} quantiles asks {3 * count} questions a round; {clients} clients are too few, so use rounds one")
+        growth = GROWTH ** np.arange(rounds) * (GROWTH - 1) / (GROWTH**rounds - 1)
+        parts = (growth[:, None, None] * np.full((count, 1), 1 / count) * PARTS).ravel()
+        ends = np.rint(np.cumsum(parts) * (clients - len(parts))).astype(np.int64) + np.arange(1, len(parts) + 1)  # nobody's cohort is empty
+        cohorts = [Cohort(int(start), int(stop)) for start, stop in pairwise([0, *ends.tolist()])]
+        for start in range(0, len(cohorts), 3 * count):
+            yield [tuple(cohorts[place : place + 3]) for place in range(start, start + 3 * count, 3)]
+
+    def _below(self, threshold: int, search: Search) -> Below:
+        """Whether a number is among the symbols up to the threshold."""
+        edges = self.grid.edges
+        end = edges[threshold] if threshold < self.grid.bins else np.nextafter(edges[-1], math.inf)  # the last interval holds both its ends
+        return Below(self.column, float(end), round(search.share * STEPS))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """Normal around 0.4 of the grid with standard deviation 0.15 of it, at the middles of the intervals."""
+        edges = self.grid.edges
+        middles = (edges[1:] + edges[:-1]) / 2
+        bell = np.exp(-((((middles - edges[0]) / (edges[-1] - edges[0]) - 0.4) / 0.15) ** 2) / 2)
+        return Finite(Records({self.column: middles}), bell.tolist(), clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        table.records.numbers(self.column)
+        if self.low is None or self.high is None:
+            raise InputError(f"quantiles of {self.column!r} need a public grid: add low=... and high=...; what lies beyond them is counted too")
+        table.refuse_missing(self.missing, self.column, "missing=exclude (quantiles of those present)")
+        return replace(self, whole=self.whole or table.records[self.column].dtype.kind in "biu")
+
+    def describe(self, result: Located) -> Result:
+        ends = [(self._ends(low)[0], self._ends(high)[1]) for _, low, high in result.places]
+        return {
+            "column": self.column,
+            "labels": [_label(share) for share in self.shares],
+            "estimate": [self._middle(symbol) for symbol in result.symbol],
+            "interval": [list(pair) for pair in ends],
+            "where": [{0: "below", self.symbols - 1: "above"}.get(symbol, "inside") for symbol in result.symbol],
+            "low": self.bounds[0],
+            "high": self.bounds[1],
+            "n": result.n,
+            "choice": {"taken": result.taken, "rank_error": result.errors, "explanation": self._sentence(result)},
+        }
+
+    def _sentence(self, result: Located) -> str:
+        """How they were found, with the rank errors of both ways, and which lie beyond the grid."""
+        other = {"one": "several", "several": "one"}[result.taken]
+        ways = {"one": "one round of prefix sums", "several": "a search over several rounds"}
+        taken, left = (f"{result.errors[way]:.2g}" for way in (result.taken, other))
+        told = [f"by {ways[result.taken]}: rank errors within {taken} with probability 95 % ({ways[other]}: {left})"]
+        for label, symbol in zip(map(_label, self.shares), result.symbol, strict=True):
+            if symbol in (0, self.symbols - 1):
+                told.append(f"the {label} lies " + (f"above {self.bounds[1]:g}" if symbol else f"below {self.bounds[0]:g}"))
+        return "; ".join(told)
+
+    def _ends(self, symbol: int) -> tuple[float | None, float | None]:
+        """The least and the greatest number that a symbol stands for; None where there is none."""
+        if self.each and 0 < symbol < self.symbols - 1:
+            return self._middle(symbol), self._middle(symbol)
+        edges = [None, *self.grid.edges.tolist(), None]
+        return edges[symbol], edges[symbol + 1]
+
+    def _middle(self, symbol: int) -> float | None:
+        """The number that a symbol is reported as: the middle of its interval, the whole number in it, None outside the grid."""
+        inside = 0 < symbol < self.symbols - 1
+        return float(self.grid.edges[symbol - 1] + self.grid.edges[symbol]) / 2 if inside else None
+
+    def truth(self, population: Population) -> Floats:
+        """The quantiles of the distribution that the clients are drawn from, of those present, shape (Q,); not bound to the grid."""
+        assert isinstance(population, Finite | Rows)
+        records = population.kinds if isinstance(population, Finite) else population.whole
+        numbers = records.numbers(self.column)
+        weights = population.shares if isinstance(population, Finite) else np.ones(len(numbers))
+        order = np.argsort(numbers)[: int(np.sum(~np.isnan(numbers)))]  # missing ones are sorted last
+        heights = np.cumsum(weights[order])
+        return np.array([numbers[order][np.searchsorted(heights, share * heights[-1] * (1 - 1e-12))] for share in self.shares])
+
+    def ranks(self, population: Population) -> tuple[Floats, float]:
+        """The ranks of the ends of the symbols among those present, 0 to 1, shape (symbols + 1,), and the share of those present."""
+        heights = np.cumsum(population.law(self.grid)[: self.symbols])
+        present = float(heights[-1])
+        return np.concatenate([[0.0], heights / present]), present
+
+    def rank_errors(self, result: Located, population: Population) -> Floats:
+        """How far each share lies outside the ranks, among those present, of the symbol that was found, shape (Q,)."""
+        heights = self.ranks(population)[0]
+        symbol, share = np.array(result.symbol), np.array(self.shares)
+        errors: Floats = np.maximum(0.0, np.maximum(heights[symbol] - share, share - heights[symbol + 1] - 1e-12))
+        return errors
+
+    def true_error(self, result: Located, population: Population) -> float:
+        return float(self.rank_errors(result, population).max())
+
+
+def _label(share: float) -> str:
+    return "median" if share == 0.5 else f"quantile {share:g}"
+
+
+def _invert(sums: Floats, share: float, randomizer: PrefixSigns, n: int) -> tuple[int, int, int]:
+    """The quantile's symbol and its interval from all prefix sums: the crossing of their isotonic regression, and every symbol that no test excludes."""
+    last = len(sums) - 1
+    margin = sums[:last] - share * sums[last]
+    noise = np.full(last, correlation(randomizer.size)[0])
+    if randomizer.k > len(sums):  # the share of those present is an estimate too
+        noise = noise * (1 + share**2) - 2 * share * correlation(randomizer.size)[last - np.arange(last)]
+    away = Z95 * randomizer.gain * np.sqrt(noise / n)
+    symbol = int(np.argmin(np.concatenate([[0.0], np.cumsum(margin)])))  # up to where the sum falls, the regression lies below 0
+    low = int(np.argmax(np.append(margin >= -away, True)))
+    high = last - int(np.argmax(np.append((margin <= away)[::-1], True)))
+    return min(max(symbol, low), max(low, high)), min(low, high), max(low, high)

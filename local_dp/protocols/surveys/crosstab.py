@@ -1,0 +1,124 @@
+"""A table of two or more categories: the joint distribution, and a test of independence that knows the noise."""
+
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise, product
+from typing import ClassVar, Self
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.best import Aim
+from local_dp.bounds.frequencies import frequency_clients
+from local_dp.checks import check_share
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.loss import nano_epsilon
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.surveys.columns import Columns
+from local_dp.protocols.surveys.independence import Independence, independence
+from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.shares import Conditional, among, frequency_randomizer, largest_error
+from local_dp.queries.cells import Crossed
+from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True)
+class CrossTable:
+    """The share of every combination, the last column running fastest, and for two columns a test of their independence."""
+
+    shares: Estimate
+    test: Independence | None
+
+
+@dataclass(frozen=True)
+class Crosstab(Protocol[CrossTable]):
+    """Estimates the share of every combination of the `columns`' labels; without a table, of two columns of k labels, of which the second follows the first.
+
+    A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or unlisted value is refused before the run, or a label of its
+    own; a missing one may be left out with its record ("exclude": shares among complete records). For two parts, a chi-square statistic and the p-value of
+    independence under all the noise there is. Privacy: every report is epsilon-locally private. Utility: variance v / n a combination, v of the best
+    oracle (limits 2). `tolerance` sets the default number of clients: all combinations within it with probability 95 %. Cost: at most about log2 k bits.
+    """
+
+    name: ClassVar[str] = "crosstab"
+    source: ClassVar[str] = "Kairouz et al. 2014; Ye, Barg 2018; Wang et al. 2017 (frequencies); Gaboardi, Rogers 2018 (tests under local privacy)"
+    example: ClassVar[str] = "--records fair.csv --columns 'affairs > 0; occupation' --labels '1|2|3|4|5|6'"
+    columns: tuple[str, ...] = parameter(("first", "second"), "the columns or yes/no questions, separated by ';'", of_table=True)
+    labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
+    labels_from_data: bool = parameter(False, "read the labels from the table: in a simulation only, for it publishes them")
+    missing: str = parameter("refuse", "a missing value: refuse, category (a label of its own), or exclude (shares among complete records)")
+    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own)")
+    k: int = parameter(3, "without a table: how many labels each of the two made-up columns has")
+    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all cells together, with probability 95 %", unit="share")
+
+    def __post_init__(self) -> None:
+        check_share("tolerance", self.tolerance)
+        check_policy("missing", self.missing, ("refuse", "category", "exclude"))
+        check_policy("other", self.other, ("refuse", "category"))
+        if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
+            raise InputError(f"the columns are {';'.join(self.columns)!r}; give two or more different ones, separated by ';'")
+
+        self.query  # noqa: B018  # checks the labels
+
+    @property
+    def parts(self) -> Columns:
+        """The columns and what becomes of values without a label."""
+        return Columns(self.columns, self.labels, self.k, self.missing, self.other)
+
+    @property
+    def query(self) -> Crossed:
+        """The query that is put to every client."""
+        return self.parts.query
+
+    def clients(self, epsilon: float) -> int:
+        return frequency_clients(epsilon, self.query.domain.size, self.tolerance, BETA, joint=True)
+
+    def aim(self) -> Aim | None:
+        return None if self.missing == "exclude" else Aim.shares(self.query.domain.size)
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, CrossTable]:
+        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
+        crossed, conditional = self.query, self.conditional
+        oracle = frequency_randomizer(epsilon, crossed.domain.size, joint=True)
+
+        def decode(answers: tuple[Tally, ...]) -> CrossTable:
+            shares = oracle.estimate(answers[0]) if self.missing != "exclude" else conditional.estimate(oracle, answers[0])
+            return CrossTable(shares, independence(oracle, answers[0], crossed.shape, conditional) if len(crossed.shape) == 2 else None)
+
+        return Nonadaptive((LocalQuery(crossed, oracle, Cohort(0, clients)),), decode)
+
+    @property
+    def conditional(self) -> Conditional:
+        """The combinations as shares of all complete records."""
+        return among(self.query.domain.size, int(np.prod(self.query.shape)))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """The first column uniform; each further one equal to the one before with probability 1/2, else uniform."""
+        if self.labels or len(self.parts.named) < len(self.columns):
+            raise InputError("crosstab: labels and questions are about the columns of a table; add --records, or leave them out")
+        cells = np.indices(self.query.shape).reshape(len(self.columns), -1)
+        law = np.ones(cells.shape[1])
+        for before, after in pairwise(cells):
+            law *= (before == after) / 2 + 1 / (2 * self.k)
+        return Finite(Records({name: values.astype(np.str_) for name, values in zip(self.columns, cells, strict=True)}), law.tolist(), clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        choices = "missing=category (a label of its own) or missing=exclude (complete records only)"
+        return replace(self, labels=self.parts.labels_of_table(table, self.labels_from_data, choices))
+
+    def describe(self, result: CrossTable) -> Result:
+        sides = self.parts.sides
+        combined = [" / ".join(names) for names in product(*sides)]
+        test = {} if result.test is None else {"independence": asdict(result.test)}
+        return {"columns": list(self.columns), "sides": sides, "labels": combined, **describe_estimate(result.shares), **test}
+
+    def truth(self, population: Population) -> Floats:
+        """The shares in the distribution that the clients are drawn from, shape (combinations,)."""
+        return self.conditional.of(population.law(self.query))
+
+    def true_error(self, result: CrossTable, population: Population) -> float:
+        return largest_error(result.shares.value, self.truth(population))

@@ -1,0 +1,166 @@
+"""A survey that is repeated on records that change, within one budget for life."""
+
+from dataclasses import asdict, dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.longitudinal import Way, longitudinal_clients, ways
+from local_dp.checks import check_share, check_whole
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.noise import philox_words, stream_key
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter, plain
+from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.shares import largest_error
+from local_dp.protocols.surveys.waves import METHODS, Asking
+from local_dp.queries.tables import Question
+from local_dp.queries.waves import asked_in
+from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
+
+KINDS = 64  # of life in a made-up population
+
+
+@dataclass(frozen=True)
+class Course:
+    """How the shares went: an estimate of each wave, and the way that was taken of all that there were."""
+
+    estimates: tuple[Estimate, ...]
+    taken: Way
+    known: tuple[Way, ...]
+
+
+@dataclass(frozen=True)
+class Longitudinal(Protocol[Course]):
+    """Estimates the shares of yes, or of each label, at each of several times (waves), within one epsilon for all that a client ever says.
+
+    `columns` are what each wave asks: columns with common public `labels`, or yes/no questions. Without a table, `times` waves of made-up lives. `method` best
+    takes the way of least variance by closed form: split (a client answers in one wave), fresh (in all, with epsilon / T each), memoised (one lasting answer,
+    where `changes` is 0), tracked (a client tells in which of a tree's intervals one of its `changes` falls, bit by bit as they end). Privacy: all reports of
+    a life together are epsilon-locally private, whatever the values do, and are charged before the first. Utility: variances by
+    `bounds.longitudinal.ways`; what changes more often than `changes` says is not told, and biases what is tracked or memoised. `tolerance` sets the default
+    number of clients: all waves within it with probability 95 %. Cost: a symbol, T of them, or a bit an interval; nothing that is asked depends on an answer.
+    """
+
+    name: ClassVar[str] = "longitudinal"
+    source: ClassVar[str] = "Erlingsson et al. 2014 (memoised), 2019 (changes tracked); Ding, Kulkarni, Yekhanin 2017; Arcolezi et al. 2021, 2023"
+    example: ClassVar[str] = "--times 64 --changes 1 --clients 200000 --tier population"
+    columns: tuple[str, ...] = parameter((), "what the waves ask, separated by ';': columns, or yes/no questions", of_table=True)
+    labels: tuple[str, ...] = parameter((), "the labels of all columns, public, separated by ';'")
+    missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own)")
+    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own)")
+    times: int = parameter(8, "without a table: how many waves there are")
+    changes: int | None = parameter(None, "how often one life's value changes at most, from no or the first label on; left out: any number of times")
+    method: str = parameter("best", "split, fresh, memoised, tracked, or best: the one of least variance")
+    first: float = parameter(1.0, "of a memoised answer, the share of epsilon that one report alone may tell; below 1, each wave has a fresh report")
+    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this in all waves, with probability 95 %", unit="share")
+
+    def __post_init__(self) -> None:
+        check_share("tolerance", self.tolerance)
+        check_policy("missing", self.missing, ("refuse", "category"))
+        check_policy("other", self.other, ("refuse", "category"))
+        check_policy("method", self.method, ("best", *METHODS))
+        check_whole("times", self.times, 2, 1024)
+        if self.changes is not None:
+            check_whole("changes", self.changes, 0, 1024)
+        if self.first != 1.0:
+            check_share("first", self.first)
+        if len(self.columns) == 1 or len(set(self.columns)) < len(self.columns):
+            raise InputError(f"the waves ask {';'.join(self.columns)!r}; give two or more different columns or questions, separated by ';'")
+        self.asking  # noqa: B018  # checks columns and labels
+
+    @property
+    def asking(self) -> Asking:
+        """What is asked in each wave, and how."""
+        columns = self.columns or tuple(f"wave{wave}" for wave in range(1, self.times + 1))
+        labels = self.labels or (() if self.columns else ("0", "1"))
+        spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy != "refuse")
+        return Asking(tuple(asked_in(column, labels, spare) for column in columns), self.changes, self.first)
+
+    def known(self, epsilon: float) -> tuple[Way, ...]:
+        """Every way that there is here, the best one first."""
+        asking = self.asking
+        return ways(epsilon, len(asking.waves), asking.k, self.changes, self.first)
+
+    def taken(self, epsilon: float) -> Way:
+        """The way that a run takes. Raises InputError for a method that cannot be had here."""
+        for way in self.known(epsilon):
+            if self.method in ("best", way.name):
+                return way
+        needs = "changes=0: values that never change" if self.method == "memoised" else "yes and no, or two labels, and changes of at least 1"
+        raise InputError(f"method {self.method} needs {needs}")
+
+    def clients(self, epsilon: float) -> int:
+        asking = self.asking
+        return longitudinal_clients(self.taken(epsilon).worst, len(asking.waves), asking.k, self.tolerance, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Course]:
+        known, taken = self.known(epsilon), self.taken(epsilon)
+        queries, decode = METHODS[taken.name](self.asking, epsilon, clients)
+        return Nonadaptive(queries, lambda told: Course(decode(told), taken, known))
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """64 kinds of life, as likely: each begins with no and changes at most `changes` times (as often as it likes: twice), at times spread over all."""
+        if self.columns:
+            raise InputError("columns are of a table: add --records, or leave them out")
+        asking = self.asking
+        waves, most = len(asking.waves), 2 if self.changes is None else min(self.changes, 3)
+        words = philox_words(stream_key("lives", seed), 0, KINDS * (most + 2)).reshape(KINDS, most + 2)
+        times = np.sort((words[:, :most] >> np.uint64(32)) * np.uint64(waves + 1) >> np.uint64(32), axis=1)  # `waves` is never
+        begun = (words[:, most] >> np.uint64(63)).astype(np.int64) if self.changes == 0 else np.zeros(KINDS, dtype=np.int64)
+        values = (begun[:, None] + (times[:, :, None] <= np.arange(waves, dtype=np.uint64)).sum(axis=1)) % len(self.labels or "01")
+        shown = np.array(self.labels)[values] if self.labels else values.astype(np.uint8)
+        return Finite(Records({f"wave{wave + 1}": shown[:, wave] for wave in range(waves)}), [1.0] * KINDS, clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        choice = "missing=category (a label of its own)"
+        for wave in self.asking.waves:
+            if isinstance(wave, Question):
+                table.refuse_open(self.missing, wave, choice)
+            else:
+                table.refuse_missing(self.missing, wave.column, choice)
+                table.refuse_other(self.other, wave.column, self.labels, "other=category (a label of its own), or list all labels")
+        return self
+
+    @property
+    def _shown(self) -> list[str]:
+        """The names of what is estimated: a wave of yes and no, or each label in it."""
+        asking = self.asking
+        names = [wave.text if isinstance(wave, Question) else wave.column for wave in asking.waves]
+        if asking.k == 2:
+            yes = "" if isinstance(asking.waves[0], Question) else f": {asking.waves[0].labels[1]}"
+            return [f"{name}{yes}" for name in names]
+        first = asking.waves[0]
+        symbols = ["no", "yes"] if isinstance(first, Question) else list(first.labels)
+        return [f"{name}: {symbol}" for name in names for symbol in [*symbols, *(f"({spare})" for spare in first.spare)]]
+
+    def describe(self, result: Course) -> Result:
+        rows = [np.stack(each.interval(), axis=-1).reshape(-1, 2) for each in result.estimates]
+        return {
+            "labels": self._shown,
+            "estimate": plain(np.concatenate([np.atleast_1d(each.value) for each in result.estimates])),
+            "standard_error": plain(np.concatenate([np.atleast_1d(each.standard_error) for each in result.estimates])),
+            "interval": plain(np.concatenate(rows)),
+            "n": min(each.n for each in result.estimates),
+            "choice": {"method": result.taken.name, "explanation": self._reason(result), "ways": [asdict(way) for way in result.known]},
+        }
+
+    def _reason(self, result: Course) -> str:
+        """Why this way, beside all others."""
+        beside = ", ".join(f"{way.name} {way.variance:.3g}" for way in result.known)
+        why = "least of" if result.taken == result.known[0] else "asked for, of"
+        lasting = "" if self.changes == 0 else "; lasting answers are for changes=0, for they show when a value changes"
+        return f"{result.taken.name}: {why} {beside} (n times the variance of a share, on average over waves){lasting}"
+
+    def truth(self, population: Population) -> Floats:
+        """The shares in the distribution that the clients are drawn from, wave by wave: shape (waves,) of yes, or (waves k,)."""
+        laws = [population.law(wave) for wave in self.asking.waves]
+        return np.array([law[1] for law in laws]) if self.asking.k == 2 else np.concatenate(laws)
+
+    def true_error(self, result: Course, population: Population) -> float:
+        return largest_error(np.concatenate([np.atleast_1d(each.value) for each in result.estimates]), self.truth(population))

@@ -1,0 +1,156 @@
+"""All marginals of so many columns: each client tells of a set of columns or of one parity, whichever is best by closed form."""
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise, product
+from typing import ClassVar, Self
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.tails import normal_quantile
+from local_dp.checks import check_share
+from local_dp.domains import symbols
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.loss import nano_epsilon
+from local_dp.noise import philox_words, stream_key
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.postprocessing.steps import AgreeingLaws
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.surveys.columns import Columns
+from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.shares import frequency_randomizer
+from local_dp.protocols.vectors.marginal_design import Design, Set, Task, best_design
+from local_dp.protocols.vectors.marginal_estimates import Dealt
+from local_dp.queries.cells import Crossed, Odd
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
+
+KINDS = 512  # of made-up records
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Every cell of every marginal, how the clients were asked, and n times the bound on a cell's variance of each way there was."""
+
+    estimate: Estimate
+    design: Design
+    variances: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True)
+class Marginals(Protocol[Margins]):
+    """Estimates all marginals of `ways` of the `columns`: the share of every combination of their labels; without a table, of columns of k labels.
+
+    Each client is dealt one set of columns and tells its combination by the best frequency oracle; or, of columns with two labels each, one parity of at most
+    `ways` columns by randomized response. Which sets, of how many columns, is chosen by closed form, and the result tells why. Privacy: every report is
+    epsilon-locally private. Utility: unbiased; a cell is a sum of interactions, each averaged over all sets that hold it, so marginals agree where they
+    overlap. Shares below 0 stay: the step `agreeing_laws` would make laws of them, at a price in bias. `tolerance` sets the default number of
+    clients: all cells within it with probability 95 %. Cost: one round; a bit, or the bits of a set's oracle.
+    """
+
+    name: ClassVar[str] = "marginals"
+    source: ClassVar[str] = "Cormode, Kulkarni, Srivastava 2018 (InpHT); Zhang, Wang, Li, He, Chen 2018 (CALM)"
+    example: ClassVar[str] = "--records fair.csv --columns 'religious;occupation;affairs > 0' --labels '1|2|3|4;1|2|3|4|5|6' --ways 2"
+    columns: tuple[str, ...] = parameter(tuple("abcdef"), "the columns or yes/no questions, separated by ';'", of_table=True)
+    ways: int = parameter(2, "how many columns each marginal is of")
+    labels: tuple[str, ...] = parameter((), "the labels of each column that is not a question, public, separated by '|', columns by ';'")
+    labels_from_data: bool = parameter(False, "read the labels from the table: in a simulation only, for it publishes them")
+    missing: str = parameter("refuse", "a missing value: refuse, or category (a label of its own, in every column)")
+    other: str = parameter("refuse", "a value that is not listed: refuse, or category (a label of its own, in every column)")
+    k: int = parameter(2, "without a table: how many labels each column has")
+    tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all cells together, with probability 95 %", unit="share")
+
+    def __post_init__(self) -> None:
+        check_share("tolerance", self.tolerance)
+        check_policy("missing", self.missing, ("refuse", "category"))
+        check_policy("other", self.other, ("refuse", "category"))
+        symbols(self.k)
+        if not self.columns or len(set(self.columns)) < len(self.columns) or len(self.columns) > 64:
+            raise InputError(f"the columns are {';'.join(self.columns)!r}; give up to 64 different ones, separated by ';'")
+        self.task  # noqa: B018  # checks labels and ways
+
+    @cached_property
+    def parts(self) -> Columns:
+        """The columns and what becomes of values without a label."""
+        return Columns(self.columns, self.labels, self.k, self.missing, self.other)
+
+    @cached_property
+    def task(self) -> Task:
+        """How many symbols each column has, and which marginals are asked for."""
+        return Task(self.parts.shape, self.ways)
+
+    def variances(self, epsilon: float) -> tuple[Design, tuple[tuple[str, float], ...]]:
+        """The best way at this epsilon, and n times the bound on a cell's variance of each."""
+        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
+        return best_design(self.task, epsilon)
+
+    def clients(self, epsilon: float) -> int:
+        cells = sum(map(self.task.cells, self.task.sets))
+        design = self.variances(epsilon)[0]
+        return max(len(design.sets), math.ceil(design.variance * (normal_quantile(BETA / (2 * cells)) / self.tolerance) ** 2))
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Margins]:
+        design, variances = self.variances(epsilon)
+        if clients < len(design.sets):
+            raise InputError(f"{len(design.sets)} sets of columns need clients of their own; {clients} are too few")
+        spare = clients - len(design.sets)  # every set has one client, and the rest as the shares say
+        ends = [0, *(np.rint(np.cumsum(design.shares) * spare).astype(int) + np.arange(1, len(design.sets) + 1)).tolist()]
+        queries = tuple(self._asked(epsilon, design, chosen, Cohort(*part)) for chosen, part in zip(design.sets, pairwise(ends), strict=True))
+        dealt = Dealt(self.task, design, tuple(len(query.cohort) for query in queries))
+        oracles = [query.randomizer for query in queries]
+        return Nonadaptive(queries, lambda told: Margins(dealt.estimate(oracles, told), design, variances))
+
+    def _asked(self, epsilon: float, design: Design, chosen: Set, cohort: Cohort) -> LocalQuery:
+        query = self.parts.crossed(chosen)
+        if design.characters:
+            return LocalQuery(Odd(query.parts, query.labels, query.spare), BinaryRR(epsilon), cohort)
+        return LocalQuery(query, frequency_randomizer(epsilon, self.task.cells(chosen), joint=True), cohort)
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """512 kinds of record, the same in every run: the first column uniform, each further one equal to the one before with probability 1/2, else uniform."""
+        if self.labels or len(self.parts.named) < len(self.columns):
+            raise InputError("marginals: labels and questions are about the columns of a table; add --records, or leave them out")
+        words = philox_words(stream_key("marginals", 0), 0, 2 * KINDS * len(self.columns)).reshape(len(self.columns), 2, KINDS)
+        held = (words[:, 0] % np.uint64(self.k)).astype(np.int64)
+        for before, after, coin in zip(held, held[1:], words[1:, 1], strict=False):
+            after[:] = np.where(coin >> np.uint64(63), before, after)
+        return Finite(Records({name: column.astype(np.str_) for name, column in zip(self.columns, held, strict=True)}), [1.0] * KINDS, clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        return replace(self, labels=self.parts.labels_of_table(table, self.labels_from_data, "missing=category (a label of its own)"))
+
+    @property
+    def agreeing_laws(self) -> AgreeingLaws:
+        """The step that makes laws of the estimate, at a price in bias; nothing takes it by itself."""
+        return AgreeingLaws(self.task.sets, self.task.shape)
+
+    @property
+    def cells(self) -> list[str]:
+        """The name of every cell of every marginal."""
+        sides = self.parts.sides
+        every = ((chosen, product(*(sides[column] for column in chosen))) for chosen in self.task.sets)
+        return [", ".join(f"{self.columns[place]} = {name}" for place, name in zip(chosen, held, strict=True)) for chosen, names in every for held in names]
+
+    def describe(self, result: Margins) -> Result:
+        variances = dict(result.variances)
+        others = "; ".join(f"{name}: {variance:.4g}" for name, variance in result.variances)
+        chosen = f"{result.design.name}, {len(result.design.sets)} in all: n times the variance of a share is at most {variances[result.design.name]:.4g}"
+        choice = {"way": result.design.name, "sets": len(result.design.sets), "variances": variances, "explanation": f"{chosen}, of all ways ({others})"}
+        return {"columns": list(self.columns), "labels": self.cells, "choice": choice, **describe_estimate(result.estimate)}
+
+    def truth(self, population: Population) -> Floats:
+        """The shares in the distribution that the clients are drawn from, shape (cells,)."""
+        return np.concatenate([population.law(self.query(chosen)) for chosen in self.task.sets])
+
+    def query(self, chosen: Set) -> Crossed:
+        """The combination of some columns."""
+        return self.parts.crossed(chosen)
+
+    def true_error(self, result: Margins, population: Population) -> float:
+        return float(np.abs(result.estimate.value - self.truth(population)).max())

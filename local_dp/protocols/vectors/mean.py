@@ -1,0 +1,148 @@
+"""The mean of a bounded numeric column, of all or group by group."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.best import Aim
+from local_dp.bounds.frequencies import grouped_clients
+from local_dp.bounds.response import levelled_clients, rr_clients
+from local_dp.checks import check_share
+from local_dp.errors import InputError
+from local_dp.interaction import Nonadaptive
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.surveys.policies import Launch, check_policy
+from local_dp.protocols.surveys.shares import Conditional, largest_error
+from local_dp.queries.cells import Grouped
+from local_dp.queries.numbers import STEPS
+from local_dp.queries.tables import Bounded
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
+from local_dp.records import Records
+from local_dp.tallies import Estimate, Tally
+
+_SYNTHETIC_STEPS = 100
+_GROUP_STEPS = 1 << 12  # the lattice of a number within its group: a channel of many groups stays small enough to be enumerated by every client
+
+
+@dataclass(frozen=True)
+class Mean(Protocol[Estimate]):
+    """Estimates the mean of `column` between the public bounds [`low`, `high`]; without a table, of a column in [0, 1] with mean `p`.
+
+    With `by`, the mean within each group of that column. The bounds are not read from the data, which they would reveal; a number beyond them is refused before
+    the run, or clipped ("clip": the mean is that of the clipped numbers). A missing number is refused, or left out ("exclude": the mean of those present).
+    Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C (high - low) / (2 sqrt n): minimax (limits 1, Theorem 1).
+    `tolerance` is a share of the range and sets the default number of clients: within it with probability 95 %, and of everybody enough for the interval
+    to keep its level. Cost: one bit a client, or log2 of the groups; one round.
+    """
+
+    name: ClassVar[str] = "mean"
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013"
+    example: ClassVar[str] = "--records fair.csv --column age --low 15 --high 45"
+    column: str = parameter("value", "the column that is averaged", of_table=True)
+    low: float | None = parameter(None, "the least value, public; needed with a table", unit="of the column")
+    high: float | None = parameter(None, "the greatest value, public; needed with a table", unit="of the column")
+    outside: str = parameter("refuse", "a number beyond the bounds: refuse, or clip (it counts as the nearer bound)")
+    missing: str = parameter("refuse", "a missing number: refuse, or exclude (the mean of those present)")
+    by: str = parameter("", "a column whose groups are averaged one by one")
+    labels: tuple[str, ...] = parameter((), "the groups, public, separated by ';'")
+    labels_from_data: bool = parameter(False, "read the groups from the table: in a simulation only, for it publishes them")
+    other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
+    p: float = parameter(0.3, "without a table: the mean of the made-up column, as a share of the range")
+    tolerance: float = parameter(0.05, "the default number of clients is for an error of at most this, with probability 95 %", unit="share of the range")
+
+    def __post_init__(self) -> None:
+        check_share("p", self.p)
+        check_share("tolerance", self.tolerance)
+        check_policy("outside", self.outside, ("refuse", "clip"))
+        check_policy("missing", self.missing, ("refuse", "exclude"))
+        check_policy("other", self.other, ("refuse", "exclude"))
+        self.bounded  # noqa: B018  # checks the bounds
+
+    @property
+    def bounded(self) -> Bounded:
+        """The query of the number alone."""
+        return Bounded(self.column, 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high)
+
+    @property
+    def plain(self) -> bool:
+        """Whether everybody's number is averaged: then one bit says it all."""
+        return not self.by and self.missing == "refuse"
+
+    @property
+    def query(self) -> Bounded | Grouped:
+        """The query that is put to every client."""
+        if self.plain:
+            return self.bounded
+        if self.by and not self.labels:
+            raise InputError(f"the groups of {self.by!r} are public: list them, as in labels='first;second'")
+        return Grouped(self.column, self.bounded.low, self.bounded.high, self.by, self.labels, _GROUP_STEPS if self.by else STEPS)
+
+    def clients(self, epsilon: float) -> int:
+        if self.plain:
+            return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
+        return grouped_clients(epsilon, max(1, len(self.labels)), self.tolerance, BETA)
+
+    def aim(self) -> Aim | None:
+        return Aim.mean(STEPS) if self.plain else None
+
+    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+        query, low, high = self.query, self.bounded.low, self.bounded.high
+        if isinstance(query, Bounded):
+            one_bit = OneBitMean(epsilon, steps=STEPS)
+            asked = LocalQuery(query, one_bit, Cohort(0, clients))
+            return Nonadaptive((asked,), lambda answers: one_bit.estimate(answers[0]).on_scale(low, high))
+        rounded = rounded_randomizer(epsilon, query.groups, query.steps)
+        asked = LocalQuery(query, rounded, Cohort(0, clients))
+        means = upper_ends(query.groups)
+        return Nonadaptive((asked,), lambda answers: self._shown(means.estimate(rounded, answers[0]).on_scale(low, high)))
+
+    def _shown(self, estimate: Estimate) -> Estimate:
+        """A vector of groups, or the one mean there is."""
+        return estimate if self.by else estimate.at(0)
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """Binomial(100, p) / 100, stretched to the bounds."""
+        if self.by:
+            raise InputError("groups (by) are of a table: add --records")
+        share = np.arange(_SYNTHETIC_STEPS + 1) / _SYNTHETIC_STEPS
+        odds = np.cumsum(np.log(_SYNTHETIC_STEPS - np.arange(_SYNTHETIC_STEPS)) - np.log(np.arange(1, _SYNTHETIC_STEPS + 1)))
+        log_law = np.concatenate([[0.0], odds]) + np.arange(_SYNTHETIC_STEPS + 1) * np.log(self.p / (1 - self.p))
+        return Finite(Records({self.column: self.bounded.in_units(share)}), np.exp(log_law - log_law.max()).tolist(), clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        table.records.numbers(self.column)
+        if self.low is None or self.high is None:
+            raise InputError(f"the mean of {self.column!r} needs public bounds: add low=... and high=..., or let mean-found find them")
+        table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
+        table.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (the mean of the clipped numbers), or wider bounds")
+        return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
+
+    def describe(self, result: Estimate) -> Result:
+        groups = {"by": self.by, "labels": list(self.labels)} if self.by else {}
+        return {"column": self.column, "low": self.bounded.low, "high": self.bounded.high, **groups, **describe_estimate(result)}
+
+    def truth(self, population: Population) -> Floats:
+        """The mean in the distribution that the clients are drawn from, of those present, clipped to the bounds; shape () or (groups,)."""
+        query = self.query
+        law = population.law(query)
+        if isinstance(query, Bounded):
+            return self.bounded.in_units(np.asarray(law @ np.arange(len(law)) / STEPS))
+        cells = law[:-1].reshape(query.groups, query.steps + 1)
+        with np.errstate(all="ignore"):
+            means = self.bounded.in_units(cells @ np.arange(query.steps + 1) / query.steps / cells.sum(axis=1))
+        return means if self.by else np.asarray(means[0])
+
+    def true_error(self, result: Estimate, population: Population) -> float:
+        return largest_error(result.value, self.truth(population))
+
+
+def upper_ends(groups: int) -> Conditional:
+    """The mean within each group as a share of its range: the share of the upper end among both."""
+    ends = np.eye(2 * groups + 1)
+    return Conditional(ends[1:-1:2], ends[0:-1:2] + ends[1:-1:2])

@@ -1,0 +1,119 @@
+"""Workloads: matrices of queries by symbols, by name or written out."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, product
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.quantiles import check_workload
+from local_dp.errors import InputError, unknown
+
+MAX_QUERIES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """The combinations of the columns' public labels, the last column running fastest."""
+
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many labels each column has."""
+        return tuple(map(len, self.labels))
+
+    @property
+    def k(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def places(self) -> np.ndarray:
+        """The place of each symbol's label in each column, shape (columns, k)."""
+        return np.indices(self.shape).reshape(len(self.columns), -1)
+
+    @property
+    def names(self) -> list[str]:
+        """Each symbol's labels."""
+        return [" / ".join(told) for told in product(*self.labels)]
+
+    def sets(self, most: int) -> list[tuple[int, ...]]:
+        """The nonempty sets of at most so many columns."""
+        return [chosen for size in range(1, min(most, len(self.columns)) + 1) for chosen in combinations(range(len(self.columns)), size)]
+
+
+Queries = Iterator[tuple[str, Floats]]  # each query's name and row
+
+
+def _identity(symbols: Symbols) -> Queries:
+    """The share of every symbol."""
+    yield from zip(symbols.names, np.eye(symbols.k), strict=True)
+
+
+def _prefixes(symbols: Symbols) -> Queries:
+    """Pr[value <= t] for all t but the last, which is certain."""
+    for place, name in enumerate(symbols.names[:-1]):
+        yield f"<= {name}", (np.arange(symbols.k) <= place).astype(np.float64)
+
+
+def _ranges(symbols: Symbols) -> Queries:
+    """Pr[a <= value <= b] for all a <= b but the whole range."""
+    names, place = symbols.names, np.arange(symbols.k)
+    for low in range(symbols.k):
+        for high in range(low, symbols.k - (low == 0)):
+            yield f"{names[low]}..{names[high]}", ((place >= low) & (place <= high)).astype(np.float64)
+
+
+def _parities(symbols: Symbols) -> Queries:
+    """The mean of (-1)^(sum of the columns in s) for every nonempty set s of columns of two labels each."""
+    if set(symbols.shape) != {2}:
+        raise InputError("parities are of columns with two labels each")
+    signs = 1.0 - 2.0 * symbols.places
+    for chosen in symbols.sets(len(symbols.columns)):
+        yield " + ".join(symbols.columns[column] for column in chosen), signs[list(chosen)].prod(axis=0)
+
+
+def _marginals(symbols: Symbols, most: int) -> Queries:
+    """The share of every combination of labels of every set of at most so many columns."""
+    places = symbols.places
+    for chosen in symbols.sets(most):
+        for held in product(*(range(symbols.shape[column]) for column in chosen)):
+            name = ", ".join(f"{symbols.columns[column]} = {symbols.labels[column][place]}" for column, place in zip(chosen, held, strict=True))
+            yield name, np.all(places[list(chosen)] == np.array(held)[:, None], axis=0).astype(np.float64)
+
+
+NAMED: Mapping[str, Callable[[Symbols], Queries]] = {
+    "identity": _identity,
+    "prefixes": _prefixes,
+    "ranges": _ranges,
+    "parities": _parities,
+    "marginals-1": lambda symbols: _marginals(symbols, 1),
+    "marginals-2": lambda symbols: _marginals(symbols, 2),
+    "marginals-3": lambda symbols: _marginals(symbols, 3),
+}
+
+
+def workload_of(queries: tuple[str, ...], symbols: Symbols) -> tuple[list[str], Floats]:
+    """The names of the queries of one name, or of rows of k numbers each, separated by spaces, and their matrix, shape (m, k). Raises InputError."""
+    named = NAMED.get(queries[0]) if len(queries) == 1 else None
+    listed = list(named(symbols) if named else _written(queries, symbols))
+    if not 1 <= len(listed) <= MAX_QUERIES:
+        raise InputError(f"the workload has {len(listed)} queries; from 1 to {MAX_QUERIES} can be asked")
+    workload = np.array([row for _, row in listed])
+    check_workload(workload)
+    return [name for name, _ in listed], workload
+
+
+def _written(queries: tuple[str, ...], symbols: Symbols) -> Queries:
+    if not queries or not queries[0].lstrip().startswith(tuple("+-.0123456789")):
+        raise InputError(unknown("there is no workload named", queries[0] if queries else "", NAMED))
+    for query in queries:
+        try:
+            row = np.array([float(number) for number in query.split()])
+        except ValueError:
+            raise InputError("a query is a row of numbers, separated by spaces") from None
+        if len(row) != symbols.k:
+            raise InputError(f"a query has a number for each of the {symbols.k} symbols, and one here has {len(row)}")
+        yield query, row

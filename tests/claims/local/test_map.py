@@ -1,0 +1,197 @@
+"""The map: its verdict follows from its runs, and whatever breaks a run, a game or a proof takes the class off the map."""
+
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from local_dp.arrays import Counts
+from local_dp.experiments.claims.local.map import claim
+from local_dp.experiments.claims.local.map.claim import EXPERIMENT
+from local_dp.experiments.claims.local.map.games import measure_parity_game, measure_worst_case
+from local_dp.experiments.claims.local.map.runs import ONE_ROUND, PROTOCOLS, measure_one_round, measure_protocol
+from local_dp.experiments.lab.claim import Finding, Measurement, Point, Regions
+from local_dp.experiments.lab.intervals import wilson
+from local_dp.hardness.games import Told
+from local_dp.interaction import Nonadaptive
+from local_dp.learners.conjunctions import AllOf, Conjunctions
+from local_dp.masked.concept import Concept
+from local_dp.masked.midpoint import Spectrum
+from local_dp.masked.one_round import MaskedParityOneRound
+from local_dp.oracles.statistical.asked import StatisticalQuery
+from tests.support.runs.shared import Once
+
+pytestmark = pytest.mark.long
+Measured = list[tuple[Point, Measurement]]
+RULES = ["Point functions", "Decision stumps", "Conjunctions of two literals"]
+
+
+@pytest.fixture(scope="module")
+def measured(once: Once) -> Measured:
+    """The quick run with seed 1."""
+    return once.measured("map", EXPERIMENT.points("quick"), lambda point: EXPERIMENT.measure(point, 1))
+
+
+def _placed(finding: Finding) -> list[list[str]]:
+    diagram = finding.figures[0]
+    assert isinstance(diagram, Regions)
+    return [[name for name, _ in region.placed] for region in diagram.regions]
+
+
+def _changed(measured: Measured, name: str, **values: Any) -> Finding:
+    """The finding when every measurement of one class had these values instead."""
+    changed = deepcopy(measured)
+    for point, found in changed:
+        if point["class"] == name:
+            found.update(values)
+    return EXPERIMENT.conclude(changed, "quick")
+
+
+def _replaced(measured: Measured, name: str, measurement: Measurement) -> Finding:
+    """The finding when every measurement of one class was this one."""
+    return EXPERIMENT.conclude([(point, measurement if point["class"] == name else found) for point, found in measured], "quick")
+
+
+def test_quick_run_places_every_class(measured: Measured) -> None:
+    """The quick run shows the claim: simple rules in LNI, masked parity in LI, parity in CI."""
+    finding = EXPERIMENT.conclude(measured, "quick")
+    assert finding.verdict == "shown", [check for check in finding.checks if not check.shown]
+    assert _placed(finding) == [RULES, ["Masked parity"], ["Parity"]]
+
+
+def test_the_map_tells_bounds_from_measurements(measured: Measured) -> None:
+    """Beside a class stands what was measured and, apart from it, what is proven: every measured number is one of a run, and no proven one is."""
+    diagram = EXPERIMENT.conclude(measured, "quick").figures[0]
+    assert isinstance(diagram, Regions)
+    evidence = [line for region in diagram.regions for _, said in region.placed for line in said.splitlines()]
+    runs = {f"{found['n']:,}" for _, found in measured if "n" in found}
+    for line in evidence:
+        first = re.search(r"[\d,]*\d(?= at| people)", line)
+        assert first is not None, line
+        assert (first[0] in runs) == line.startswith(("measured", "computed exactly, runs agree")), line
+    assert [sum(line.startswith(kind) for line in evidence) for kind in ("measured:", "computed", "proven", "measured ")] == [4, 1, 5, 5]
+    assert evidence[-2] == "proven without a curator, each asked once: at least 2,633 at d = 8, 688,798 at d = 16"
+
+
+def test_the_easiest_region_does_not_look_the_dearest(measured: Measured) -> None:
+    """Counted alike at one dimension, every simple rule needs fewer people than masked parity does, and parity without a curator the most but one."""
+    at_eight = {point["class"]: found for point, found in measured if point["d"] == 8}
+    assert all(at_eight[name]["high"] < at_eight["masked-parity"]["low"] for name in ONE_ROUND)
+    assert at_eight["masked-parity"]["high"] < at_eight["masked-parity-one-round"]["low"]
+    table = EXPERIMENT.conclude(measured, "quick").tables[0]
+    assert {row[6] for row in table.rows} == {"measured minimum", "exact minimum, runs agree"}
+    assert all(low <= n <= high < enough for _, _, _, n, low, high, _, enough, _ in table.rows if enough is not None)
+
+
+def test_the_shuffled_model_stands_between(measured: Measured) -> None:
+    """A line beside each rule and a table; a shuffler that took more people, or gained nothing at all, or a failed search is not shown."""
+    table = EXPERIMENT.conclude(measured, "quick").tables[1]
+    assert [row[0] for row in table.rows] == RULES
+    assert all(mixed < alone and report > 1 for _, _, alone, mixed, _, _, report in table.rows)
+    for values in ({"low": 10**6, "n": 10**6, "high": 10**6}, {"high": 10**6}, {"report": 0.5}):
+        assert _changed(measured, "shuffled", **values).verdict == "not shown"
+    assert _replaced(measured, "shuffled", {"failed": "nobody"}).verdict == "not shown"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "left"),
+    [
+        ("stumps", {"failed": "success stays at 0.50"}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+        ("stumps", {"rounds": 2}, [["Point functions", "Conjunctions of two literals"], ["Masked parity"], ["Parity"]]),
+        ("masked-parity", {"rounds": 1}, [RULES, [], ["Parity"]]),
+        ("masked-parity", {"n": 10**6, "low": 10**6, "high": 10**6}, [RULES, [], ["Parity"]]),
+        ("masked-parity-one-round", {"n": 2000, "low": 1900, "high": 2100}, [RULES, [], ["Parity"]]),
+        ("worst-case", {"wins": 7}, [RULES, [], ["Parity"]]),
+        ("parity-halving", {"n": 2000, "low": 1900, "high": 2100}, [RULES, ["Masked parity"], []]),
+        ("parity", {"wins": 500}, [RULES, ["Masked parity"], []]),
+        ("parity", {"wins": 0}, [RULES, ["Masked parity"], []]),
+        ("users", {"users": [0, 200]}, [RULES, ["Masked parity"], ["Parity"]]),
+    ],
+)
+def test_failed_run_takes_a_class_off_the_map(measured: Measured, name: str, values: dict[str, Any], left: list[list[str]]) -> None:
+    """A learner that fails, asks a second round or needs too many people, a protocol below the bound that rules it out, and clients that do otherwise than
+    their law each make the verdict "not shown"."""
+    finding = _changed(measured, name, **values)
+    assert finding.verdict == "not shown"
+    assert _placed(finding) == left
+
+
+@pytest.mark.parametrize("bound", ["masked_parity_one_round_bound", "parity_interactive_bound"])
+@pytest.mark.parametrize("factor", [0.25, 4.0])
+def test_a_wrong_bound_is_not_shown(measured: Measured, bound: str, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lower bound four times too high is refuted by the run of the protocol it rules out, and one four times too low is not met by it."""
+    right = getattr(claim, bound)
+    monkeypatch.setattr(claim, bound, lambda d, epsilon, success: factor * right(d, epsilon, success))
+    assert EXPERIMENT.conclude(measured, "quick").verdict == "not shown"
+
+
+def _honest(whole: Spectrum, a: int) -> Counts:
+    return whole.centre + (1 - 2 * a) * whole.half
+
+
+def _mute(whole: Spectrum, a: int) -> Counts:
+    return whole.centre
+
+
+@pytest.mark.parametrize("answers", [_honest, _mute])
+def test_a_wrong_midpoint_oracle_is_not_shown(measured: Measured, answers: Callable[[Spectrum, int], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An oracle that hides nothing lets one round win, and one that hides more than is legal lets two rounds lose: neither is shown."""
+    monkeypatch.setattr(Spectrum, "answers", answers)
+    assert _replaced(measured, "worst-case", measure_worst_case(12, 4, 1)).verdict == "not shown"
+
+
+def test_a_forged_worst_case_is_not_shown(measured: Measured) -> None:
+    """A certificate that does not hold, or a success that it does not allow, takes masked parity off the map."""
+    for change in ({"certified": "0"}, {"success": "1"}, {"success": "1/2", "certified": "1"}, {"wins": 8}):
+        changed = deepcopy(measured)
+        next(found for point, found in changed if point["class"] == "worst-case")["one_round"][0].update(change)
+        assert EXPERIMENT.conclude(changed, "quick").verdict == "not shown"
+
+
+@pytest.mark.parametrize("answers", [lambda whole: whole.base + whole.half, lambda whole: whole.base + 0 * whole.half])
+def test_a_wrong_silent_oracle_is_not_shown(measured: Measured, answers: Callable[[Told], Counts], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An honest oracle lets bent queries win at the tolerance where they must not, and one that is silent beyond what is legal lets them lose below it."""
+    monkeypatch.setattr(Told, "answers", answers)
+    finding = _replaced(measured, "parity-game", measure_parity_game(6, 1))
+    assert finding.verdict == "not shown"
+    assert _placed(finding)[2] == []
+
+
+def test_decoders_that_always_say_the_same_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learner or protocol whose decoder ignores the answers has no number of people at all."""
+
+    class Deaf(Conjunctions):
+        def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AllOf]:
+            return Nonadaptive(super().algorithm().queries, lambda answers: AllOf(()))
+
+    monkeypatch.setitem(ONE_ROUND, "points", replace(ONE_ROUND["points"], learner=lambda d: Deaf(d=d, slack=0.49 * 20 * d)))
+    assert "failed" in measure_one_round("points", 4, 100, 1)
+    right = MaskedParityOneRound.algorithm
+
+    def deaf(protocol: MaskedParityOneRound, epsilon: float, clients: int) -> Any:
+        return Nonadaptive(right(protocol, epsilon, clients).queries, lambda tallies: Concept(protocol.d, 0, 0))
+
+    monkeypatch.setattr(MaskedParityOneRound, "algorithm", deaf)
+    assert PROTOCOLS["masked-parity-one-round"].protocol == MaskedParityOneRound.name
+    assert "failed" in measure_protocol("masked-parity-one-round", 4, 100, 1)
+
+
+def test_the_game_is_played_to_its_end() -> None:
+    """At d = 6 every share is exact: q + 1 of 64 parities by asking about q, all of them by 2^(6-k) + k bent queries just below 2^(-k/2), one at it."""
+    found = measure_parity_game(6, 3)
+    assert {asked: Fraction(success) for asked, success in found["single"]} == {q: Fraction(min(q + 1, 64), 64) for q in (1, 8, 62, 63, 64)}
+    below = [(row["k"], row["wins"], row["queries"]) for row in found["cosets"] if row["below"]]
+    assert below == [(k, 64, 2 ** (6 - k) + k) for k in (2, 4, 6)]
+    assert [row["wins"] for row in found["cosets"] if not row["below"]] == [1, 1, 1]
+
+
+def test_wilson() -> None:
+    """Wilson's interval at 9 of 10 is the textbook's (0.596, 0.982); it ends at 0 for no success and at 1 for no failure."""
+    low, high = wilson(9, 10)
+    assert (round(low, 4), round(high, 4)) == (0.5958, 0.9821)
+    assert wilson(0, 5)[0] == 0.0
+    assert wilson(5, 5)[1] == 1.0

@@ -1,0 +1,118 @@
+"""How gradients are told: the way of least noise by closed form is taken, each way is unbiased with the noise stated, and descent errs less by it."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from local_dp.arrays import Floats
+from local_dp.bus.memory import MemoryBroker
+from local_dp.errors import InputError
+from local_dp.interaction import run
+from local_dp.learners import examples
+from local_dp.learners.halfspaces import Halfspace
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.finite import Finite
+from local_dp.protocols.learning.gradients import ByCoordinate, ByVector, Gradients, gradients_of
+from local_dp.protocols.learning.sgd import LocalSGD
+from local_dp.queries.margins import DescentVector
+from tests.support.inputs.builders import in_population, play_in_memory
+
+DIMENSIONS = [1, 2, 3, 4, 8, 20, 100]
+EPSILONS = [0.1, 0.25, 0.5, 1.0, 1.3, 1.4, 2.0, 3.0, 4.0, 6.0, 8.0]
+N, RUNS = 400, 200
+NORMAL = [1, 2, 1, 1, 3, 1, 1, 2]
+
+
+@pytest.mark.parametrize("d", DIMENSIONS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_way_taken_is_never_noisier(d: int, epsilon: float) -> None:
+    """At every epsilon and d, with the least and the largest bound: one bit of one coordinate up to epsilon 1.3 at the least bound, and never behind it."""
+    for scale in (d**-0.5, 1.0):
+        best, bit = gradients_of(epsilon, d, scale), gradients_of(epsilon, d, scale, "one-bit-mean")
+        assert isinstance(bit, ByCoordinate)
+        assert all(best.moment <= gradients_of(epsilon, d, scale, told).moment * (1 + 1e-8) for told in ("one-bit-mean", "sampled-signs", "nearest-direction"))
+        if scale < 1 and epsilon < 1.35:
+            assert best == bit
+
+
+def exact(population: Finite, weights: Floats) -> Floats:
+    """Minus the gradient of the hinge loss in the population."""
+    x, y = np.stack([population.kinds.numbers(f"x{place}") for place in range(len(weights))]), population.kinds.numbers("y")
+    mean: Floats = x @ (population.shares * y * (y * (weights @ x) < 1))
+    return mean
+
+
+def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
+    """What a round of N clients tells, and the exact mean."""
+    population = examples.halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
+    ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
+    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.asked(tuple(weights.tolist()), ends))
+    return way.read(tallies), exact(population, weights)
+
+
+@pytest.mark.parametrize("name", ["one-bit-mean", "sampled-signs", "nearest-direction"])
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+@pytest.mark.parametrize("scale", [0.5, 1.0])
+def test_each_way_is_unbiased_with_its_noise(name: str, epsilon: float, scale: float) -> None:
+    """Over 200 rounds the mean is the exact gradient within 5 standard errors and 1e-3, n times the squared error at most its moment, and near it."""
+    way, weights = gradients_of(epsilon, 4, scale, name), np.array([0.3, -0.2, 0.5, 0.1])
+    pairs = [told(way, seed, weights) for seed in range(RUNS)]
+    away = np.array([one - truth for one, truth in pairs])
+    assert (abs(away.mean(axis=0)) < 5 * away.std(axis=0) / math.sqrt(RUNS) + 1e-3).all()
+    squares = N * (away**2).sum(axis=1)
+    error = 5 * squares.std() / math.sqrt(RUNS)
+    assert 0.95 * way.moment - way.cohorts - error < squares.mean() < way.moment + error
+
+
+def descended(learner: LocalSGD, epsilon: float, clients: int) -> float:
+    """The mean hinge loss of the averaged weights over 6 seeds."""
+    losses = []
+    for seed in range(6):
+        population = examples.halfspace_examples(NORMAL, 0.5, clients, seed)
+        rule: Halfspace = run(learner.algorithm(epsilon, clients), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
+        x, y = np.stack([population.kinds.numbers(f"x{place}") for place in range(8)]), population.kinds.numbers("y")
+        losses.append(float(population.shares @ np.maximum(0, 1 - y * (np.array(rule.weights) @ x) / learner.gamma)))
+    return float(np.mean(losses))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "bound", "clients", "share"),
+    [(4.0, None, 400, 0.75), (8.0, None, 400, 0.5), (1.0, 1.0, 4000, 0.45), (4.0, 1.0, 1000, 0.35)],
+)
+def test_descent_errs_less(epsilon: float, bound: float | None, clients: int, share: float) -> None:
+    """Where the noise counts, the excess hinge loss (the best is 0) is at most this share of that by one bit of one coordinate; the bound is smaller too."""
+    before, after = (LocalSGD(d=8, gamma=0.5, rounds=40, bound=bound, told=way) for way in ("one-bit-mean", "best"))
+    assert after.expected_error(epsilon, clients) < before.expected_error(epsilon, clients)
+    assert descended(after, epsilon, clients) < share * descended(before, epsilon, clients)
+
+
+def test_nothing_changes_where_one_bit_is_best() -> None:
+    """At epsilon 1 and the least bound, the learner asks for one bit of one coordinate, and for as many clients as before."""
+    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
+    assert learner.gradients(1.0) == LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean").gradients(1.0)
+    assert isinstance(LocalSGD(d=10, gamma=0.2).gradients(4.0), ByVector)
+    assert learner.clients(4.0) < 0.4 * LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean").clients(4.0)
+
+
+@pytest.mark.parametrize("way", ["sampled-signs", "nearest-direction"])
+def test_hosts_tell_the_same_gradients(way: str) -> None:
+    """Over a bus in memory the hosts' reports, and with them the rule, are those of the population, bit for bit."""
+    learner = LocalSGD(d=2, gamma=0.9, alpha=0.9, rounds=3, told=way)
+    population = learner.synthetic(30, 1)
+    told, coordinator = play_in_memory(learner.algorithm(1.0, 30), population, 3, MemoryBroker())
+    assert (told, [summary.digest for summary in coordinator.rounds]) == in_population(learner.algorithm(1.0, 30), population)
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "sphere"}, {"bound": 0.0}, {"steps": 3}, {"loss": "zero-one"}, {"weights": (1.0,)}])
+def test_questions_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
+    """Of a body, a bound, a grid, a loss or weights that cannot be; ways that there are not."""
+    with pytest.raises(InputError):
+        DescentVector(**{"loss": "hinge", "columns": ("a", "b"), "label": "y", "weights": (0.0, 0.0), **wrong})
+    with pytest.raises(InputError, match="no way"):
+        LocalSGD(told="privunit")
+    with pytest.raises(InputError, match="at most 1024"):
+        gradients_of(1.0, 2000, 0.1, "sampled-signs")
+    assert isinstance(gradients_of(8.0, 2000, 0.1), ByCoordinate)

@@ -1,0 +1,214 @@
+"""Learning on a table: parameters, public and private bounds, missing values, intervals that hold, and what is refused."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.errors import InputError
+from local_dp.interaction import run
+from local_dp.learners.tabular import TABULAR
+from local_dp.noise import KeyedNoise
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.population import PopulationOracle
+from local_dp.populations.population import Population
+from local_dp.populations.table import Resampled, Rows
+from local_dp.protocols.learning.learn import Learn, Lesson
+from local_dp.protocols.surveys.policies import Launch
+from local_dp.queries.registry import QUERIES
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from tests.support.inputs.tables import bounds, cars, fair
+
+GENERATOR = np.random.default_rng(11)
+AGE = GENERATOR.integers(18, 80, 500).astype(float)
+VISITS = GENERATOR.poisson(3, 500)
+ILL = (AGE + 8 * VISITS + GENERATOR.normal(0, 8, 500) > 75).astype(np.int64)
+CLINIC = Records({"age at visit": AGE, "visits": VISITS, "sex": np.where(GENERATOR.random(500) < 0.5, "F", "M"), "ill": ILL})
+GIVEN = ("age at visit=18..80", "visits=0..12")
+
+
+def learnt(protocol: Learn, population: Population, seed: int, epsilon: float = 1.0) -> Lesson:
+    """One run, client by client."""
+    return run(protocol.algorithm(epsilon, population.size), PopulationOracle(population, KeyedNoise(seed), seed, epsilon))
+
+
+def asked_for(learner: str, **more: Any) -> Learn:
+    """A learner on the clinic's table."""
+    label = {"linear-regression": "visits", "k-means": ""}.get(learner, "ill")
+    features = {"thresholds": ("age at visit",), "linear-regression": ("age at visit", "ill == 1"), "k-means": ("age at visit", "visits")}.get(learner, ())
+    return Learn(learner=learner, label=label, features=features, bounds=GIVEN, **more).for_table(Launch(CLINIC, False))
+
+
+@pytest.mark.parametrize("learner", TABULAR)
+def test_every_learner_runs_on_a_table(learner: str) -> None:
+    """With many clients each is as good as on exact expectations, beats or equals the trivial hypothesis where it should, and says what it found in words."""
+    protocol = asked_for(learner, cuts=3, parameters=("steps=30",) if learner in ("logistic-regression", "local-sgd") else ())
+    clients = min(protocol.clients(1.0), 4_000_000 if learner == "linear-regression" else 10**9)
+    population = Resampled(CLINIC, clients, 1)
+    lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(1), 1.0))
+    compared = protocol.compared(lesson, population)
+    assert abs(compared["true_score"] - compared["score_on_exact_expectations"]) <= 0.03
+    assert lesson.score.low - 0.02 <= compared["true_score"] <= lesson.score.high + 0.02
+    if learner in ("linear-regression", "k-means"):
+        assert compared["true_score"] < compared["true_baseline"]
+    elif learner != "conjunctions":  # which has none to learn: the label is no conjunction
+        assert compared["true_score"] >= compared["true_baseline"] - 0.01
+    described = json.loads(json.dumps(protocol.describe(lesson)))
+    assert "x0" not in described["hypothesis"]["rule"]
+    assert "\n" not in described["hypothesis"]["rule"]
+    assert set(described["bounds"]) <= {"age at visit", "visits"}
+
+
+def test_the_rule_is_in_the_tables_units() -> None:
+    """The halfspace that is described has the side of the hypothesis on every record."""
+    protocol = asked_for("logistic-regression", missing="exclude")
+    lesson = learnt(protocol, Resampled(CLINIC, 20_000, 2), 2, 8.0)
+    rule = protocol.describe(lesson)["hypothesis"]["rule"].removeprefix("ill: ").removesuffix(" > 0")
+    terms = rule.replace("- ", "-").replace("+ ", "+").replace("age at visit", "age_at_visit").split()
+    numbers = [float(term) for term in terms if term[-1].isdigit()]
+    score = numbers[0] * AGE + numbers[1] * VISITS + numbers[2]
+    predicted = lesson.hypothesis.predict(lesson.encoding.encode(CLINIC))
+    clear = np.abs(score) > 0.01 * np.abs(score).max()  # four digits are printed
+    assert (np.where(score > 0, 1, -1) == predicted)[clear].all()
+    assert clear.mean() > 0.9
+
+
+@pytest.mark.parametrize("make", [fair, cars], ids=["fair", "cars"])
+def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
+    """With 100 clients, as many as there may be processes, the true accuracy lies within the stated 95 % interval in at least 93 of 100 seeds."""
+    table = make()
+    label, exclude = ("affairs > 0", "refuse") if "affairs" in table.columns else ("Origin == 'USA'", "exclude")
+    protocol = Learn(label=label, bounds=bounds(table), missing=exclude).for_table(Launch(table, False))
+    covered = widths = 0.0
+    for seed in range(100):
+        rows = np.random.default_rng(seed).permutation(len(table))[:100]
+        population = Rows(table.take(rows), sampled_from=table)
+        lesson = learnt(protocol, population, seed)
+        truth = protocol.true_score(lesson, population)
+        covered += lesson.score.low <= truth <= lesson.score.high
+        widths += lesson.score.high - lesson.score.low
+        assert 0 <= lesson.score.low <= lesson.score.high <= 1
+    assert covered >= 93
+    assert widths < 100  # 100 intervals from 0 to 1 would cover as well
+
+
+def test_missing_rows_do_not_move_the_estimates() -> None:
+    """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard errors of that over the complete rows, which is not over all."""
+    holes = np.random.default_rng(3).random(500) < np.where(ILL == 1, 0.6, 0.1)  # the ill are missing more often
+    table = Records({"age": np.where(holes, np.nan, AGE), "ill": ILL})
+    protocol = Learn(learner="stumps", label="ill", features=("age >= 50",), missing="exclude").for_table(Launch(table, False))
+    lessons, clients = [], 20_000
+    for seed in range(200):
+        population = Resampled(table, clients, seed)
+        lessons.append(run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0)))
+    truth = protocol.compared(lessons[0], population)
+    assert truth["true_baseline"] == pytest.approx(max(ILL[~holes].mean(), 1 - ILL[~holes].mean()))
+    for scores, right in (([lesson.score for lesson in lessons], truth["true_score"]), ([lesson.baseline for lesson in lessons], truth["true_baseline"])):
+        values = np.array([score.value for score in scores])
+        assert abs(values.mean() - right) <= 4 * values.std() / math.sqrt(200)
+        assert abs(values.mean() - right) < abs(values.mean() - (1 - ILL.mean()))
+        assert stats.binom.sf(200 - sum(score.low <= right <= score.high for score in scores) - 1, 200, 0.05) > 1e-6
+
+
+def test_bounds_are_found_where_they_are_not_given() -> None:
+    """Bounds that are not given come from a first part of the clients; the accuracy is that with given bounds to within 3 points."""
+    scores = {}
+    for given in ((), GIVEN):
+        protocol = Learn(label="ill", features=("age at visit", "visits"), bounds=given, parameters=("steps=20",)).for_table(Launch(CLINIC, False))
+        assert protocol.unknown == (() if given else ("age at visit", "visits"))
+        clients = protocol.clients(1.0)
+        population = Resampled(CLINIC, clients, 5)
+        lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(5), 1.0))
+        scores[given] = protocol.compared(lesson, population)["true_score"]
+        low, high = lesson.encoding.lows[0], lesson.encoding.highs[0]
+        assert low < np.quantile(AGE, 0.2) < np.quantile(AGE, 0.8) < high
+    assert abs(scores[()] - scores[GIVEN]) <= 0.03
+
+
+def test_the_client_count_is_stated_before_the_run() -> None:
+    """With fewer clients than the count asked for there is one line that says so; with the count, none. Unknown bounds and left-out rows cost more."""
+    protocol = asked_for("logistic-regression")
+    asked = protocol.clients(1.0)
+    assert protocol.notice(1.0, asked) is None
+    line = protocol.notice(1.0, len(CLINIC))
+    assert line is not None
+    assert f"{asked:,}" in line
+    assert "500 clients" in line
+    assert "\n" not in line
+    assert Learn(label="ill", features=("visits",)).clients(1.0) > Learn(label="ill", features=("visits",), bounds=GIVEN).clients(1.0)
+    assert asked_for("stumps", missing="exclude", tolerance=0.02).clients(1.0) > asked_for("stumps", tolerance=0.02).clients(1.0)
+    assert protocol.clients(0.5) > 3 * asked
+
+
+def test_what_only_the_table_holds_is_refused_with_the_choice() -> None:
+    """Rows with something missing are refused with their number and the choice; a private run must choose before anybody looks."""
+    with pytest.raises(InputError, match=r"14 of 406 records .* missing=exclude"):
+        Learn(label="Origin == 'USA'").for_table(Launch(cars(), False))
+    complete = Learn(label="Origin == 'USA'", features=("Cylinders", "Acceleration"))
+    complete.for_table(Launch(cars(), False))
+    with pytest.raises(InputError, match="private run does not look"):
+        complete.for_table(Launch(cars(), True))
+    Learn(label="Origin == 'USA'", missing="exclude").for_table(Launch(cars(), True))
+
+
+@pytest.mark.parametrize("settings", [
+    {"learner": "oracle"}, {"missing": "category"}, {"held_out": "1"}, {"cuts": "0"}, {"parameters": "depth=3"}, {"learner": "trees", "parameters": "depth=x"},
+    {"learner": "trees", "parameters": "depth"}, {"bounds": "age"}, {"bounds": "age=1"}, {"bounds": "age=2..1"}, {"bounds": "age=nan..1"}, {"tolerance": "2"},
+    {"learner": "thresholds", "features": "a;b"}, {"features": "a >"}, {"label": "a =="}, {"learner": "k-means", "parameters": "k=1"},
+    {"learner": "conjunctions", "parameters": "monotone=maybe"}, {"learner": "logistic-regression", "parameters": "alpha=2"},
+])  # fmt: skip
+def test_bad_parameters_are_refused_in_a_line(settings: dict[str, str]) -> None:
+    """A parameter that cannot be is an InputError of one line when the protocol is made."""
+    with pytest.raises(InputError) as error:
+        Learn.from_settings(settings)
+    assert len(str(error.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("protocol", [
+    Learn(label="dead"), Learn(label="ill", features=("height",)), Learn(label="ill", features=("sex",)), Learn(label="sex"), Learn(),
+    Learn(label="ill", features=("sex == 1",)), Learn(learner="linear-regression", label="sex"),
+])  # fmt: skip
+def test_a_table_that_does_not_fit_is_refused(protocol: Learn) -> None:
+    """A column that is not there, or text where a number is needed, is an InputError before the run."""
+    with pytest.raises(InputError):
+        protocol.for_table(Launch(CLINIC, False))
+
+
+def test_too_few_clients_are_refused_before_the_run() -> None:
+    """A learner that cannot do with fewer queries needs as many clients; one held-out client cannot judge."""
+    for protocol, clients in ((asked_for("trees"), 10), (asked_for("logistic-regression"), 2), (asked_for("naive-bayes"), 5)):
+        with pytest.raises(InputError, match="too few"):
+            learnt(protocol, Resampled(CLINIC, clients, 1), 1)
+
+
+def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
+    """Of 30 columns with bounds to be found by three rounds each, 100 clients leave nobody to learn from: refused with what to do."""
+    table = Records({f"x{place}": AGE for place in range(30)} | {"ill": ILL})
+    protocol = Learn(label="ill").for_table(Launch(table, False))
+    with pytest.raises(InputError, match=r"100 clients are too few to learn: 90 find the bounds of 30 columns, 20 judge.* give bounds, name fewer features"):
+        protocol.algorithm(1.0, 100)
+    with pytest.raises(InputError, match="31 queries a step, each of its own clients; 6 are too few"):
+        protocol.algorithm(1.0, 120)
+
+
+class Rebuilding:
+    """Rebuilds every query that is asked, and answers."""
+
+    def __init__(self, clients: int) -> None:
+        self.oracle = AggregateOracle(Resampled(CLINIC, clients, 1), np.random.default_rng(1), 1.0)
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        for asked in queries:
+            assert QUERIES.build(asked.query.name, asked.query.params()) == asked.query
+        return self.oracle.answer(queries)
+
+
+@pytest.mark.parametrize("learner", TABULAR)
+def test_every_query_of_a_run_travels(learner: str) -> None:
+    """Whatever a run asks is rebuilt equal from its name and parameters."""
+    run(asked_for(learner).algorithm(1.0, 4000), Rebuilding(4000))

@@ -1,0 +1,194 @@
+"""Plans: what a protocol's question costs by each way of answering it."""
+
+import math
+from dataclasses import replace
+from importlib.metadata import EntryPoint
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.bounds.quantiles import search_failure
+from local_dp.bounds.response import levelled_clients, rr_clients
+from local_dp.errors import InputError
+from local_dp.populations.table import Resampled
+from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.planning import local as planning
+from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
+from local_dp.protocols.search.quantiles import Quantiles
+from local_dp.protocols.surveys.crosstab import Crosstab
+from local_dp.protocols.surveys.frequency import Frequency
+from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.survey import Survey
+from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.prefix_sums import PrefixSums
+from local_dp.randomizers.one_bit import flip_weight
+from local_dp.randomizers.registry import RANDOMIZERS
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.records import Records
+from local_dp.registry import Registry
+from tests.support.inputs.randomizers import ORACLES
+from tests.support.long import short
+
+SEARCH = "a search over several rounds"
+MEANS: list[Protocol[Any]] = [Survey(), Frequency(), Frequency(k=2), Mean(), Histogram(), Crosstab(k=2)]
+
+
+def _named(protocol: Protocol[Any], epsilon: float) -> dict[str, Way]:
+    return {way.name: way for way in ways(protocol, epsilon)}
+
+
+@pytest.mark.parametrize("protocol", MEANS, ids=lambda each: each.name)
+@pytest.mark.parametrize("epsilon", short([0.1, 1.0, 4.0], lambda epsilon: epsilon == 1.0))
+def test_a_plan_is_what_a_run_asks_for(protocol: Protocol[Any], epsilon: float) -> None:
+    """For any population the chosen way is the run's own randomizer and number of clients; of a known one, no more are needed."""
+    chosen = plan_of(protocol, epsilon)
+    algorithm = protocol.algorithm(epsilon, 10)
+    assert chosen.name == algorithm.queries[0].randomizer.name  # type: ignore[union-attr]
+    tolerance = planning.tolerance_of(protocol)
+    assert tolerance is not None
+    least = levelled_clients(epsilon) if isinstance(protocol, Survey | Mean) else 1  # for the level of its interval, whatever the accuracy
+    assert max(chosen.clients(tolerance), least) == pytest.approx(protocol.clients(epsilon), rel=1e-4, abs=1)
+    made_up = plan_of(protocol, epsilon, protocol.synthetic(5, 1))
+    assert made_up.clients(tolerance) <= chosen.clients(tolerance)
+
+
+@pytest.mark.parametrize("protocol", [*MEANS, PrefixSums(k=16)], ids=lambda each: each.name)
+def test_clients_and_accuracy_are_inverse(protocol: Protocol[Any]) -> None:
+    """The clients for an accuracy keep it, a twentieth fewer do not; ways stand in order: no privacy, the curator, then the local ones."""
+    found = ways(protocol, 1.0)
+    for way in found:
+        n = way.clients(0.03)
+        assert way.accuracy(n) <= 0.03 * (1 + 1e-6) < way.accuracy(math.floor(0.95 * n))
+    if len(found) > 1:
+        *local, curator, nobody = [way.clients(0.03) for way in found]
+        assert nobody <= curator <= min(local)
+        assert all(first <= second * (1 + 1e-4) for first, second in pairwise(local))  # but for the rounding of words
+        assert [way.model for way in found[-2:]] == ["curator", "open"]
+
+
+OF_NUMBERS = {"discrete-laplace", "bounded-laplace", "staircase", "piecewise", "hybrid", "square-wave"}  # not the discrete Gaussian, which has a delta
+
+
+def test_every_randomizer_that_applies_is_planned_for() -> None:
+    """A survey, frequencies and a mean by all that estimate them; of two symbols, hashes and designs are randomized response, Hadamard responses have four
+    times the variance; of eight, subset selection asks for the fewest."""
+    survey, frequency = _named(Survey(), 1.0), _named(Frequency(), 1.0)
+    assert set(survey) == {"binary-rr", *ORACLES, CURATOR, OPEN}
+    assert all(survey[name].clients(0.05) == rr_clients(1.0, 0.1, 0.05) for name in ("binary-rr", "grr", "olh", "blh", "pi-rappor", "pgr", "subset-selection"))
+    for name in ("hadamard", "hadamard-response", "recursive-hadamard"):
+        assert survey[name].clients(0.05) == pytest.approx(4 * rr_clients(1.0, 0.1, 0.05), rel=1e-3)
+    assert set(frequency) == {*ORACLES, CURATOR, OPEN}
+    assert min(ORACLES, key=lambda name: frequency[name].clients(0.05)) == "subset-selection"
+    assert set(_named(Mean(), 1.0)) == {"one-bit-mean", *OF_NUMBERS, CURATOR, OPEN}
+    with pytest.raises(InputError, match="nothing to compare"):
+        estimators(PrefixSums(), 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_the_curator_keeps_what_is_planned(epsilon: float) -> None:
+    """A share of any population, released with discrete Laplace noise: by the exact law 93.5 to 96.5 % of releases are within, and fewer with the wrong twin.
+
+    The twin plans for half the noise.
+    """
+    way = _named(Survey(), epsilon)[CURATOR]
+    n = way.clients(0.05)
+    assert _kept(n, epsilon) == pytest.approx(0.95, abs=0.015)
+    if epsilon == 0.1:
+        twin = _named(Survey(), 2 * epsilon)[CURATOR].clients(0.05)
+        assert _kept(twin, epsilon) < 0.9
+
+
+def _kept(n: int, epsilon: float) -> float:
+    """Pr[the released share of n records of a fair coin is within 0.05], averaged over numbers around n: counts are whole."""
+    noise = np.arange(-math.ceil(40 / epsilon), math.ceil(40 / epsilon) + 1)
+    ratio = math.exp(-epsilon)
+    noise_law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(noise)
+    kept = []
+    for size in range(math.floor(0.97 * n), math.ceil(1.03 * n)):
+        count = np.arange(size + 1)
+        within = np.abs((count[:, None] + noise) / size - 0.5) <= 0.05
+        kept.append(float(stats.binom.pmf(count, size, 0.5) @ within @ noise_law))
+    return float(np.mean(kept))
+
+
+def test_quantiles_are_planned_for_both_ways() -> None:
+    """The way taken is the cheaper one and the run's; nobody's clients are below the sample's own 1.96 sqrt(q (1 - q) / n), to which the curator adds."""
+    for at, taken in ((("0.5",), SEARCH), (tuple(str(place / 20) for place in range(1, 20)), "one round of prefix signs")):
+        protocol = Quantiles(at=at, bins=200)
+        one, two, curator, nobody = ways(protocol, 1.0)
+        assert one.chosen
+        assert one.name == taken
+        assert one.clients(0.02) == protocol.clients(1.0) <= two.clients(0.02)
+        assert nobody.clients(0.02) < curator.clients(0.02) < one.clients(0.02)
+    assert ways(Quantiles(), 1.0)[-1].clients(0.02) == 2401
+    assert len(ways(Quantiles(bins=4000), 1.0)) == 3  # too fine for one round
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("at", [("0.5",), ("0.49", "0.5", "0.51")])
+def test_on_a_fine_grid_a_search_is_planned_as_of_any_population(epsilon: float, at: tuple[str, ...]) -> None:
+    """Where no cell forgives anything, the law of the clients does not matter; of the made-up population on 1,024 bins a third fewer are planned."""
+    protocol = Quantiles(at=at)
+    known, of_any = ({way.name: way for way in ways(protocol, epsilon, people)}[SEARCH] for people in (protocol.synthetic(1, 0), None))
+    assert isinstance(known, Searched)
+    fine = replace(known, ends=np.linspace(0, 1, 1_000_001)).clients(0.02)
+    assert fine == pytest.approx(of_any.clients(0.02), rel=0.01)
+    assert 0.6 * fine < known.clients(0.02) < 0.75 * fine
+
+
+def test_cells_forgive_what_they_hold() -> None:
+    """A median among 20 equal cells, tolerance 0.02: with so many clients that cells are heavy, it is missed where the place is 0.05 off, either way."""
+    ends = np.linspace(0, 1, 21)
+    way = Searched("", "local", 1, True, ends, {0.525: 0.5})
+    n = way.clients(0.02)
+    off = 0.025 + 0.05 * np.array([0, 1])  # of the own cell alone; with one more on either side
+    assert way.failure(n, 0.02) == pytest.approx(search_failure(off[0] / (0.5 / math.sqrt(n)), 0.05 / (0.5 / math.sqrt(n))))
+    assert way.failure(n, 0.03) == pytest.approx(search_failure(off[1] / (0.5 / math.sqrt(n)), 0.05 / (0.5 / math.sqrt(n))))
+    assert way.failure(n, 0.47) < way.failure(n, 0.03) / 100
+    assert Searched("", "local", 1, True, ends, {0.525: 0.5}).failure(1, 0.48) == 0.0  # every cell is near enough
+
+
+def test_missing_numbers_take_more_clients_of_a_search() -> None:
+    """Where half of the numbers are missing, a search takes four times the clients; so many as there are for those present at twice the error."""
+    numbers = np.arange(4096) / 4096
+    half = Records({"x": np.concatenate([numbers, np.full(4096, np.nan)])})
+    protocol = Quantiles(column="x", low=0.0, high=1.0, missing="exclude")
+    plans = [plan_of(protocol, 1.0, Resampled(records, 1, 0)).clients(0.02) for records in (half, Records({"x": numbers}))]
+    assert plans[0] == pytest.approx(4 * plans[1], rel=1e-3)
+
+
+class Leaky(BinaryRR):
+    """Claims epsilon and spends twice as much."""
+
+    name = "leaky"
+
+    def prepare(self) -> None:
+        super().prepare()
+        object.__setattr__(self, "_flip", flip_weight(2 * self.nano, self.word_bits))
+
+
+def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that spends more than it claims would seem the cheapest way: it is left out. One that does not load, too."""
+    assert Leaky(1.0).flip < BinaryRR(1.0).flip
+    registry = Registry(RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.built_in)
+    homes = {"leaky": f"{__name__}:Leaky", "broken": f"{__name__}:Nothing"}
+    vars(registry)["_points"] = RANDOMIZERS._points | {name: EntryPoint(name, home, "nobody") for name, home in homes.items()}
+    monkeypatch.setattr(planning, "RANDOMIZERS", registry)
+    assert {"leaky", "broken"} <= set(registry)
+    assert set(_named(Survey(), 1.0)) == {"binary-rr", *ORACLES, CURATOR, OPEN}
+    monkeypatch.setattr(planning, "_keeps_epsilon", lambda name, randomizer: True)
+    assert "leaky" in _named(Survey(), 1.0)
+
+
+@pytest.mark.parametrize("protocol", [Survey(), Frequency(k=5), Mean()], ids=lambda each: each.name)
+def test_the_curators_noise_covers_a_replaced_record(protocol: Protocol[Any]) -> None:
+    """The scale of the noise times epsilon is the most that one record replaced moves the sums, over all pairs of values."""
+    (curator,) = (way for way in ways(protocol, 0.5) if isinstance(way, Curated))
+    aim = protocol.aim()
+    assert aim is not None
+    some = aim.target[:: max(1, (len(aim.target) - 1) // 8)]
+    moved = max(float(np.abs(one - other).sum()) for one in some for other in some)
+    assert curator.noise * 0.5 == pytest.approx(moved)

@@ -1,0 +1,230 @@
+"""Quantiles: rank errors beside the references, intervals that hold, the choice between one round and several, missing numbers and numbers off the grid."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.bounds.quantiles import prefers_search, search_rounds
+from local_dp.errors import InputError
+from local_dp.experiments.api.tables import sample_rows
+from local_dp.interaction import run
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.populations.population import Population
+from local_dp.protocols.planning.local import plan_of
+from local_dp.protocols.search.quantile_search import Search
+from local_dp.protocols.search.quantiles import Located, Quantiles
+from local_dp.protocols.surveys.policies import Launch
+from local_dp.queries.numbers import STEPS
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.records import Records
+from local_dp.tallies import Tally
+from tests.support.long import short
+from tests.support.theory.quantiles import REFERENCES, by_protocol, laws, located, rank_error, upper_error
+
+
+@cache
+def fair() -> Records:
+    """The columns of the table of extramarital affairs, floating point all of them."""
+    from statsmodels.datasets import fair as table
+
+    frame = table.load_pandas().data
+    return Records({name: frame[name].to_numpy(dtype=np.float64) for name in ("age", "yrs_married", "affairs")})
+
+
+def draw(protocol: Quantiles, population: Population, seed: int, epsilon: float = 1.0) -> Located:
+    """One run, tallies drawn from their law."""
+    return run(protocol.algorithm(epsilon, population.size), AggregateOracle(population, np.random.default_rng(seed), epsilon))
+
+
+def covered(protocol: Quantiles, population: Population, result: Located) -> list[bool]:
+    """Which intervals hold the true quantile, in the column's units."""
+    intervals = protocol.describe(result)["interval"]
+    truths = protocol.truth(population).tolist()
+    return [(low is None or low <= truth) and (high is None or truth <= high) for (low, high), truth in zip(intervals, truths, strict=True)]
+
+
+def ratio_to_the_best(name: str, runs: int, rounds: str = "best") -> float:
+    """The 95 % rank error of the median at epsilon 1 with 10^5 clients and 1,024 bins, over the least of the references'."""
+    own = upper_error(by_protocol(rounds), laws()[name], runs)
+    return own / min(upper_error(find, laws()[name], runs) for find in REFERENCES.values())
+
+
+@pytest.mark.parametrize("name", short(laws(), lambda name: name == "bell"))
+def test_the_median_is_as_good_as_the_best_reference(name: str) -> None:
+    """Over 60 runs the rank error at 95 % is at most 1.15 times the least of one round, two hierarchies and bisection."""
+    assert ratio_to_the_best(name, 60) <= 1.15
+
+
+def test_one_round_would_not_be() -> None:
+    """On the flat law the wrong choice, one round of prefix sums, misses 1.15."""
+    assert ratio_to_the_best("uniform", 60, "one") > 1.15
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(laws()))
+def test_the_median_is_as_good_as_the_best_reference_at_full_scale(name: str) -> None:
+    """The same over 1,000 runs."""
+    assert ratio_to_the_best(name, 1000) <= 1.15
+
+
+@pytest.mark.parametrize(("rounds", "wrong", "runs"), [("several", 0.5, 300), ("one", 2.0, 150)])
+def test_the_closed_form_says_what_is_seen(rounds: str, wrong: float, runs: int) -> None:
+    """On a bell curve the rank error at 95 % is 3/4 to 1.1 times the prediction; a search as good as the lower bound, or one round twice as bad, is not.
+
+    The search is predicted of that law.
+    """
+    protocol = Quantiles(at=("0.3",), rounds=rounds)
+    predicted = plan_of(protocol, 1.0, protocol.synthetic(1, 0)).accuracy(100_000)
+    seen = upper_error(by_protocol(rounds), laws()["bell"], runs, share=0.3)
+    assert 0.75 * predicted <= seen <= 1.1 * predicted
+    assert not 0.75 <= seen / (predicted * wrong) <= 1.1
+
+
+def test_the_choice_is_made_by_closed_form_and_shown() -> None:
+    """One quantile is searched for, twenty are read off one round; the result says which was taken and the rank error of either."""
+    for count, taken in ((1, "several"), (20, "one")):
+        protocol = Quantiles(at=tuple(f"{(place + 1) / (count + 1):.3f}" for place in range(count)), bins=200)
+        assert prefers_search(protocol.excess, count, 0.05) == (taken == "several")
+        choice = protocol.describe(draw(protocol, protocol.synthetic(20_000, 1), 1))["choice"]
+        assert choice["taken"] == taken
+        assert min(choice["rank_error"], key=choice["rank_error"].get) == taken
+        assert f"{choice['rank_error'][taken]:.2g}" in choice["explanation"]
+    assert Quantiles(bins=4000, at=("0.1", "0.5", "0.9") * 9).searches(1e6)  # too fine for one round
+    assert not Quantiles().searches(10)  # too few for a search
+
+
+@pytest.mark.parametrize("rounds", ["one", "several"])
+@pytest.mark.parametrize("name", short(["bell", "whole, an atom"], lambda name: name == "bell"))
+def test_intervals_hold_the_truth(rounds: str, name: str) -> None:
+    """Of 200 intervals of the quantile 0.3 at least 180 hold it (fewer, at 95 %: 2e-3); the estimates with a bin on either side do not."""
+    law, generator = laws()[name], np.random.default_rng(4)
+    truth = int(np.searchsorted(np.cumsum(law), 0.3))
+    places = [located(Quantiles(at=("0.3",), rounds=rounds), law, 20_000, 1.0, generator).places[0] for _ in range(200)]
+    assert sum(low <= truth <= high for _, low, high in places) >= 180
+    assert all(low <= symbol <= high for symbol, low, high in places)
+    assert sum(abs(truth - symbol) <= 1 for symbol, _, _ in places) < 180
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3, 0.5])
+@pytest.mark.parametrize("epsilon", [0.5, 8.0])
+def test_an_end_is_moved_wrongly_with_at_most_its_probability(share: float, epsilon: float) -> None:
+    """By enumeration of all answers of 5, 40 and 300 clients: where S = 0 at every threshold, the outer test errs with at most 3/4 alpha, and not with none."""
+    randomizer, level, alpha = OneBitMean(epsilon, steps=STEPS), round(share * STEPS), 0.05
+    chance = float(randomizer.weight(np.array([1]), np.array([level]), np.array([0]))[0]) / randomizer.total
+    wrong = []
+    for n in (5, 40, 300):
+        moved = {"low": 0.0, "high": 0.0}
+        for ones in range(n + 1):
+            search, even = Search(randomizer, 10, level), Tally(np.array([[n - round(n * chance), round(n * chance)]]))
+            search.tell((4, 4, 4), (Tally(np.array([[n - ones, ones]])), even, Tally(np.array([[n - ones, ones]]))), alpha)
+            moved["low"] += stats.binom.pmf(ones, n, chance) * (search.low > 0)
+            moved["high"] += stats.binom.pmf(ones, n, chance) * (search.high < 9)
+        assert max(moved.values()) <= 0.75 * alpha + 1e-12
+        wrong.append(max(moved.values()))
+    assert wrong[-1] > 0.01
+
+
+@pytest.mark.parametrize(("column", "low", "high"), short([("age", 15.0, 45.0), ("yrs_married", 0.0, 25.0)], lambda each: each[0] == "age", several=True))
+@pytest.mark.parametrize("rounds", ["several", "one"])
+def test_the_quantiles_of_a_real_table_lie_in_their_intervals(column: str, low: float, high: float, rounds: str) -> None:
+    """Of the medians of 6,366 rows at epsilon 1, at least 93 of 100 seeds state an interval that holds the truth; half the intervals are not open."""
+    protocol = Quantiles(column=column, low=low, high=high, bins=64, rounds=rounds).for_table(Launch(fair(), private=False))
+    held, shut = 0, 0
+    for seed in range(100):
+        population = sample_rows(fair(), 6366, seed)
+        result = draw(protocol, population, seed)
+        held += all(covered(protocol, population, result))
+        shut += None not in protocol.describe(result)["interval"][0]
+    assert held >= 93
+    assert shut >= 50
+
+
+@pytest.mark.parametrize("rounds", ["one", "several"])
+def test_missing_numbers_are_left_out_without_bias(rounds: str) -> None:
+    """With a third of the numbers missing, the median of those present is found; counted as below, it would be the quantile 1/4 of them."""
+    values = np.where(np.arange(3000) % 3 == 0, np.nan, np.arange(3000) / 3000)
+    launch = Launch(Records({"x": values}), private=False)
+    asked = Quantiles(column="x", low=0.0, high=1.0, bins=50, rounds=rounds)
+    with pytest.raises(InputError, match=r"1000 of 3000 records .*missing=exclude"):
+        asked.for_table(launch)
+    with pytest.raises(InputError, match="a private run does not look"):
+        asked.for_table(replace(launch, private=True))
+    protocol = replace(asked, missing="exclude").for_table(replace(launch, private=True))
+    errors, held = [], 0
+    for seed in range(40):
+        population = sample_rows(launch.records, 3000, seed)
+        result = draw(protocol, population, seed, epsilon=4.0)
+        held += all(covered(protocol, population, result))
+        errors.append(protocol.describe(result)["estimate"][0] - float(np.nanmedian(values)))
+    assert held >= 33  # fewer, at 95 %: 1e-4
+    assert abs(np.mean(errors)) < 0.03  # a bin and a half
+    assert abs(np.mean(errors) - (0.5 - 0.25)) > 0.03
+
+
+@pytest.mark.parametrize("rounds", ["one", "several"])
+def test_what_lies_beyond_the_grid_is_said_to(rounds: str) -> None:
+    """A quantile below or above the grid has no number, an interval open on that side, and a sentence; it is not moved to the bound. JSON can hold it."""
+    numbers = Records({"x": np.concatenate([np.full(4000, -5.0), np.full(2000, 0.5), np.full(4000, 9.0)])})
+    protocol = Quantiles(column="x", low=0.0, high=1.0, bins=30, at=("0.1", "0.5", "0.9"), rounds=rounds).for_table(Launch(numbers, private=False))
+    population = sample_rows(numbers, 10_000, 3)
+    told = protocol.describe(draw(protocol, population, 3, epsilon=6.0))
+    assert told["where"] == ["below", "inside", "above"]
+    assert (told["estimate"][0], told["estimate"][2]) == (None, None)
+    assert told["estimate"][1] == pytest.approx(0.5, abs=1 / 30)
+    assert (told["interval"][0][0], told["interval"][2][1]) == (None, None)
+    assert "the quantile 0.1 lies below 0" in told["choice"]["explanation"]
+    assert "the quantile 0.9 lies above 1" in told["choice"]["explanation"]
+    assert json.dumps(told, allow_nan=False)
+    assert protocol.truth(population).tolist() == [-5.0, 0.5, 9.0]
+
+
+def test_whole_numbers_are_reported_as_they_are() -> None:
+    """Of a column of whole numbers with an interval each, estimates and ends are whole numbers; with wider intervals they need not be."""
+    ages = Records({"age": np.random.default_rng(2).integers(18, 66, 40_000)})
+    protocol = Quantiles(column="age", low=18, high=65, at=("0.25", "0.5")).for_table(Launch(ages, private=False))
+    assert protocol.grid.bins == 48
+    population = sample_rows(ages, 40_000, 1)
+    told = protocol.describe(draw(protocol, population, 1, epsilon=4.0))
+    assert all(float(number).is_integer() for number in (*told["estimate"], *told["interval"][0], *told["interval"][1]))
+    assert np.abs(np.array(told["estimate"]) - protocol.truth(population)).max() <= 1
+    assert replace(protocol, bins=20).grid.edges[1] == pytest.approx(18 + 47 / 20)
+
+
+def test_every_client_is_asked_once_and_later_rounds_ask_more() -> None:
+    """The cohorts of a search tile the clients, the last round holds (g - 1) / g of them, and a search over few clients takes few rounds."""
+    for clients in (21, 500, 100_000):
+        protocol = Quantiles(at=("0.2", "0.7"), rounds="several")
+        rounds = list(protocol._cohorts(clients))
+        cohorts = [cohort for cut in rounds for thirds in cut for cohort in thirds]
+        assert [cohort.start for cohort in cohorts] == [0, *(cohort.stop for cohort in cohorts[:-1])]
+        assert cohorts[-1].stop == clients
+        assert len(rounds) == max(1, search_rounds(1026, clients / 2, 20))
+    assert sum(len(cohort) for thirds in rounds[-1] for cohort in thirds) / 100_000 == pytest.approx(0.4 / 1.4, abs=0.01)
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    (lambda: Quantiles(at=()), "no quantile"), (lambda: Quantiles(at=("x",)), "at is 'x'"), (lambda: Quantiles(at=("0",)), "at is 0"),
+    (lambda: Quantiles(at=("1e-9",)), "1/65536"), (lambda: Quantiles(rounds="two"), "rounds is 'two'"), (lambda: Quantiles(missing="zero"), "missing"),
+    (lambda: Quantiles(rounds="one", bins=4000), "too many for one round"), (lambda: Quantiles(low=1.0, high=0.0).algorithm(1.0, 100), "bounds"),
+    (lambda: Quantiles(column="x").for_table(Launch(Records({"x": np.ones(3)}), private=False)), "public grid"),
+    (lambda: run(Quantiles(rounds="several").algorithm(1.0, 2), AggregateOracle(Quantiles().synthetic(2, 1), np.random.default_rng(1), 1.0)), "too few"),
+])  # fmt: skip
+def test_bad_parameters_are_refused_with_what_to_do(make: Callable[[], Any], words: str) -> None:
+    """Each in one line."""
+    with pytest.raises(InputError, match=words) as error:
+        make()
+    assert "\n" not in str(error.value)
+
+
+def test_the_law_of_the_references_is_the_rank() -> None:
+    """The rank error is 0 for the quantile's own symbol, and the distance of the share to the symbol's ranks for any other."""
+    law = np.array([0.1, 0.2, 0.4, 0.3])
+    assert [rank_error(law, 0.5, symbol) for symbol in range(4)] == pytest.approx([0.4, 0.2, 0.0, 0.2])
+    assert math.isclose(rank_error(law, 0.3, 1), 0.0, abs_tol=1e-12)

@@ -1,0 +1,106 @@
+"""The identity test: its levels and powers with the clients it asks for, by reports drawn from their law, for public coins and private ones."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from local_dp.bounds.interaction import chi_square_quantile, chi_square_tail, private_coin_clients, public_coin_clients
+from local_dp.errors import InputError
+from local_dp.interaction import run
+from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.populations.finite import Finite
+from local_dp.populations.table import Resampled
+from local_dp.protocols.surveys.identity import Identity, public_rows, row_statistic
+from local_dp.records import Records
+
+RUNS, LEAST_FOUND, MOST_REJECTED = 200, 176, 24  # 95 % and 5 % of 200: beyond these with probability 1e-4 each
+
+
+def rejections(protocol: Identity, shares: np.ndarray, clients: int) -> int:
+    """In how many runs, each with its own coin, the named law is rejected."""
+    generator, total = np.random.default_rng(7), 0
+    for coin in range(RUNS):
+        each = Identity(coins=protocol.coins, coin=coin, k=protocol.k, alpha=protocol.alpha, shares=protocol.shares)
+        population = Finite(Records({"symbol": np.arange(protocol.k)}), shares.tolist(), clients, coin)
+        total += run(each.algorithm(1.0, clients), AggregateOracle(population, generator, 1.0)).rejected
+    return total
+
+
+@pytest.mark.parametrize("coins", ["public", "private"])
+def test_both_errors_are_as_promised(coins: str) -> None:
+    """With the clients asked for, uniform is rejected in about 5 % of runs and a law alpha away in about 95 %; with a sixth of them it is not found."""
+    protocol = Identity(coins=coins, k=32, alpha=0.4)
+    n, away = protocol.clients(1.0), 1 + 0.8 * (1 - 2 * (np.arange(32) % 2))
+    assert rejections(protocol, np.ones(32), n) <= MOST_REJECTED
+    assert rejections(protocol, away, n) >= LEAST_FOUND
+    assert rejections(protocol, away, n // 6) < LEAST_FOUND
+
+
+def test_a_law_that_is_named() -> None:
+    """The named law is not rejected, and uniform is."""
+    named = np.arange(1, 9) / 36
+    protocol = Identity(k=8, alpha=0.22, shares=tuple(map(repr, named.tolist())))
+    n = protocol.clients(1.0)
+    assert rejections(protocol, named, n) <= MOST_REJECTED
+    assert rejections(protocol, np.ones(8), n) >= LEAST_FOUND
+
+
+def test_missing_and_unlisted_values_have_named_shares() -> None:
+    """With labels of their own they are part of the law that is tested, and a law that leaves their shares open is refused."""
+    column = Records({"city": np.array(["Oslo"] * 5 + ["Rome"] * 3 + ["Bonn", ""])})
+    policies: dict[str, Any] = {"column": "city", "labels": ("Oslo", "Rome"), "missing": "category", "other": "category", "alpha": 0.3}
+    n, generator = 40_000, np.random.default_rng(3)
+
+    def rejected(*shares: str) -> int:
+        protocols = (Identity(**policies, shares=shares, coin=coin) for coin in range(RUNS))
+        return sum(run(each.algorithm(1.0, n), AggregateOracle(Resampled(column, n, 0), generator, 1.0)).rejected for each in protocols)
+
+    assert rejected("0.5", "0.3", "0.1", "0.1") <= MOST_REJECTED
+    assert rejected("0.5", "0.2", "0.3", "0") >= LEAST_FOUND
+    with pytest.raises(InputError, match="no share for other and missing: give all 4"):
+        Identity(**policies)
+
+
+def test_the_statistic_counts_degrees() -> None:
+    """Under the named law each drawn row counts 1 on average, whatever its mean: exact over all counts of a few reports. Rows nobody drew count nothing."""
+    gain, size = 2.0, 5
+    for mean in (0.0, 0.6, -1.0):
+        chance = (1 + mean / gain) / 2
+        counts = np.arange(size + 1)
+        one = row_statistic(np.asarray(2.0 * counts - size, dtype=np.float64)[:, None], np.full((size + 1, 1), float(size)), np.full((size + 1, 1), mean), gain)
+        assert stats.binom.pmf(counts, size, chance) @ one == pytest.approx(1)
+    assert row_statistic(np.zeros(2), np.zeros(2), np.zeros(2), gain) == 0
+
+
+def test_chi_square_is_scipys() -> None:
+    """Tails to 1e-9, and quantiles that have them."""
+    for degrees in (1, 2, 15, 16, 255, 4095):
+        for statistic in (0.5 * degrees, degrees, degrees + 4 * degrees**0.5):
+            assert chi_square_tail(statistic, degrees) == pytest.approx(stats.chi2.sf(statistic, degrees), rel=1e-9)
+        assert chi_square_quantile(0.05, degrees) == pytest.approx(stats.chi2.isf(0.05, degrees), rel=1e-9)
+
+
+def test_public_coins_are_worth_a_root() -> None:
+    """Over k the closed forms grow with powers 1 and 1.5; private coins need fewer for small k."""
+    public, private = ([count(1.0, k, 0.2, 0.05) for k in (16, 1024, 16384)] for count in (public_coin_clients, private_coin_clients))
+    assert np.log(public[2] / public[1]) / np.log(16) == pytest.approx(1, abs=0.01)
+    assert np.log(private[2] / private[1]) / np.log(16) == pytest.approx(1.5, abs=0.04)
+    assert private[0] < public[0]
+    assert private[1] > 3 * public[1]
+
+
+def test_rows_depend_on_the_coin() -> None:
+    """Another coin, other rows: signs, about half of them minus."""
+    first, second = public_rows(512, 1), public_rows(512, 2)
+    assert set(np.unique(first).tolist()) == {-1, 1}
+    assert 0.4 < (first == second).mean() < 0.6
+    assert abs(first.mean()) < 0.06
+
+
+@pytest.mark.parametrize("wrong", [{"coins": "my"}, {"shares": ("0.5", "0.6")}, {"shares": ("x",) * 16}, {"alpha": 0.6}])
+def test_what_is_refused(wrong: dict[str, str]) -> None:
+    """Unknown coins, shares that are no law, a distance that no law has."""
+    with pytest.raises(InputError):
+        Identity(**wrong)  # type: ignore[arg-type]

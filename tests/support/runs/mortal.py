@@ -1,0 +1,149 @@
+"""A run in virtual time whose server dies where a test wants it to, and is started again with its journal."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from local_dp.bus.memory import MemoryBroker
+from local_dp.clients.member import HOSTS, filters, serve
+from local_dp.clients.role import ClientRole
+from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Algorithm, run_async
+from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.queries.tables import Question
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.server import listening
+from local_dp.server.coordinator import Coordinator
+from local_dp.server.journal import Journal
+from local_dp.server.remote import RemoteOracle
+from local_dp.tallies import Tally
+from local_dp.wire import Request, decode, encode
+from tests.support.inputs.builders import PATIENT, RUN, SEED, role, yes_records
+
+ROUNDS, CLIENTS, HOSTS_OF = 20, 50, 5
+
+
+class KilledError(BaseException):
+    """The server is no more."""
+
+
+class Mortal:
+    """A server's journal, or its bus, that dies at its `point`-th call: before it does anything, or after."""
+
+    left = 0
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.held, name)
+        if name in ("messages", "past"):
+            return method
+        if name == "publish":
+
+            async def published(*given: Any) -> None:
+                self._step()
+                await method(*given)
+                self._step()
+
+            return published
+
+        def called(*given: Any) -> Any:
+            self._step()
+            done = method(*given)
+            self._step()
+            return done
+
+        return called
+
+    def _step(self) -> None:
+        Mortal.left -= 1
+        if Mortal.left == 0:
+            raise KilledError
+
+
+def adaptive() -> Adaptive[LocalQuery, Tally, list[list[int]]]:
+    """Twenty rounds with everybody, where the answers of one choose the question of the next."""
+
+    def play() -> Any:
+        told: list[list[int]] = []
+        for number in range(ROUNDS):
+            question = "yes == 1" if sum(map(sum, told)) % 2 else f"yes > {number}"
+            (tally,) = yield (LocalQuery(Question(question), BinaryRR(0.04), Cohort(0, CLIENTS)),)
+            told.append(tally.counts.ravel().tolist())
+        return told
+
+    return Adaptive(play)
+
+
+def hosts() -> list[ClientRole]:
+    """Five, with ten people each."""
+    spans = pairwise(range(0, CLIENTS + 1, CLIENTS // HOSTS_OF))
+    return [role(yes_records(CLIENTS).take(slice(*span)), span[0], member=f"host-{index}") for index, span in enumerate(spans)]
+
+
+class Town:
+    """Some hosts on a bus in memory, five by default, which outlive every server, and what they are asked."""
+
+    def __init__(self, folder: Path, members: list[ClientRole] | None = None, algorithm: Algorithm[LocalQuery, Tally, Any] | None = None) -> None:
+        self.folder, self.broker = folder, MemoryBroker()
+        self.members = members or hosts()
+        self.algorithm = algorithm or adaptive()
+        self.requests: dict[int, set[bytes]] = {}
+
+    async def live(self, points: Iterator[int]) -> tuple[Any, Coordinator, int]:
+        """The run, played by as many servers as it takes: each but the last is killed at the next of `points`."""
+        tasks = [asyncio.create_task(serve(member, self.broker.join(filters(RUN, HOSTS)), RUN, HOSTS)) for member in self.members]
+        kills = 0
+        try:
+            while True:
+                try:
+                    return *(await self._server(next(points))), kills
+                except KilledError:
+                    kills += 1
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _server(self, point: int) -> tuple[Any, Coordinator]:
+        try:
+            journal = Journal.open(self.folder, RUN)
+        except InputError:
+            journal = Journal.begin(self.folder, RUN, {})
+        Mortal.left = point
+        bus, coordinator = self.broker.join(listening.filters(RUN)), Coordinator(RUN, max(member.stop for member in self.members), SEED, 1.0, PATIENT)
+        oracle = RemoteOracle(self._noted(bus), coordinator, journal=Mortal(journal))  # type: ignore[arg-type]
+        serving = asyncio.create_task(oracle.serve(1.0))
+        playing = asyncio.create_task(self._play(oracle))
+        try:
+            await asyncio.wait({serving, playing}, return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+            return await playing, coordinator
+        finally:
+            self.broker.buses.remove(bus)
+            for task in (serving, playing):
+                task.cancel()
+            await asyncio.gather(serving, playing, return_exceptions=True)
+            journal._log._held.close()  # the kernel does it for who is killed
+
+    def _noted(self, bus: Any) -> Any:
+        publish = bus.publish
+
+        async def noted(where: str, payload: bytes) -> None:
+            message = decode(payload)
+            if isinstance(message, Request):
+                self.requests.setdefault(message.round, set()).add(encode(message.model_copy(update={"missing": ()})))
+            await publish(where, payload)
+
+        bus.publish = noted
+        return Mortal(bus)
+
+    async def _play(self, oracle: RemoteOracle) -> Any:
+        await oracle.ready(20.0)
+        result = await run_async(self.algorithm, oracle)
+        await oracle.end(1.0)
+        return result

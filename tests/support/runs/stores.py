@@ -1,0 +1,106 @@
+"""Clients with a store in a file, in processes that end where a test wants them to."""
+
+import os
+import select
+import signal
+import struct
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from local_dp.clients.durable import SqliteStore
+from local_dp.clients.role import ClientRole, Policy
+from local_dp.noise import SystemNoise
+from local_dp.randomizers.signs.binary_rr import BinaryRR
+from local_dp.wire import Refusal, Reply, Request, encode
+from tests.support.inputs.builders import request, survey_query, yes_records
+
+CLIENTS = 64  # of one member: so that two replies with noise of their own are never equal
+SMALL = 0.01  # of the epsilon that is asked for in a round
+
+
+def member(path: Path, budget: float = 1.0, lifetime: float | None = None, clients: int = CLIENTS, start: int = 0) -> ClientRole:
+    """A private member whose store is the file `path`."""
+    store = SqliteStore(path, budget, lifetime)
+    return ClientRole("host-0", start, yes_records(clients), SystemNoise(store.secret), store, Policy())
+
+
+def asked(number: int, epsilon: float = SMALL, run: str = "run", clients: int = CLIENTS) -> Request:
+    """One round of a survey."""
+    return request(survey_query(clients, randomizer=BinaryRR(epsilon)), number=number, run=run)
+
+
+def told(answers: Iterable[Reply | Refusal]) -> bytes:
+    """The answers as they go out."""
+    return b"".join(map(encode, answers))
+
+
+def code(answers: tuple[Reply | Refusal, ...]) -> str:
+    """The refusal's code, or "reply"."""
+    return answers[0].code if isinstance(answers[0], Refusal) else "reply"
+
+
+class Doomed:
+    """A connection to SQLite that kills its process by SIGKILL before its statement number `point // 2`, or after it."""
+
+    def __init__(self, held: object, point: int) -> None:
+        self.held, self.left = held, point
+
+    def __getattr__(self, name: str) -> object:
+        method = getattr(self.held, name)
+
+        def called(*given: object) -> object:
+            self._step()
+            done = method(*given)
+            self._step()
+            return done
+
+        return called
+
+    def _step(self) -> None:
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left -= 1
+
+
+def forked(live: Callable[[Callable[[bytes], None]], None], kill_after: float | None = None) -> tuple[list[bytes], int]:
+    """What `live` has sent by the function it is given, in a process of its own, and the signal that ended it; 0 if it came to its end.
+
+    With `kill_after` it is killed so many seconds after its first word, or of less than nothing, after it has begun.
+    """
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        try:
+            live(lambda data: _send(writing, data))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    if kill_after is not None:
+        if kill_after >= 0:
+            select.select([reading], [], [])
+        time.sleep(abs(kill_after))
+        os.kill(pid, signal.SIGKILL)
+    with os.fdopen(reading, "rb") as stream:
+        sent = _parted(stream.read())
+    _, status = os.waitpid(pid, 0)
+    assert not os.WIFEXITED(status) or os.WEXITSTATUS(status) == 0, "the child failed by itself"
+    return sent, os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+def _send(writing: int, data: bytes) -> None:
+    os.write(writing, struct.pack("<I", len(data)) + data)
+
+
+def _parted(stream: bytes) -> list[bytes]:
+    """The messages that came whole."""
+    parts = []
+    while len(stream) >= 4:
+        size = int.from_bytes(stream[:4], "little")
+        if len(stream) < 4 + size:
+            break
+        parts.append(stream[4 : 4 + size])
+        stream = stream[4 + size :]
+    return parts

@@ -1,0 +1,168 @@
+"""Rank errors of quantiles: this library's protocol beside a hierarchy of intervals and plain bisection, all at the level of the reports' law.
+
+`python -m tests.support.theory.quantiles` prints the table of docs/quantiles.md (some minutes).
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
+
+import numpy as np
+
+from local_dp.arrays import Floats
+from local_dp.bounds.response import response_gain
+from local_dp.interaction import run
+from local_dp.oracles.local.asked import LocalQuery
+from local_dp.protocols.search.quantiles import Located, Quantiles
+from local_dp.queries.cells import Below
+from local_dp.queries.numbers import STEPS
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns
+from local_dp.tallies import Tally
+
+BINS = 1024
+Finder: TypeAlias = Callable[[Floats, float, int, float, np.random.Generator], int]
+
+
+@cache
+def laws() -> dict[str, Floats]:
+    """Laws on the symbols of a grid of 1,024 intervals, nobody outside: flat, a bell, whole numbers 13 intervals apart with a heavy one, a long tail."""
+    place = np.arange(BINS) / BINS
+    whole = np.where(np.arange(BINS) % 13 == 5, np.exp(-(((place - 0.3) / 0.1) ** 2) / 2), 0.0)
+    whole[5 + 13 * 20] += 0.1 * whole.sum()
+    shapes = {"uniform": np.ones(BINS), "bell": np.exp(-(((place - 0.4) / 0.15) ** 2) / 2), "whole, an atom": whole, "skewed": np.exp(-20 * place)}
+    return {name: np.concatenate([[0.0], shape / shape.sum(), [0.0]]) for name, shape in shapes.items()}
+
+
+def rank_error(law: Floats, share: float, symbol: int) -> float:
+    """How far the share lies outside the ranks of the symbol."""
+    heights = np.concatenate([[0.0], np.cumsum(law)])
+    return max(0.0, float(heights[symbol]) - share, share - float(heights[symbol + 1]) - 1e-12)
+
+
+class LawOracle:
+    """Answers the protocol's queries with tallies drawn from the law of reports of clients whose symbols are drawn from `law`."""
+
+    def __init__(self, protocol: Quantiles, law: Floats, generator: np.random.Generator) -> None:
+        self.edges, self.law, self.heights, self.generator = protocol.grid.edges, law, np.cumsum(law), generator
+
+    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
+        return tuple(self._answer(query) for query in queries)
+
+    def _answer(self, query: LocalQuery) -> Tally:
+        n, randomizer = len(query.cohort), query.randomizer
+        if isinstance(query.query, Below):
+            assert isinstance(randomizer, OneBitMean)
+            held = float(self.heights[int(np.searchsorted(self.edges, query.query.end))])
+            chance = (randomizer.base + randomizer.slope * STEPS * held) / randomizer.total
+            ones = int(self.generator.binomial(n, min(chance, 1.0)))
+            return Tally(np.array([[n - ones, ones]]))
+        assert isinstance(randomizer, PrefixSigns)
+        reports = _report_law(randomizer, self.law.tobytes())
+        return Tally(self.generator.multinomial(n, reports.ravel()).reshape(reports.shape))
+
+
+@cache
+def _report_law(randomizer: PrefixSigns, law: bytes) -> Floats:
+    shares = np.frombuffer(law)
+    flip, ones = randomizer.flip / randomizer.total, np.zeros(randomizer.cells)
+    for value in np.flatnonzero(shares):
+        ones += shares[value] * randomizer.encode(np.array(value), np.arange(randomizer.cells))
+    ones = flip + (1 - 2 * flip) * ones
+    return np.stack([1 - ones, ones], axis=1) / randomizer.cells
+
+
+def located(protocol: Quantiles, law: Floats, n: int, epsilon: float, generator: np.random.Generator) -> Located:
+    """One run of the protocol."""
+    return run(protocol.algorithm(epsilon, n), LawOracle(protocol, law, generator))
+
+
+def by_protocol(rounds: str) -> Finder:
+    """The library's protocol, `rounds` one, several or best."""
+
+    def find(law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator) -> int:
+        return located(Quantiles(at=(str(share),), bins=len(law) - 2, rounds=rounds), law, n, epsilon, generator).symbol[0]
+
+    return find
+
+
+def bisection(law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator) -> int:
+    """Plain bisection: ceil(log2 k) rounds of equal size, randomized response to one threshold each."""
+    gain, heights, low, high = response_gain(epsilon), np.cumsum(law), 0, len(law) - 1
+    size = n // high.bit_length()
+    while low < high:
+        middle = (low + high) // 2
+        ones = generator.binomial(size, 0.5 + (heights[middle] - 0.5) / gain) / size
+        low, high = (low, middle) if 0.5 + gain * (ones - 0.5) >= share else (middle + 1, high)
+    return low
+
+
+def hierarchy(branching: int) -> Finder:
+    """A tree of intervals, its levels shared out among the clients, the better of GRR and one-bit Hadamard on each level, made consistent by least squares."""
+
+    def find(law: Floats, share: float, n: int, epsilon: float, generator: np.random.Generator) -> int:
+        height = math.ceil(math.log(len(law), branching) - 1e-9)
+        padded = np.concatenate([law, np.zeros(branching**height - len(law))])
+        levels = [padded.reshape(branching**level, -1).sum(axis=1) for level in range(1, height + 1)]
+        noisy = [_shares(level, n // height, epsilon, generator) for level in levels]
+        leaves = _consistent(noisy, [_variance(len(level), epsilon) for level in levels], branching)
+        margin = np.cumsum(leaves)[: len(law) - 1] - share
+        return int(np.argmin(np.concatenate([[0.0], np.cumsum(margin)])))
+
+    return find
+
+
+def _variance(k: int, epsilon: float) -> float:
+    """n times the variance of a rare symbol's share."""
+    growth = math.exp(epsilon)
+    return min((growth + k - 2) / (growth - 1) ** 2, response_gain(epsilon) ** 2)
+
+
+def _shares(law: Floats, n: int, epsilon: float, generator: np.random.Generator) -> Floats:
+    """Unbiased shares of a level: by GRR's multinomial reports, or with the variance of Hadamard response, normal in the limit."""
+    growth, k = math.exp(epsilon), len(law)
+    if (growth + k - 2) / (growth - 1) ** 2 > response_gain(epsilon) ** 2:
+        return law + generator.standard_normal(k) * np.sqrt((response_gain(epsilon) ** 2 - law**2) / n)
+    other = 1 / (growth + k - 1)
+    seen = generator.multinomial(n, other + law * (growth - 1) * other) / n
+    return (seen - other) / ((growth - 1) * other)
+
+
+def _consistent(levels: list[Floats], variances: list[float], branching: int) -> Floats:
+    """Weighted least squares of a tree whose parents are sums of their children and whose root is 1 (Hay et al. 2010): the leaves."""
+    up, spread = [levels[-1]], [variances[-1]]
+    for own, variance in zip(levels[-2::-1], variances[-2::-1], strict=True):
+        sums, below = up[0].reshape(-1, branching).sum(axis=1), branching * spread[0]
+        up.insert(0, (own * below + sums * variance) / (below + variance))
+        spread.insert(0, below * variance / (below + variance))
+    above = np.ones(1)
+    for level in up:
+        children = level.reshape(-1, branching)
+        above = (children + (above - children.sum(axis=1))[:, None] / branching).ravel()
+    return above
+
+
+REFERENCES: dict[str, Finder] = {
+    "factorised": by_protocol("one"),
+    "hierarchical, 2": hierarchy(2),
+    "hierarchical, 4": hierarchy(4),
+    "bisection": bisection,
+}
+
+
+def upper_error(find: Finder, law: Floats, runs: int, n: int = 100_000, share: float = 0.5, epsilon: float = 1.0, seed: int = 7) -> float:
+    """The rank error that 95 % of the runs keep."""
+    generator = np.random.default_rng(seed)
+    return float(np.quantile([rank_error(law, share, find(law, share, n, epsilon, generator)) for _ in range(runs)], 0.95))
+
+
+def main(runs: int = 1000) -> None:
+    print("| law | best | " + " | ".join(REFERENCES) + " |\n|---|---|" + "---|" * len(REFERENCES))
+    for name, law in laws().items():
+        errors = [upper_error(find, law, runs) for find in (by_protocol("best"), *REFERENCES.values())]
+        print(f"| {name} | " + " | ".join(f"{error:.4f}" for error in errors) + " |")
+
+
+if __name__ == "__main__":
+    main()
