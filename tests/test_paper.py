@@ -17,7 +17,7 @@ from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import MidpointOracle
 from local_dp.masked.signs import MaskedBit, MaskedCoset
 from local_dp.masked.statistical import two_round_learner
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import masked_parity
 
 

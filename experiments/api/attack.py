@@ -21,14 +21,13 @@ from local_dp.experiments.api.tables import Table, records_of
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.text.layout import held, paragraph
-from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.notation import number
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.noisy import NoisyOracle
+from local_dp.oracles.statistical.oracles import NoisyOracle, StatisticalQuery
 from local_dp.populations.table import Rows
-from local_dp.queries.packed import packed
+from local_dp.queries.encoded import packed
 from local_dp.queries.questions import answers_of, parse
 from local_dp.queries.subsets import secret_bits
 from local_dp.records import Records, absent

@@ -7,7 +7,7 @@ from local_dp.bounds import best
 from local_dp.checks import check_whole
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import paragraph, table
-from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.notation import number
 
 
 @dataclass(frozen=True, repr=False)

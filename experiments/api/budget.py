@@ -10,7 +10,7 @@ from local_dp.clients.durable import KIND, SqliteStore
 from local_dp.errors import InputError
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import paragraph, table
-from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.notation import number
 from local_dp.loss import MAX_EPSILON, NANO, Loss, Pure, approximate, nano_epsilon
 from local_dp.storage.budget_file import KeptBudget
 

@@ -8,7 +8,7 @@ from local_dp.experiments.api.show import result_table
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import paragraph
-from local_dp.experiments.text.numbers import bound, number
+from local_dp.experiments.text.notation import bound, number
 from local_dp.experiments.tiers.outcome import STAMP
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.noise import KeyedNoise

@@ -8,7 +8,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.tables import Table, records_of, sample_rows
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import held, paragraph, table
-from local_dp.experiments.text.numbers import bound, number
+from local_dp.experiments.text.notation import bound, number
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, Protocol
 from local_dp.protocols.planning.local import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance

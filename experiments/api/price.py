@@ -9,7 +9,7 @@ from local_dp.accounting.terms import losses_of
 from local_dp.errors import InputError
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import paragraph, table
-from local_dp.experiments.text.numbers import bound
+from local_dp.experiments.text.notation import bound
 
 MOST = 1e6  # nats
 

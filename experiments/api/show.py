@@ -4,7 +4,7 @@ from typing import Any
 
 from local_dp.bounds.attacks import ALPHA
 from local_dp.experiments.text.layout import held, paragraph, table
-from local_dp.experiments.text.numbers import bound, number
+from local_dp.experiments.text.notation import bound, number
 from local_dp.experiments.tiers.outcome import estimates, stamp_of
 
 SHOWN = 40  # estimates in a summary

@@ -7,7 +7,7 @@ from local_dp.domains import Parameter
 from local_dp.experiments.api.audit import built
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import paragraph, table
-from local_dp.experiments.text.numbers import bound
+from local_dp.experiments.text.notation import bound
 from local_dp.shuffle.accountant import amplified, largest_local
 
 TOLD = {

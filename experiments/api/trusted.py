@@ -16,7 +16,7 @@ from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import held, paragraph, table
-from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.notation import number
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.experiments.tiers.version import installed_version
 from local_dp.interaction import Algorithm, Nonadaptive, run

@@ -1,4 +1,4 @@
-"""One protocol, four ways to run it: processes, hosts, population, aggregate."""
+"""What the clients of a run in memory accept: as real clients would refuse, unless told otherwise aloud."""
 
 import asyncio
 import math
@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from local_dp.errors import RefusedError
 from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import LocalAlgorithm, OnProgress, Settings
-from local_dp.experiments.tiers.verified import Verified
 from local_dp.interaction import run
 from local_dp.ledger import Ledger
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -20,9 +20,40 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.oracle import epsilon_of
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.with_coin import without_coin
 from local_dp.server.progress import Interim, RoundProgress, Turnout
 from local_dp.shuffle.central import Crowds
 from local_dp.tallies import Tally
+from local_dp.verification.gate import verify
+
+
+class Verified:
+    """Verifies every randomizer before anybody answers by it, as a client does (`local_dp.clients.role`).
+
+    `allowed` is the clients' own list of names (None: all). With `anyway` a randomizer that fails is used all the same, and its failure is kept in `failures`.
+    """
+
+    def __init__(self, allowed: tuple[str, ...] | None, anyway: bool) -> None:
+        self.allowed, self.anyway = allowed, anyway
+        self.failures: list[str] = []
+
+    def check(self, queries: tuple[LocalQuery, ...]) -> None:
+        """Raises RefusedError as a client would."""
+        for randomizer in {id(query.randomizer): query.randomizer for query in queries}.values():
+            name = without_coin(randomizer).name
+            if self.allowed is not None and name not in self.allowed:
+                raise RefusedError("not-allowed", f"randomizer {name!r} is not on the clients' list: {', '.join(sorted(self.allowed))}")
+            self._verify(randomizer)
+
+    def _verify(self, randomizer: Randomizer) -> None:
+        try:
+            verify(randomizer)
+        except RefusedError as error:
+            if not self.anyway:
+                raise RefusedError(error.code, f"{error}; a simulation may use it all the same (unverified)") from None
+            if str(error) not in self.failures:
+                self.failures.append(str(error))
 
 
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:

@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
-from local_dp.accounting.binomial import binomial_curve
-from local_dp.accounting.concentrated import conversion
 from local_dp.accounting.convolution import Summed
-from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_epsilon
+from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_epsilon
 from local_dp.accounting.lattice import Lattice
-from local_dp.accounting.laws import Exact
+from local_dp.accounting.laws import Exact, binomial_curve
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError, unknown
 from local_dp.loss import NANO, Approximate, Concentrated, Pure

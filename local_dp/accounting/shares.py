@@ -8,7 +8,7 @@ import math
 from decimal import ROUND_CEILING, Decimal, localcontext
 from functools import lru_cache
 
-from local_dp.accounting.binomial import MAX_PARTS, binomial_curve
+from local_dp.accounting.laws import MAX_PARTS, binomial_curve
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Pure

@@ -1,18 +1,23 @@
-"""Fingerprinting codes: rows of bits such that whoever mixes some of them into one word can be told from the word (lecture notes 5.1 and 5.2)."""
+"""Traitor tracing: fingerprinting codes, pirates who answer from few of their words, and the traitors that are found."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
+from local_dp.attacks.tracing import Traced, tracing
 from local_dp.bounds.attacks import boneh_shaw_block, tardos_length
 from local_dp.checks import check_whole
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import stream_key
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.queries.packed import Bit
+from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.queries.ciphers import encrypted
+from local_dp.queries.encoded import Bit
+from local_dp.records import Records
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,3 +97,62 @@ class BonehShaw:
         ones = np.bincount(self.order // self.block, weights=word, minlength=self.users + 1).astype(np.int64)
         guilty = np.flatnonzero(self.users * np.diff(ones) >= self.block)
         return int(guilty[0]) if len(guilty) else -1
+
+
+Strategy: TypeAlias = Callable[[Bools, np.random.Generator], Bools]
+"""From the coalition's rows, shape (c, d), to the word that it would like, shape (d,)."""
+
+
+def marked(rows: Bools, wish: Bools) -> Bools:
+    """The word nearest to the wish that the coalition can make: where all of its rows have one bit, that bit (the marking condition)."""
+    word: Bools = np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
+    return word
+
+
+def _flip(rows: Bools, generator: np.random.Generator) -> Bools:
+    flipped: Bools = generator.random(rows.shape[1:]) < 0.5
+    return flipped
+
+
+def _interleave(rows: Bools, generator: np.random.Generator) -> Bools:
+    mixed: Bools = rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])]
+    return mixed
+
+
+STRATEGIES: dict[str, Strategy] = {
+    "majority": lambda rows, generator: 2 * rows.sum(axis=0) > len(rows),
+    "minority": lambda rows, generator: 2 * rows.sum(axis=0) < len(rows),
+    "all ones": lambda rows, generator: np.ones(rows.shape[1], dtype=np.bool_),
+    "all zeros": lambda rows, generator: np.zeros(rows.shape[1], dtype=np.bool_),
+    "coin flips": _flip,
+    "interleaved": _interleave,
+    "parity": lambda rows, generator: rows.sum(axis=0) % 2 == 1,
+    "one copied": lambda rows, generator: rows[0],
+}
+"""Eight ways to use what is left free. A copied row gives its owner away and nobody else; interleaved rows have every bit's mean right."""
+
+
+class Pirates:
+    """A coalition as an oracle: it answers statistical queries about its rows by a 0/1 word, as +1 and -1, where an honest oracle would give their means."""
+
+    def __init__(self, coalition: Records, strategy: Strategy, generator: np.random.Generator) -> None:
+        self.coalition = coalition
+        self.strategy = strategy
+        self.generator = generator
+
+    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+        """A feasible word, one letter a query."""
+        rows = np.stack([query.numerators(self.coalition) > 0 for query in queries], axis=1)
+        word = marked(rows, self.strategy(rows, self.generator))
+        return tuple(np.where(word, 1.0, -1.0).tolist())
+
+
+def traitor_tracing(code: Code, keys: Records, tolerance: float) -> Nonadaptive[StatisticalQuery, float, Traced]:
+    """The attack: broadcasts d ciphertexts in which user i reads row i of the code, and traces the word that the decoder reads.
+
+    The decoder is any oracle for the queries that decrypt, a pirate or a curator whose records are the keys. Whoever holds the coalition's keys alone reads its
+    rows alone, so the word is feasible, and `tracing` accuses as by the code: an efficient curator that errs by less than 1/2 on every such query is not
+    private, however it works. Accusations stand on the cipher besides the p-values. Source: Chor, Fiat, Naor 1994; Dwork et al. 2009.
+    """
+    queries = tuple(StatisticalQuery(query, tolerance) for query in encrypted(keys, code.rows))
+    return replace(tracing(code.shares, code.rows, tolerance, rounded=True), queries=queries)

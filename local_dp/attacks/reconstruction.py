@@ -1,15 +1,16 @@
-"""Reconstruction: secret bits from subset sums that are answered too well (Dinur, Nissim 2003; Dwork, McSherry, Talwar 2007; lecture notes 4.1)."""
+"""Reconstruction: the table from answers about its subsets."""
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Bools, Floats
-from local_dp.checks import check_whole
+from local_dp.arrays import Bools, Counts, Floats
+from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.subsets import Subset
 
 Decoder: TypeAlias = Callable[[Floats, Floats], Floats]
@@ -99,3 +100,30 @@ def _minimise(costs: Floats, left: Floats, right: Floats, n: int) -> Floats:
         raise InputError(f"the linear program of {n} rows was not solved: {solved.message}")
     found: Floats = np.asarray(solved.x[:n], dtype=np.float64)
     return found
+
+
+def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:
+    """min |Q z|_inf over z in {0, +1, -1}^n with more than `share` n entries that are not 0; and a z that has it, shape (n,).
+
+    Claim: with every error below half of it, whoever is consistent with the answers has at most `share` n wrong bits. Cost: an integer program of 2 n + 1
+    variables, n up to about 20. It is solved in floats: the witness z is checked in whole numbers, that there is no better one is the solver's word.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    check_share("the share of rows", share)
+    k, n = subsets.shape
+    least = math.floor(share * n) + 1
+    q, one, none = subsets.astype(np.float64), np.ones((k, 1)), np.zeros((n, 1))
+    constraints = [
+        LinearConstraint(np.hstack([q, -q, -one]), ub=0.0),
+        LinearConstraint(np.hstack([-q, q, -one]), ub=0.0),
+        LinearConstraint(np.hstack([np.eye(n), np.eye(n), none]), ub=1.0),
+        LinearConstraint(np.r_[np.ones(2 * n), 0.0][None, :], lb=least),
+    ]
+    whole = np.ones(2 * n + 1)
+    solved = milp(np.r_[np.zeros(2 * n), 1.0], integrality=whole, bounds=Bounds(0, np.r_[np.ones(2 * n), np.inf]), constraints=constraints)
+    if solved.status != 0:
+        raise InputError(f"the integer program of {n} rows was not solved: {solved.message}")
+    ups, downs = np.rint(solved.x[:n]).astype(np.int64), np.rint(solved.x[n : 2 * n]).astype(np.int64)
+    z: Counts = ups - downs
+    return int(np.abs(subsets.astype(np.int64) @ z).max()), z

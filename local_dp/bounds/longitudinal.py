@@ -13,9 +13,7 @@ from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.loss import split_epsilon
-from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR, memoised_variance
-from local_dp.randomizers.repeated.memoised_rappor import PERMANENT, MemoisedRAPPOR
-from local_dp.randomizers.repeated.two_steps import Odds
+from local_dp.randomizers.repeated.memoised import PERMANENT, MemoisedGRR, MemoisedRAPPOR, Odds, memoised_variance
 
 MAX_BRANCHES = 16
 MAX_WAVES = 1024

@@ -9,7 +9,7 @@ from local_dp.arrays import Floats, Words
 from local_dp.conformance.channels import conform_channel
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.tallies import Tally

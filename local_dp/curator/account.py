@@ -2,7 +2,7 @@
 
 import math
 
-from local_dp.accounting.concentrated import conversion, rho_within
+from local_dp.accounting.gaussian import conversion, rho_within
 from local_dp.accounting.shares import optimal_delta, optimal_part
 from local_dp.checks import check_whole
 from local_dp.curator.mechanism import Neighbours

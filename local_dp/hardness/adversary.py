@@ -9,8 +9,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts
 from local_dp.errors import InputError
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import SQOracle
+from local_dp.oracles.statistical.oracles import SQOracle, StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, label
 
 FORMAT = "local-dp certificate 1"

@@ -17,8 +17,7 @@ from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.hardness.adversary import allowed_gap, survivors_certificate
 from local_dp.interaction import Adaptive, Nonadaptive, Play
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import SQOracle
+from local_dp.oracles.statistical.oracles import SQOracle, StatisticalQuery
 from local_dp.populations.concepts import label, parities
 from local_dp.queries.parity import ParityCoset
 

@@ -13,7 +13,7 @@ from local_dp.checks import check_dimension, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import Learner, features, signs, weighted
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.examples import Correlation
 from local_dp.queries.numbers import check_weights
 from local_dp.records import Records

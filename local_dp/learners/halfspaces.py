@@ -11,7 +11,7 @@ from local_dp.checks import check_dimension
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.learner import Learner, features, share, signs, weighted
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.margins import Descent, Mistake
 from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
 from local_dp.records import Records

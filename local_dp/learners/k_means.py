@@ -10,7 +10,7 @@ from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.learner import Learner, features
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.centres import CentreSum, NearestCentre, nearest
 from local_dp.queries.numbers import check_weights, matrix, written
 from local_dp.records import Records

@@ -12,7 +12,7 @@ from local_dp.bounds.response import rr_clients_hoeffding
 from local_dp.checks import check_positive, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.query import Query
 from local_dp.records import Records
 

@@ -10,7 +10,7 @@ from local_dp.checks import check_positive
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.halfspaces import Descending, Halfspace, within
 from local_dp.learners.learner import features
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.queries.numbers import matrix
 

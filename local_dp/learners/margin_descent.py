@@ -11,7 +11,7 @@ from local_dp.checks import check_positive, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play
 from local_dp.learners.halfspaces import Descending, Halfspace, within
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.margins import LOSSES
 
 

@@ -11,7 +11,7 @@ from local_dp.arrays import Floats
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.learner import features
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.examples import Correlation
 
 Set: TypeAlias = tuple[int, ...]

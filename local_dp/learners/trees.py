@@ -11,7 +11,7 @@ from local_dp.interaction import Adaptive, Play
 from local_dp.learners.conjunctions import AllOf, Literal
 from local_dp.learners.decision_lists import LABELS
 from local_dp.learners.learner import Learner, share
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 

@@ -11,8 +11,7 @@ from local_dp.arrays import Bools, Counts
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.hardness.adversary import FORMAT, allowed_gap, described, survivors_certificate
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import SQOracle
+from local_dp.oracles.statistical.oracles import SQOracle, StatisticalQuery
 from local_dp.records import Records
 
 MAX_D = 20

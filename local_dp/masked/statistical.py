@@ -11,7 +11,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import Spectrum
 from local_dp.masked.signs import MaskedBit, MaskedCoset, MaskedRandom
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 
 MAX_RANDOM_D = 16  # the learner that asks random functions tabulates their 2^d coefficients
 

@@ -1,12 +1,15 @@
-"""Examples of a parity over the uniform cube."""
+"""Populations of parity: uniform examples, masked or not, and the ladder's."""
+
+from collections.abc import Iterable
 
 import numpy as np
 
-from local_dp.arrays import Floats
+from local_dp.arrays import Floats, Ints
 from local_dp.cube import parity
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.population import Population
+from local_dp.queries.ladder import PathStep, bit_of, column, columns
 from local_dp.queries.parity import ParityExample
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
@@ -47,3 +50,49 @@ class ParityPopulation(Population):
             return None
         lean = (randomizer.listed == self.r) / randomizer.gain
         return np.stack([1 + lean, 1 - lean], axis=1) / (2 * randomizer.cells)
+
+
+class LadderPopulation(Population):
+    """Each client has a uniform one of k levels and that level's table of 2^level random bits, the same for all of the level.
+
+    A batch holds a table in columns of 64 bits: 512 columns a client at k = 16. What a query does not read is not made.
+    """
+
+    def __init__(self, k: int, size: int, seed: int) -> None:
+        super().__init__(size)
+        self.k = k
+        drawn = philox_words(stream_key("concept", seed), 0, k * columns(k)).reshape(k, columns(k))
+        used = np.array([(1 << min(64, 1 << level)) - 1 for level in range(k)], dtype=np.uint64)
+        inside = np.arange(columns(k)) < [[columns(level + 1)] for level in range(k)]
+        self.tables = np.where(inside, drawn & used[:, None], np.uint64(0))
+        self._key = stream_key("population", seed)
+
+    @property
+    def path(self) -> str:
+        """The bits that are met from the root on."""
+        path = ""
+        for table in self.tables:
+            path += str(bit_of(table, int("0" + path, 2)))
+        return path
+
+    def batch(self, start: int, stop: int) -> Records:
+        return self._batch(start, stop, range(columns(self.k)))
+
+    def values(self, query: Query, start: int, stop: int) -> Ints:
+        read = {node // 64 for node in query.nodes.values()} if isinstance(query, PathStep) else range(columns(self.k))
+        return query.values(self._batch(start, stop, read))
+
+    def _batch(self, start: int, stop: int, read: Iterable[int]) -> Records:
+        levels = (philox_words(self._key, start, stop) >> np.uint64(32)) * np.uint64(self.k) >> np.uint64(32)
+        level = levels.astype(np.uint8)
+        return Records({"level": level, **{column(64 * place): self.tables[level, place] for place in read}})
+
+    def law(self, query: Query) -> Floats:
+        """Each level has a k-th of the clients."""
+        if not isinstance(query, PathStep) or len(query.path) > self.k:
+            raise InputError(f"the law of {query.name!r} over {self.k} levels is not known; ask path-step with a path of at most {self.k} steps")
+        law = np.zeros(3)
+        for level, node in query.nodes.items():
+            law[int(bit_of(self.tables[level], node) == int(query.path[level]))] += 1 / self.k
+        law[2] = 1 - law.sum()
+        return law

@@ -30,7 +30,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
         "heavy-hitters-asked": "local_dp.protocols.search.heavy_hitters_asked:HeavyHittersAsked",
         "masked-parity": "local_dp.masked.two_rounds:MaskedParityLearner",
         "masked-parity-list": "local_dp.masked.listed:MaskedParityList",
-        "masked-parity-fresh": "local_dp.masked.fresh:MaskedParityFresh",
+        "masked-parity-fresh": "local_dp.masked.two_rounds:MaskedParityFresh",
         "masked-parity-literal": "local_dp.masked.literal:MaskedParityLiteral",
         "masked-parity-one-round": "local_dp.masked.one_round:MaskedParityOneRound",
         "parity": "local_dp.protocols.parity.one_round_and_halving:ParityHalving",

@@ -1,4 +1,4 @@
-"""A table as a learner sees it: columns of any name, scaled by public bounds, on which another query is evaluated by each client."""
+"""Rows of many bits, 64 to a word, and the query for one of them."""
 
 import json
 from dataclasses import dataclass, fields
@@ -9,11 +9,44 @@ import numpy as np
 
 from local_dp.arrays import Bools, Column, Floats, Ints
 from local_dp.checks import check_range, check_whole, check_width
-from local_dp.domains import Domain, levels
+from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
 from local_dp.queries.questions import Expression, answers_of, columns_of, evaluate, parse
 from local_dp.records import Records, absent
+
+WORD = 64
+MOST = 1 << 24  # bits to a row
+
+
+def packed(bits: Bools) -> Records:
+    """The table of rows of d bits, shape (n, d), as columns w0, w1, ...: bit j is bit j mod 64 of word j // 64."""
+    n, d = bits.shape
+    filled = np.zeros((n, -(-d // WORD) * WORD), dtype=np.bool_)
+    filled[:, :d] = bits
+    words = np.packbits(filled, axis=1, bitorder="little").view("<u8")
+    return Records({f"w{number}": words[:, number].copy() for number in range(words.shape[1])})
+
+
+@dataclass(frozen=True)
+class Bit(Query):
+    """Bit `number` of a packed row."""
+
+    name: ClassVar[str] = "bit"
+    number: int
+
+    def __post_init__(self) -> None:
+        check_whole("the bit's number", self.number, 0, MOST - 1)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(2)
+
+    def __call__(self, records: Records) -> Ints:
+        word, place = divmod(self.number, WORD)
+        bits: Ints = (records.words(f"w{word}") >> np.uint64(place) & np.uint64(1)).astype(np.uint8)
+        return bits
+
 
 FORMS = ("numbers", "bits", "grid")
 MAX_FEATURES = 128

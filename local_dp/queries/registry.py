@@ -28,7 +28,7 @@ QUERIES = Registry(
         "cell": "local_dp.queries.cells:Cell",
         "change-interval": "local_dp.queries.waves:ChangeInterval",
         "subset": "local_dp.queries.subsets:Subset",
-        "bit": "local_dp.queries.packed:Bit",
+        "bit": "local_dp.queries.encoded:Bit",
         "decrypted": "local_dp.queries.ciphers:Decrypted",
         "encoded": "local_dp.queries.encoded:Encoded",
         "verdict": "local_dp.learners.verdicts:Verdict",

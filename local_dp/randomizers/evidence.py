@@ -15,7 +15,7 @@ from local_dp.randomizers.meetings import meetings
 from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 

@@ -11,7 +11,7 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.in_blocks import in_blocks
-from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
 
 

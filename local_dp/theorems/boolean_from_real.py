@@ -7,8 +7,7 @@ from typing import TypeVar, overload
 import numpy as np
 
 from local_dp.interaction import Adaptive, Nonadaptive, translate
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.real import RealQuery, on_domain
+from local_dp.oracles.statistical.oracles import RealQuery, StatisticalQuery, on_domain
 
 R = TypeVar("R")
 

@@ -5,7 +5,7 @@ from typing import TypeVar, overload
 from local_dp.curator.sums import NoisySum
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, translate
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.theorems.local_from_sq import put_to_records
 
 R = TypeVar("R")

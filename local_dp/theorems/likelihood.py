@@ -15,7 +15,7 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.domains import Domain
 from local_dp.errors import InputError, RefusedError
-from local_dp.oracles.statistical.real import RealQuery
+from local_dp.oracles.statistical.oracles import RealQuery
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import Randomizer

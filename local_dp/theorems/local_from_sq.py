@@ -18,8 +18,7 @@ from local_dp.interaction import Adaptive, Nonadaptive, translate
 from local_dp.loss import split_epsilon
 from local_dp.noise import stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.real import RealQuery, on_domain
+from local_dp.oracles.statistical.oracles import RealQuery, StatisticalQuery, on_domain
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.query import Query
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TypeVar, overload
 
 from local_dp.interaction import Adaptive, Game, Nonadaptive, Play, translate
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.tables import Question
 

@@ -12,7 +12,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive, translate
 from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.examples import Correlation
 from local_dp.queries.query import Query
 from local_dp.randomizers.signs.binary_rr import BinaryRR

@@ -20,7 +20,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, expand, translate
 from local_dp.noise import stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally

@@ -10,7 +10,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import stream_key
 from local_dp.oracles.local.asked import LocalQuery, check_disjoint
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 from local_dp.theorems.likelihood import Observed, density, likelihood_query, transparent

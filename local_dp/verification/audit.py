@@ -11,7 +11,7 @@ from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.evidence import PROVEN
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.verification.behaviour import behaviour_found

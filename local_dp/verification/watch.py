@@ -1,12 +1,51 @@
-"""What a randomizer's code calls outside of itself: a clock, the system's entropy, a file, the screen."""
+"""All that a client may say in a session, enumerated: the exact loss of many rounds together, against every server."""
 
 import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from io import BytesIO, StringIO
+from itertools import product
 from types import FrameType, ModuleType
 from typing import Any
+
+import numpy as np
+
+from local_dp.errors import InputError, RefusedError
+from local_dp.oracles.local.sessions import Spoken
+from local_dp.randomizers.finite import FiniteChannel
+
+_SESSION = "enumerated"
+
+
+def worst_transcript(randomizer: FiniteChannel, rounds: int) -> Fraction:
+    """The largest Pr[reports | x] / Pr[reports | x'] over all reports of so many rounds of a session, two records x and x', and servers.
+
+    A server chooses each question by all reports before it, so that in each round of a transcript it may meet any value of x with any of x': for each pair, the
+    values that the client's own rule (`Spoken`) lets it tell, and the weights of the channel, whole numbers. Transcripts that have come to the same ratio with
+    the same people silent are continued together, so the cost grows with the number of ratios and not with 2^rounds.
+    Raises InputError for a randomizer that knows no silence or uses coins, RefusedError("unverifiable") where a report shows a record for sure.
+    """
+    silence = randomizer.silence
+    if silence is None or randomizer.uses_coins:
+        raise InputError(f"{randomizer.name} takes no part in sessions, or uses a public coin")
+    values, channel = randomizer.domain.values(), randomizer.channel().tolist()
+    reached = {(bytes(1), Fraction(1))}  # who of the two has spoken, as `Spoken.bits` has it, and the ratio so far
+    for _ in range(rounds):
+        further = set()
+        for (spoken, ratio), pair in product(reached, product(values, values)):
+            state = Spoken()
+            state.restore(_SESSION, spoken)
+            told = state.once_only(_SESSION, silence, 0, np.array(pair)) - randomizer.domain.low
+            for one, other in zip(channel[told[0]], channel[told[1]], strict=True):
+                if other == 0 < one:
+                    raise RefusedError("unverifiable", f"{randomizer.name}: a report that some value never sends reveals that value")
+                if other:
+                    further.add((state.bits(_SESSION), ratio * Fraction(one, other)))
+        reached = further
+    return max(ratio for _, ratio in reached)
+
 
 OUTSIDE = frozenset({"time", "posix", "nt", "random", "datetime", "io", "_io", "socket", "_socket", "signal", "resource", "select", "ctypes", "_warnings"})
 _NAMES = frozenset({(module, name) for module, names in (("builtins", ("print", "input")), ("sys", ("_getframe", "getprofile", "gettrace"))) for name in names})

@@ -15,7 +15,7 @@ from local_dp.randomizers.evidence import MAX_ENTRIES, corner_rows, delta_above,
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.mixed import Mixed
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.verification.findings import Finding, Witness

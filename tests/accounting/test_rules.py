@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.accounting.binomial import binomial_curve
-from local_dp.accounting.concentrated import conversion, rho_within
 from local_dp.accounting.convolution import Summed
-from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, gaussian_delta, gaussian_epsilon
+from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_delta, gaussian_epsilon, rho_within
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
+from local_dp.accounting.laws import binomial_curve
 from local_dp.accounting.rules import RULES, Losses, delta, epsilon
 from local_dp.accounting.shares import optimal_delta
 from local_dp.accounting.terms import losses_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import local_dp as ldp
 from local_dp.accounting.rules import RULES
 from local_dp.experiments.api.price import TOLD
-from local_dp.experiments.text.numbers import bound
+from local_dp.experiments.text.notation import bound
 from tests.support.inputs.documents import ROOT, typed
 from tests.support.runs.command import local_dp
 

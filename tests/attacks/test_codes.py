@@ -9,15 +9,14 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Bools
-from local_dp.attacks.codes import BonehShaw, tardos, tardos_accused, tardos_code
-from local_dp.attacks.pirates import STRATEGIES, Pirates, marked
+from local_dp.attacks.codes import STRATEGIES, BonehShaw, Pirates, marked, tardos, tardos_accused, tardos_code
 from local_dp.attacks.tracing import FAILURE, traced, tracing
 from local_dp.bounds.attacks import boneh_shaw_block, boneh_shaw_false, tardos_length, traced_length
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.table import Rows
-from local_dp.queries.packed import packed
+from local_dp.queries.encoded import packed
 
 CERTAIN = 1e-6  # the failure probability of each test
 

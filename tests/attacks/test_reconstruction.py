@@ -9,7 +9,6 @@ from scipy import stats
 
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools, Counts, Floats
-from local_dp.attacks.discrepancy import partial_discrepancy
 from local_dp.attacks.reconstruction import (
     Decoder,
     every_subset,
@@ -17,6 +16,7 @@ from local_dp.attacks.reconstruction import (
     least_largest,
     least_squares,
     least_sum,
+    partial_discrepancy,
     random_subsets,
     reconstruction,
 )
@@ -29,9 +29,8 @@ from local_dp.interaction import run
 from local_dp.loss import Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, RoundedOracle, against, downward, upward
-from local_dp.oracles.statistical.noisy import NoisyOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, NoisyOracle
 from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.subsets import Subset, secret_bits

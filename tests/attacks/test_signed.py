@@ -5,7 +5,7 @@ from hashlib import blake2b
 import numpy as np
 import pytest
 
-from local_dp.attacks.signed import Signer
+from local_dp.attacks.tracing import Signer
 from local_dp.errors import InputError
 
 KEY = bytes(range(32))

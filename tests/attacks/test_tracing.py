@@ -18,9 +18,9 @@ from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.table import Rows
-from local_dp.queries.packed import Bit, packed
+from local_dp.queries.encoded import Bit, packed
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
 from local_dp.theorems.curated_from_sq import curated_from_sq

@@ -6,10 +6,8 @@ from scipy import stats
 
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools
-from local_dp.attacks.codes import tardos
-from local_dp.attacks.pirates import STRATEGIES, Pirates
+from local_dp.attacks.codes import STRATEGIES, Pirates, tardos, traitor_tracing
 from local_dp.attacks.tracing import FAILURE
-from local_dp.attacks.traitors import traitor_tracing
 from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
@@ -18,8 +16,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Oracle, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.table import Rows
 from local_dp.queries.ciphers import Decrypted, encrypted, keys_of, pads
 from local_dp.queries.registry import QUERIES

@@ -16,13 +16,11 @@ import pytest
 
 from local_dp.curator.catalogue import mechanisms
 from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
-from local_dp.curator.counts.composed_laplace import ComposedLaplaceCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import LaplaceCounts
+from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts
 from local_dp.curator.intervals.level import Level, LevelCounts
 from local_dp.curator.labels.concepts import Thresholds
-from local_dp.curator.labels.label_private import LabelPrivateLearner
-from local_dp.curator.labels.semi_private import SemiPrivateLearner
+from local_dp.curator.labels.private import LabelPrivateLearner, SemiPrivateLearner
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal
@@ -34,15 +32,14 @@ from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedM
 from local_dp.curator.oracle_efficient.separated import Conjunctions
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
-from local_dp.curator.points.learner import PointLearner
-from local_dp.curator.points.proper import ProperPointLearner
+from local_dp.curator.points.learner import PointLearner, ProperPointLearner
 from local_dp.curator.query_release.counting import CountingQueries
 from local_dp.curator.query_release.dual_query import SampledQueries
 from local_dp.curator.query_release.first_far import Asked, FirstFar, NoisyCount
 from local_dp.curator.query_release.measuring import WorstMarginal
 from local_dp.curator.query_release.small_databases import SmallDatabase
 from local_dp.curator.reductions.label_sanitizer import label_sanitizer
-from local_dp.curator.reductions.learner_from_sanitizer import Processed
+from local_dp.curator.reductions.learners import Processed
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.k_points import KPointSanitizer
 from local_dp.curator.sanitizers.medians import Medians
@@ -61,8 +58,7 @@ from local_dp.curator.sensitivity.restricted import RestrictedTriangles
 from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
-from local_dp.curator.thresholds.learner import tuned
-from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.learner import PureThresholds, tuned
 from local_dp.curator.thresholds.ranks import RankQuery
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, Approximate, Loss, Pure, exp_epsilon

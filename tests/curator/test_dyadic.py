@@ -10,10 +10,10 @@ import pytest
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.thresholds.base import errors_by_gap
 from local_dp.curator.thresholds.candidates import Middles, middles
 from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records
 from local_dp.curator.thresholds.hard import hard_thresholds, mean_chance, random_target
+from local_dp.curator.thresholds.learner import errors_by_gap
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise

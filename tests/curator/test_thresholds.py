@@ -13,10 +13,8 @@ from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.selection.plateaus import plateaus
 from local_dp.curator.selection.quasi_concave import Promise, levels_of
-from local_dp.curator.thresholds.base import agreements, errors_by_gap
 from local_dp.curator.thresholds.hard import hard_thresholds, mean_chance, random_target
-from local_dp.curator.thresholds.learner import LearnThresholds, printed, printed_records, tuned
-from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.learner import LearnThresholds, PureThresholds, agreements, errors_by_gap, printed, printed_records, tuned
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, Pure

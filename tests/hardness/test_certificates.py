@@ -20,7 +20,7 @@ from local_dp.interaction import run
 from local_dp.masked.midpoint import MidpointOracle, hidden_set_certificate
 from local_dp.masked.signs import MaskedCoset, MaskedRandom
 from local_dp.masked.statistical import bent_learner, coset_learner, random_learner
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, masked_parity, monotone_conjunctions, parities, sign_matrix, stumps
 from local_dp.queries.tables import Question
 

@@ -12,9 +12,7 @@ from local_dp.errors import InputError
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.games import SilentOracle, all_parities, bent_cosets, exact_success, told
 from local_dp.interaction import run
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.oracles.statistical.legal import legal
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import parities
 from local_dp.queries.examples import Correlation
 from local_dp.queries.parity import ParityCoset

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from local_dp.experiments.lab.claim import Curve, Figure, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 
 TABLE = Table("counts", ("who", "d", "n", "low", "high"), [("one", 2, 10, 9, 11), ("one", 4, 20, 18, 23), ("two", 2, 5, 4, 6)])
 ONE = Curve("one", [2, 4], [10, 20], "measured", [9, 18], [11, 23])

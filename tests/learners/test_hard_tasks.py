@@ -23,7 +23,7 @@ from local_dp.learners.stumps import Stumps
 from local_dp.learners.tasks import TRIED, Task, tasks
 from local_dp.learners.thresholds import Thresholds
 from local_dp.learners.trees import Trees
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.adversaries.twins import (
     ContentPerceptron,
     EvenBayes,

@@ -24,8 +24,7 @@ from local_dp.learners.thresholds import dyadic, prefix
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.centres import NearestCentre

@@ -13,7 +13,7 @@ from local_dp.learners.k_means import Centres
 from local_dp.learners.linear_regression import LinearModel
 from local_dp.learners.tasks import tasks
 from local_dp.learners.verdicts import HYPOTHESES, Verdict, verdict
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records

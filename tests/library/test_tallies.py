@@ -6,8 +6,7 @@ from scipy import stats
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.randomizers.compressed.genprot import GenProt
-from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
+from local_dp.randomizers.compressed.genprot import GenProt, SeededRejection
 from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
@@ -22,18 +21,16 @@ from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.numbers.hybrid import Hybrid
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-from local_dp.randomizers.numbers.piecewise import Piecewise
 from local_dp.randomizers.numbers.rounded import RoundedGRR, RoundedHadamard
 from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
-from local_dp.randomizers.numbers.square_wave import SquareWave
 from local_dp.randomizers.numbers.staircase import Staircase
+from local_dp.randomizers.numbers.window import Piecewise, SquareWave
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.bit_flip import BitFlip
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.randomizers.repeated.loloha import LOLOHA
-from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
-from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
+from local_dp.randomizers.repeated.memoised import MemoisedGRR, MemoisedRAPPOR
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
@@ -43,12 +40,11 @@ from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.deny import Deny
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.randomizers.signs.sign_rows import SignRows
+from local_dp.randomizers.vectors.coordinates import RandomCoordinate, SampledSigns
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.projunit import ProjUnit
-from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
-from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.tallies import Z95, Estimate, Tally, score_interval
 from tests.support.inputs.randomizers import DESIGNS

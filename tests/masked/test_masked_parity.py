@@ -27,14 +27,13 @@ from local_dp.interaction import run
 from local_dp.masked.base import MaskedParityProtocol
 from local_dp.masked.concept import Concept
 from local_dp.masked.decoding import Law, index_law, list_law, mask_law, signed_oracle
-from local_dp.masked.fresh import MaskedParityFresh
 from local_dp.masked.listed import MaskedParityList
 from local_dp.masked.literal import MaskedParityLiteral
 from local_dp.masked.one_round import MaskedParityOneRound
 from local_dp.masked.population import MaskedParityPopulation
 from local_dp.masked.queries import LATTICE, MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
 from local_dp.masked.signs import MaskedBit, MaskedCoset
-from local_dp.masked.two_rounds import MaskedParityLearner
+from local_dp.masked.two_rounds import MaskedParityFresh, MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery

@@ -19,7 +19,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.sessions import Spoken
-from local_dp.populations.ladder import LadderPopulation
+from local_dp.populations.parity import LadderPopulation
 from local_dp.protocols.parity.ladder import LadderAgain, LadderInTurn
 from local_dp.queries.ladder import PathStep
 from local_dp.queries.tables import Question
@@ -29,7 +29,7 @@ from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.verification.transcripts import worst_transcript
+from local_dp.verification.watch import worst_transcript
 from tests.support.inputs.builders import population_oracle, request
 
 LN_3 = 1.09861229  # so little above ln 3 that E / (E + 1), rounded towards privacy, is 3/4 in words of two bits

@@ -19,11 +19,8 @@ from local_dp.masked.statistical import bent_learner, coset_learner, parity_lear
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle, SQOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
-from local_dp.oracles.statistical.legal import legal
-from local_dp.oracles.statistical.sample import EmpiricalOracle
+from local_dp.oracles.statistical.oracles import EmpiricalOracle, ExactOracle, SQOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import build_class, label, masked_parity, monotone_conjunctions, parities, sign_matrix
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population

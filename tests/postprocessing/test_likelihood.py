@@ -10,7 +10,7 @@ from local_dp.postprocessing.likelihood import ExpectationMaximisation
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
-from local_dp.randomizers.numbers.square_wave import SquareWave
+from local_dp.randomizers.numbers.window import SquareWave
 from local_dp.tallies import Tally
 
 

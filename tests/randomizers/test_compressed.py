@@ -13,8 +13,7 @@ from local_dp.conformance import conform
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, exp_epsilon
 from local_dp.randomizers.compressed.base import Compressed, inner_channel, private_weights
-from local_dp.randomizers.compressed.genprot import GenProt, chosen, largest_limit, worst_ratio
-from local_dp.randomizers.compressed.seeded_rejection import SeededRejection
+from local_dp.randomizers.compressed.genprot import GenProt, SeededRejection, chosen, largest_limit, worst_ratio
 from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.frequencies.grr import GRR
 from tests.support.theory.variances import clients_for, simulated

@@ -11,8 +11,8 @@ from local_dp.clients import helper, verification_budget
 from local_dp.clients.prefork import Opening
 from local_dp.clients.refusals import line
 from local_dp.errors import RefusedError
-from local_dp.experiments.tiers import verified
-from local_dp.experiments.tiers.verified import Verified
+from local_dp.experiments.tiers import execute as verified
+from local_dp.experiments.tiers.execute import Verified
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import PROVEN, entries

@@ -22,9 +22,8 @@ from local_dp.randomizers.numbers.bounded_laplace import BoundedLaplace
 from local_dp.randomizers.numbers.discrete_gaussian import DiscreteGaussian
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.numbers.hybrid import Hybrid, best_mix
-from local_dp.randomizers.numbers.piecewise import Piecewise
-from local_dp.randomizers.numbers.square_wave import SquareWave, wave_width
 from local_dp.randomizers.numbers.staircase import Staircase, added_variance
+from local_dp.randomizers.numbers.window import Piecewise, SquareWave, wave_width
 from local_dp.randomizers.table import Guide, TableChannel, whole_weights
 from local_dp.verification.audit import audit
 from tests.support.inputs.randomizers import approximate

@@ -16,8 +16,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
-from local_dp.randomizers.repeated.memoised_grr import memoised_variance
-from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
+from local_dp.randomizers.repeated.memoised import MemoisedRAPPOR, memoised_variance
 from local_dp.records import Records
 
 KINDS = ("oue", "sue")

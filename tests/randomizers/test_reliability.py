@@ -28,8 +28,7 @@ from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.randomizer import Evidence, Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.repeated.loloha import LOLOHA
-from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
-from local_dp.randomizers.repeated.memoised_rappor import MemoisedRAPPOR
+from local_dp.randomizers.repeated.memoised import MemoisedGRR, MemoisedRAPPOR
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.with_coin import WithCoin
 from local_dp.wire import Refusal, Reply

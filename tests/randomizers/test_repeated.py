@@ -19,7 +19,7 @@ from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.table import Rows
 from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import exact_epsilon
-from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR, memoised_variance
+from local_dp.randomizers.repeated.memoised import MemoisedGRR, memoised_variance
 from local_dp.records import Records
 
 ALPHA = 1e-6  # failure probability of each statistical check

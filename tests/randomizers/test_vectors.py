@@ -25,11 +25,10 @@ from local_dp.queries.registry import QUERIES
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.base import VectorCoin
+from local_dp.randomizers.vectors.coordinates import RandomCoordinate, SampledSigns, best_signs
 from local_dp.randomizers.vectors.directions import UNIT, normals_of, quantiles, signs_of, words_of
 from local_dp.randomizers.vectors.duchi_vector import DuchiVector, mean_sign
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
-from local_dp.randomizers.vectors.random_coordinate import RandomCoordinate
-from local_dp.randomizers.vectors.sampled_signs import SampledSigns, best_signs
 from local_dp.records import Records
 from local_dp.verification.audit import audit
 from tests.support.inputs.randomizers import of_vectors

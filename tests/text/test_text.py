@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_dp.experiments.text.layout import definitions, held, paragraph, table, wrapped
-from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.notation import number
 
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N"), include_characters="-'"), min_size=1, max_size=30)
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.real import RealQuery, on_domain
+from local_dp.oracles.statistical.oracles import RealQuery, StatisticalQuery, on_domain
 from local_dp.queries.tables import Bounded, Category
 from local_dp.theorems.boolean_from_real import bit_queries, bit_tolerances, bits_needed, boolean_from_real, read_bits
 from tests.support.inputs.worlds import NUMBERS, Biased, X

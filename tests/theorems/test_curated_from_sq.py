@@ -12,9 +12,7 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.loss import Approximate, Pure, approximate, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.oracles.statistical.real import RealQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalQuery
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
 from local_dp.queries.tables import Bounded, Question

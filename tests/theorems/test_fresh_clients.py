@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from local_dp.interaction import Adaptive, Nonadaptive, Play, run
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.table import Rows
 from local_dp.queries.tables import Question
 from local_dp.tallies import Tally

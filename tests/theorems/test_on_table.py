@@ -7,7 +7,7 @@ import pytest
 
 from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.learners.tabular import TABULAR
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.finite import Finite
 from local_dp.populations.table import Rows
 from local_dp.queries.encoded import Encoding

@@ -14,12 +14,10 @@ from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.oracles.statistical.real import RealQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalQuery
 from local_dp.populations.table import Rows
+from local_dp.queries.encoded import Bit, packed
 from local_dp.queries.examples import SignedLabel
-from local_dp.queries.packed import Bit, packed
 from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records

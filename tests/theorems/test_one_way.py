@@ -8,7 +8,7 @@ import pytest
 
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.draws import Draws
 from local_dp.loss import Pure
 from local_dp.noise import KeyedNoise

@@ -21,9 +21,7 @@ from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
-from local_dp.oracles.statistical.real import RealQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalQuery
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.queries.tables import Bounded, Category, Question

@@ -6,8 +6,7 @@ Each `type: ignore` marks a claim that must NOT type-check: mypy reports it as u
 from typing import assert_type
 
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.codes import BonehShaw
-from local_dp.attacks.pirates import Pirates
+from local_dp.attacks.codes import BonehShaw, Pirates
 from local_dp.attacks.reconstruction import least_squares, reconstruction
 from local_dp.attacks.tracing import Traced, tracing
 from local_dp.curator.sums import NoisySum
@@ -15,8 +14,7 @@ from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Nonadaptive, run
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.curated_from_sq import curated_from_sq

@@ -8,17 +8,14 @@ from typing import assert_type
 from local_dp.accounting.lattice import Lattice
 from local_dp.arrays import Floats
 from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
-from local_dp.curator.counts.composed_laplace import ComposedLaplaceCounts
-from local_dp.curator.counts.discrete_gaussian import DiscreteGaussianCounts
-from local_dp.curator.counts.gaussian import GaussianCounts
+from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import LaplaceCounts
-from local_dp.curator.intervals.answers import IntervalCounts
+from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts
 from local_dp.curator.intervals.factorization import PrefixFactorization
-from local_dp.curator.intervals.level import Level, LevelCounts
+from local_dp.curator.intervals.level import IntervalCounts, Level, LevelCounts
 from local_dp.curator.intervals.tree import CountTree
 from local_dp.curator.labels.concepts import Thresholds
-from local_dp.curator.labels.label_private import LabelPrivateLearner
+from local_dp.curator.labels.private import LabelPrivateLearner
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import OneMarginal, PlainLaplace
 from local_dp.curator.marginals.characters import NoisySums
@@ -26,11 +23,9 @@ from local_dp.curator.marginals.tree import Part, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
-from local_dp.curator.points.learner import PointLearner
-from local_dp.curator.points.proper import ProperPointLearner
-from local_dp.curator.reductions.amplified import Amplified, amplified
+from local_dp.curator.points.learner import PointLearner, ProperPointLearner
 from local_dp.curator.reductions.label_sanitizer import ByLabel, LabelSanitizer, label_sanitizer
-from local_dp.curator.reductions.learner_from_sanitizer import Processed, learner_from_sanitizer
+from local_dp.curator.reductions.learners import Amplified, Processed, amplified, learner_from_sanitizer
 from local_dp.curator.reductions.thresholds import MediansByLabel, averaged, best_threshold, learner_of_thresholds
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.k_points import KPointAnswers, KPointSanitizer
@@ -44,18 +39,15 @@ from local_dp.curator.selection.exponential import ExponentialChoice
 from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass
 from local_dp.curator.selection.printed import Goals
 from local_dp.curator.sums import NoisySum
-from local_dp.curator.thresholds.base import ThresholdLearner
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
-from local_dp.curator.thresholds.learner import LearnThresholds
-from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.learner import LearnThresholds, PureThresholds, ThresholdLearner
 from local_dp.curator.thresholds.rectangles import RankRectangles
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.loss import Approximate, Concentrated, Loss, Pure
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.records import Records
 from local_dp.tallies import Tally

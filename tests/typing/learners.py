@@ -16,7 +16,7 @@ from local_dp.learners.stumps import Stump, Stumps
 from local_dp.learners.thresholds import AtLeast, Thresholds
 from local_dp.learners.trees import Tree, Trees
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq

@@ -7,7 +7,7 @@ from typing import assert_type
 
 from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.encoded import Encoding
 from local_dp.tallies import Tally
 from local_dp.theorems.boolean_from_real import boolean_from_real

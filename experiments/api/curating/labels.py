@@ -7,12 +7,10 @@ import numpy as np
 
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.points.learner import PointLearner
-from local_dp.curator.points.proper import ProperPointLearner
+from local_dp.curator.points.learner import PointLearner, ProperPointLearner
 from local_dp.curator.sanitizers.floats import BITS, points_of
-from local_dp.curator.thresholds.base import errors_by_gap
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
-from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.learner import PureThresholds, errors_by_gap
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
 from local_dp.errors import InputError
 from local_dp.experiments.api.curating.columns import coded, labels_in, numbers_of, plain

@@ -9,7 +9,7 @@ from local_dp.experiments.api.trusted import Offer, Task, Trust
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play, as_play
 from local_dp.learners.tabular import in_words
 from local_dp.learners.verdicts import verdict
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.learning.held_out import trivial, true_baseline, true_score

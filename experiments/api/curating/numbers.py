@@ -8,8 +8,8 @@ import numpy as np
 
 from local_dp.arrays import Counts
 from local_dp.checks import check_whole
-from local_dp.curator.intervals.answers import MAX_BITS, IntervalCounts
 from local_dp.curator.intervals.factorization import PrefixFactorization
+from local_dp.curator.intervals.level import MAX_BITS, IntervalCounts
 from local_dp.curator.intervals.tree import CountTree, best_branching
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset

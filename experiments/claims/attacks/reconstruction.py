@@ -14,14 +14,14 @@ from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.interaction import run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle
+from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.table import Rows
 from local_dp.queries.subsets import SECRET, secret_bits
 from local_dp.records import Records

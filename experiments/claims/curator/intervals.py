@@ -15,7 +15,7 @@ from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about, ratio, slope
 from local_dp.interaction import run
 from local_dp.loss import Pure

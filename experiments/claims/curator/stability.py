@@ -14,7 +14,7 @@ from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.loss import ATTO, Approximate, Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise

@@ -19,7 +19,7 @@ from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.coverage.stated import Stated
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import quantile, quantile_coverage, quantile_ranks, wilson
 from local_dp.noise import KeyedNoise
 

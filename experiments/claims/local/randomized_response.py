@@ -14,7 +14,7 @@ from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.coverage.stated import Stated, resampled
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle

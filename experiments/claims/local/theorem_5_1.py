@@ -20,9 +20,8 @@ from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import MidpointOracle, Spectrum, hidden_set, hidden_set_certificate, spectrum
 from local_dp.masked.population import MaskedParityPopulation
 from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
-from local_dp.oracles.statistical.asked import StatisticalQuery
 from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
-from local_dp.oracles.statistical.legal import legal
+from local_dp.oracles.statistical.oracles import StatisticalQuery, legal
 
 BELOW: Final = 1 - 1e-9  # just inside the threshold tolerance
 BIASES: Final[dict[str, Bias]] = {"up": upward, "down": downward, "against the sign": against}

@@ -6,12 +6,8 @@ from pathlib import Path
 
 from local_dp.errors import InputError
 from local_dp.experiments.bench.aggregate import aggregate_speeds
-from local_dp.experiments.bench.attacks import attack_speeds
 from local_dp.experiments.bench.cluster import cluster_speeds
-from local_dp.experiments.bench.curator import curator_speeds
-from local_dp.experiments.bench.intervals import interval_speeds
-from local_dp.experiments.bench.many import many_speeds
-from local_dp.experiments.bench.marginals import marginal_speeds
+from local_dp.experiments.bench.curator import attack_speeds, curator_speeds, interval_speeds, many_speeds, marginal_speeds
 from local_dp.experiments.bench.randomizers import randomizer_speeds
 from local_dp.experiments.bench.runs import process_speeds, run_speeds
 from local_dp.experiments.bench.speeds import Speed

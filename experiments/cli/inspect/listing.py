@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from importlib.resources import files
 from typing import Any
 
 from local_dp.curator.catalogue import mechanisms, privacy_in
@@ -104,3 +105,11 @@ def _parameters(kind: Any) -> str:
         value = ";".join(field.default) if isinstance(field.default, tuple) else field.default
         shown.append(held(f"{field.name}={value if value is not None else ''}" if field.default is not MISSING else field.name))
     return ", ".join(shown)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Prints the JSON schema of what `run --json` and `server --json` print."""
+
+    def __call__(self) -> None:
+        SCREEN.tell(files("local_dp.experiments.tiers").joinpath("outcome.schema.json").read_text().rstrip())

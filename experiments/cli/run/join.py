@@ -23,7 +23,7 @@ from local_dp.experiments.cli.operate.keys import known, served
 from local_dp.experiments.cli.run.options import Asking, Role, allowed_names
 from local_dp.experiments.cli.run.output import RunProgress, show
 from local_dp.experiments.cli.run.protocols import RoleOfProtocols
-from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.notation import number
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.outcome import STAMP, Outcome
 from local_dp.experiments.tiers.over_bus import serve_run

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.text.layout import screen_width
-from local_dp.experiments.text.numbers import number
+from local_dp.experiments.text.notation import number
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.server.progress import Attendance, Progress, RoundProgress
 

@@ -1,4 +1,4 @@
-"""k counts with discrete Laplace noise on each: the plain pure mechanism."""
+"""Counts with discrete Laplace noise: together, one by one, and none at all."""
 
 import math
 from abc import abstractmethod
@@ -9,14 +9,15 @@ from math import prod
 
 import numpy as np
 
+from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.clipped import ClippedLaplace
 from local_dp.curator.counts.base import LISTED, ColumnCounts, CountsMechanism, L_co, NoisyCounts
 from local_dp.curator.inversion import discrete_laplaces
-from local_dp.curator.mechanism import Law
+from local_dp.curator.mechanism import Law, Mechanism, WithinDelta
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import NANO, Pure, nano_epsilon
+from local_dp.loss import NANO, Approximate, Pure, nano_epsilon
 
 
 @dataclass(frozen=True)
@@ -69,3 +70,40 @@ class LaplaceCounts(NoiseOnEach[Pure]):
     @property
     def step(self) -> Fraction:
         return Fraction(self.loss.nano, self.k)
+
+
+@dataclass(frozen=True)
+class ComposedLaplaceCounts(NoiseOnEach[Approximate], WithinDelta[ColumnCounts, NoisyCounts]):
+    """`k` counts, each with the least discrete Laplace noise that keeps to (eps, delta) together.
+
+    Privacy: (eps, delta), exact: a count that moves by 1 loses exactly +-e, so k of them lose the binomial curve (`accounting.shares.optimal_part`).
+    Utility: a largest error of about ln(1.44 k) sqrt(2 k ln(1 / delta)) / eps. Source: Kairouz, Oh, Viswanath 2015, Theorem 3.3.
+    """
+
+    delta: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.step  # noqa: B018 - refuses a budget that is too small
+
+    @property
+    def step(self) -> Fraction:
+        return Fraction(optimal_part(self.loss, self.k).nano)
+
+
+@dataclass(frozen=True)
+class NoCounts(Mechanism[ColumnCounts, NoisyCounts, Pure]):
+    """Half of the records, for each of the k counts: the data are not looked at.
+
+    Privacy: 0. Utility: off by at most n / 2, rounded up; by as much where some property is of nobody or of everybody.
+    """
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(0)
+
+    def release(self, database: ColumnCounts, draws: Draws) -> NoisyCounts:
+        return NoisyCounts(np.full(len(database.counts), database.size // 2, dtype=np.int64))
+
+    def law(self, database: ColumnCounts) -> Law[NoisyCounts]:
+        return {NoisyCounts(np.full(len(database.counts), database.size // 2, dtype=np.int64)): 1}

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.intervals.answers import IntervalCounts, check_domain
 from local_dp.curator.intervals.least_squares import Shape, branchings, consistent, largest_variance, nested
-from local_dp.curator.intervals.level import Level, LevelCounts
+from local_dp.curator.intervals.level import IntervalCounts, Level, LevelCounts, check_domain
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws

@@ -11,7 +11,7 @@ import numpy as np
 from local_dp.arrays import Counts, Words
 from local_dp.checks import check_whole
 from local_dp.curator.marginals.base import BinaryTable
-from local_dp.curator.marginals.newton import bias, coefficients
+from local_dp.curator.marginals.nearest import bias, coefficients
 from local_dp.curator.mechanism import WithinDelta
 from local_dp.curator.rounded_normal import mu_squared, rounded_normals
 from local_dp.draws import Draws

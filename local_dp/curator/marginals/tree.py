@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.concentrated import rho_within
+from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_whole
 from local_dp.cube import places_of
@@ -16,8 +16,7 @@ from local_dp.curator.account import ConcentratedAccount
 from local_dp.curator.marginals.base import BinaryTable, Marginals
 from local_dp.curator.marginals.characters import CharacterSums, NoisySums
 from local_dp.curator.mechanism import Mechanism, WithinDelta
-from local_dp.curator.selection.bounded_range import BoundedRange
-from local_dp.curator.selection.exponential import ByScore, ExponentialChoice, numbered
+from local_dp.curator.selection.exponential import BoundedRange, ByScore, ExponentialChoice, numbered
 from local_dp.curator.selection.groups import Listed
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws

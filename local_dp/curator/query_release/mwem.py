@@ -7,7 +7,7 @@ from typing import Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from local_dp.accounting.concentrated import rho_within
+from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_share, check_whole
 from local_dp.curator.intervals.level import LevelCounts
@@ -16,7 +16,7 @@ from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.query_release.measuring import GaussianMarginal, WorstMarginal
 from local_dp.curator.query_release.weights import Columns, Synthetic, Weights
-from local_dp.curator.selection.bounded_range import BoundedRange
+from local_dp.curator.selection.exponential import BoundedRange
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Play, run

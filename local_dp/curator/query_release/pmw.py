@@ -6,7 +6,7 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from local_dp.accounting.concentrated import rho_within
+from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts, Floats
 from local_dp.checks import check_positive, check_share, check_whole
 from local_dp.curator.query_release.counting import MAX_RECORDS, CountingQueries

@@ -6,9 +6,8 @@ from fractions import Fraction
 
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.reductions.amplified import amplified
 from local_dp.curator.reductions.label_sanitizer import ByLabel, P, label_sanitizer
-from local_dp.curator.reductions.learner_from_sanitizer import Processed, learner_from_sanitizer
+from local_dp.curator.reductions.learners import Processed, amplified, learner_from_sanitizer
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.steps import Steps
 from local_dp.draws import Draws

@@ -8,8 +8,8 @@ from local_dp.checks import check_share
 from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import LabelledMultiset, Multiset, check_bits
 from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.thresholds.base import ThresholdLearner, errors_by_gap
 from local_dp.curator.thresholds.candidates import Middles, middles, spare, surely_within
+from local_dp.curator.thresholds.learner import ThresholdLearner, errors_by_gap
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import NANO, Approximate, Pure, nano_epsilon

@@ -1,16 +1,65 @@
-"""LearnThresholds: thresholds by RecConcave, as printed and with parts that suit a computer (Beimel, Nissim, Stemmer, Section 3.4)."""
+"""Learners of thresholds: the hypothesis t of 0..2^bits says 1 if and only if x >= t."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import TypeVar
 
+import numpy as np
+
+from local_dp.arrays import Counts
 from local_dp.checks import check_share
-from local_dp.curator.mechanism import Law
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import LabelledMultiset, check_bits
+from local_dp.curator.selection.exponential import ByScore
 from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave, levels_of
-from local_dp.curator.thresholds.base import ThresholdLearner, agreements
+from local_dp.curator.selection.runs import Runs
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import Approximate
+from local_dp.loss import Approximate, Loss, Pure
+
+L_co = TypeVar("L_co", bound=Loss, covariant=True)
+
+
+@dataclass(frozen=True)
+class ThresholdLearner(Mechanism[LabelledMultiset, int, L_co]):
+    """From labelled points a threshold t; private on all of them, also where no threshold fits."""
+
+    @abstractmethod
+    def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
+        """Pr[low <= t <= high] on this sample, exactly but for rounding: analysis, not part of a release."""
+
+
+def errors_by_gap(sample: LabelledMultiset) -> Counts:
+    """How many records the thresholds misclassify that have g of the s distinct points below them, g = 0..s; no replaced record moves one by more than 1."""
+    missed_below = np.concatenate([[0], np.cumsum(sample.ones)])
+    right_above = np.concatenate([[0], np.cumsum(sample.zeros)])
+    errors: Counts = missed_below + (right_above[-1] - right_above)
+    return errors
+
+
+def agreements(sample: LabelledMultiset) -> Runs:
+    """How many records each threshold classifies right: quasi-concave where some threshold classifies all. O(s)."""
+    return Runs(sample.values, sample.size - errors_by_gap(sample), 1 << sample.bits)
+
+
+@dataclass(frozen=True)
+class PureThresholds(ByScore[LabelledMultiset, int], ThresholdLearner[Pure]):
+    """The threshold t with probability proportional to e^(-eps (errors of t) / 2).
+
+    Privacy: epsilon. Utility: within alpha of the best for about (2 / (eps alpha)) ln(2^bits / beta) records: as many as the points have bits, and every pure
+    proper learner needs a constant share of that. Cost: O(m log m). Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 2.5.2.
+    """
+
+    epsilon: float
+
+    def candidates(self, database: LabelledMultiset) -> Runs:
+        """A replaced example moves the errors of a threshold by at most 1."""
+        return agreements(database)
+
+    def chance(self, sample: LabelledMultiset, low: int, high: int) -> float:
+        runs = agreements(sample)
+        return float(self.choice.share(runs, runs.within(low, high)))
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.population import Population
 
 

@@ -18,8 +18,8 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.margins import Descent, DescentVector
 from local_dp.queries.numbers import STEPS
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.vectors.coordinates import SampledSigns
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection
-from local_dp.randomizers.vectors.sampled_signs import SampledSigns
 from local_dp.tallies import Tally
 
 WAYS = ("best", "one-bit-mean", "sampled-signs", "nearest-direction")

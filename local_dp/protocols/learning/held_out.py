@@ -16,7 +16,7 @@ from local_dp.learners.k_means import Centres
 from local_dp.learners.linear_regression import LinearModel
 from local_dp.learners.verdicts import Verdict, verdict
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.tallies import Estimate, Tally

@@ -16,7 +16,7 @@ from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by
 from local_dp.learners.verdicts import verdict
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows

@@ -12,7 +12,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, Repeated
 from local_dp.loss import split_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.populations.ladder import LadderPopulation
+from local_dp.populations.parity import LadderPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
 from local_dp.protocols.surveys.policies import check_policy

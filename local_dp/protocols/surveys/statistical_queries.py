@@ -13,7 +13,7 @@ from local_dp.checks import check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter

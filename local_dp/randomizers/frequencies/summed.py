@@ -14,7 +14,7 @@ from local_dp.errors import InputError
 from local_dp.loss import NANO, exp_epsilon
 from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.frequencies.base import FrequencyOracle
-from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.table import TableChannel, whole_weights
 from local_dp.tallies import Estimate, Joint, Tally
 

@@ -1,15 +1,19 @@
-"""A window of likely reports that slides with the number: what the piecewise mechanism and the square wave have in common."""
+"""Numbers reported within a window of the true one: the piecewise mechanism and the square wave."""
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.numbers.base import Held, NumberTable
+from local_dp.randomizers.numbers.base import MAX_STEPS, Held, NumberTable
 from local_dp.randomizers.table import as_decimal, whole_weights
 
 
@@ -67,3 +71,62 @@ def window_variance(growth: float, steps: int, window: int, x: float) -> float:
     cells, follows = steps + window, window_share(growth, steps, window)
     within = follows * (window**2 - 1) / 12 + (1 - follows) * (cells**2 - 1) / 12
     return (within + follows * (1 - follows) * (steps * (x - 0.5)) ** 2) / (follows * steps) ** 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piecewise(Window):
+    """Reports a number near the own one with a probability e^eps times as high as any number elsewhere, on a lattice.
+
+    The window has `likely` cells; 0, the default, is as many as make the worst variance least. The paper's has steps / r, r = e^(eps/2): best at small epsilon,
+    1.5 times the variance of the best at epsilon 4.
+    Privacy: two weights, of ratio at most e^eps. Utility: variance `window_variance`, worst at either end; with the paper's window on a fine lattice, on the
+    [-1, 1] scale, t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2) (`bounds.numbers.piecewise_variance`). Better than one bit from epsilon 1.2 on, for the mean of these
+    very numbers. Cost: log2(steps + likely) bits.
+    """
+
+    name: ClassVar[str] = "piecewise"
+    source: ClassVar[str] = "Wang et al. 2019, Algorithm 2, on a lattice"
+
+    likely: int = 0
+
+    def prepare(self) -> None:
+        if type(self.likely) is not int or not 0 <= self.likely <= MAX_STEPS:
+            raise InputError(f"the window has {self.likely!r} cells; give a whole number from 1 to {MAX_STEPS}, or 0 for the best")
+        super().prepare()
+
+    @property
+    def window(self) -> int:
+        return self.likely or best_window(self.nano, self.steps)
+
+
+@lru_cache(maxsize=1024)
+def best_window(nano: int, steps: int) -> int:
+    """The width of least worst-case variance."""
+    growth = float(exp_epsilon(nano))
+    return min(range(1, steps + 1), key=lambda window: window_variance(growth, steps, window, 1.0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquareWave(Window):
+    """Reports a number within b of the own one with a probability e^eps times as high as any other from -b to 1 + b, on a lattice.
+
+    b = (eps E - E + 1) / (2 E (E - 1 - eps)), E = e^eps, makes the mutual information's upper bound largest; the window has round(2 b steps) cells, 1 at least.
+    Privacy: two weights, of ratio at most e^eps. Utility: the mean is unbiased, of variance `window_variance`; the distribution of the numbers is what it is
+    for, by `postprocessing.likelihood`, a step that never runs by itself. Cost: log2(steps + window) bits.
+    """
+
+    name: ClassVar[str] = "square-wave"
+    source: ClassVar[str] = "Li, Wang, Lopuhaa-Zwakenberg, Li, Skoric 2020, Section 5, on a lattice"
+
+    @property
+    def window(self) -> int:
+        return max(1, math.floor(2 * wave_width(self.nano) * self.steps + Fraction(1, 2)))
+
+
+@lru_cache(maxsize=1024)
+def wave_width(nano: int) -> Fraction:
+    """b, to 1e-30: half the window, in units of [0, 1]. From 1/2 at epsilon 0 to 0."""
+    with localcontext() as context:
+        context.prec = 80
+        growth, epsilon = as_decimal(exp_epsilon(nano)), Decimal(nano) / 10**9
+        return Fraction((epsilon * growth - growth + 1) / (2 * growth * (growth - 1 - epsilon))).limit_denominator(10**30)

@@ -13,7 +13,7 @@ from local_dp.noise import Draw, Noise
 from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash
 from local_dp.randomizers.frequencies.local_hashing import LocalHashing, length_of
 from local_dp.randomizers.randomizer import Work
-from local_dp.randomizers.repeated.memoised_grr import MemoisedGRR
+from local_dp.randomizers.repeated.memoised import MemoisedGRR
 
 MAX_CODES = 4  # which share the lasting half of a word
 

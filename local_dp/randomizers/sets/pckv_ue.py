@@ -12,7 +12,7 @@ from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
 from local_dp.randomizers.per_coin import PerCoin
-from local_dp.randomizers.place_vector import PlaceVector
+from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.sets.pckv import digits_of, key_values
 from local_dp.randomizers.table import TableChannel
 from local_dp.randomizers.vectors.directions import words_of

@@ -9,7 +9,7 @@ import pytest
 from local_dp.bounds.packing import pure_success
 from local_dp.curator.points.learner import PointLearner
 from local_dp.curator.selection.exponential import ExponentialChoice
-from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.experiments.claims.curator.pure_or_approximate import cases, runs
 from local_dp.experiments.claims.curator.pure_or_approximate.claim import EXPERIMENT, QUICK
 from local_dp.experiments.lab.claim import Finding, Measurement, Point

@@ -22,7 +22,7 @@ from local_dp.learners.conjunctions import AllOf, Conjunctions
 from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import Spectrum
 from local_dp.masked.one_round import MaskedParityOneRound
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.runs.shared import Once
 
 pytestmark = pytest.mark.long

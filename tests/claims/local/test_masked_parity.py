@@ -28,7 +28,7 @@ from local_dp.protocols.registry import find_protocol
 from local_dp.randomizers import one_bit
 from local_dp.tallies import Tally
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 
 
 SEEN = {0.25: 51_300, 0.5: 13_750, 1.0: 3_480, 1.5: 1_500, 2.0: 760, 3.0: 266, 4.0: 103, 6.0: 40, 8.0: 24}  # clients by epsilon at d = 8

@@ -13,7 +13,7 @@ from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import Spectrum, hidden_set, spectrum
 from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.runs.shared import Once
 
 

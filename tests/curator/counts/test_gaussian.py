@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, norm
 
-from local_dp.accounting.concentrated import conversion
+from local_dp.accounting.gaussian import conversion
 from local_dp.accounting.rules import delta, epsilon
 from local_dp.curator.account import ConcentratedAccount
 from local_dp.curator.counts.base import ColumnCounts
-from local_dp.curator.counts.discrete_gaussian import DiscreteGaussianCounts, least_discrete_variance
-from local_dp.curator.counts.gaussian import GaussianCounts
+from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts, least_discrete_variance
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError

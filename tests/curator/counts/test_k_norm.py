@@ -13,10 +13,8 @@ from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Ints
 from local_dp.curator.counts import k_norm
 from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
-from local_dp.curator.counts.composed_laplace import ComposedLaplaceCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import LaplaceCounts
-from local_dp.curator.counts.nothing import NoCounts
+from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
 from local_dp.curator.laws import SmallDatabases
 from local_dp.draws import Draws
 from local_dp.errors import InputError

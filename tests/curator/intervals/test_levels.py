@@ -10,8 +10,7 @@ import pytest
 from scipy.stats import chisquare
 
 from local_dp.curator.account import Account
-from local_dp.curator.intervals.answers import IntervalCounts
-from local_dp.curator.intervals.level import Level, LevelCounts
+from local_dp.curator.intervals.level import IntervalCounts, Level, LevelCounts
 from local_dp.curator.intervals.tree import CountTree
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.mechanism import Neighbours

@@ -13,8 +13,7 @@ from scipy.stats import chisquare
 from local_dp.arrays import Bools, Floats, Naturals
 from local_dp.bounds.frequencies import label_examples, label_examples_printed, public_points, semi_private_examples
 from local_dp.curator.labels.concepts import Candidates, ConceptClass, Intervals, ListedClass, Thresholds
-from local_dp.curator.labels.label_private import LabelPrivateLearner
-from local_dp.curator.labels.semi_private import SemiPrivateLearner
+from local_dp.curator.labels.private import LabelPrivateLearner, SemiPrivateLearner
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.selection.exponential import log_probabilities

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.accounting.concentrated import rho_within
+from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Floats
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
@@ -17,7 +17,7 @@ from local_dp.curator.marginals.fourier import FourierGaussian
 from local_dp.curator.marginals.nearest import nearest_table
 from local_dp.curator.marginals.tree import DependentPair, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
-from local_dp.curator.selection.bounded_range import BoundedRange
+from local_dp.curator.selection.exponential import BoundedRange
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive

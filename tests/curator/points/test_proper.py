@@ -10,7 +10,7 @@ from scipy.stats import binom, chisquare
 from local_dp.bounds.packing import least_records, pure_success
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.points.proper import AllPoints, ProperPointLearner
+from local_dp.curator.points.learner import AllPoints, ProperPointLearner
 from local_dp.curator.selection.exponential import ExponentialMechanism
 from local_dp.draws import Draws
 from local_dp.errors import InputError

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from local_dp.accounting.concentrated import rho_within
+from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account, ConcentratedAccount
 from local_dp.curator.intervals.level import Level
@@ -17,8 +17,7 @@ from local_dp.curator.query_release import weights as weights_room
 from local_dp.curator.query_release.measuring import GaussianMarginal, WorstMarginal
 from local_dp.curator.query_release.mwem import ConcentratedRounds, Mwem, PureRounds, concentrated_mwem, concentrated_rounds, pure_mwem, pure_rounds
 from local_dp.curator.query_release.weights import Columns, Weights
-from local_dp.curator.selection.bounded_range import BoundedRange
-from local_dp.curator.selection.exponential import ExponentialChoice, ExponentialMechanism
+from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoice, ExponentialMechanism
 from local_dp.curator.selection.permute_and_flip import PermutedMechanism
 from local_dp.curator.transcripts import worst_transcripts
 from local_dp.curator.trusted import TrustedOracle

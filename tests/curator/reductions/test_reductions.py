@@ -13,9 +13,8 @@ import pytest
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick, whole_weights
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.reductions.amplified import Amplified, amplified
 from local_dp.curator.reductions.label_sanitizer import ByLabel, LabelSanitizer, label_sanitizer, resized
-from local_dp.curator.reductions.learner_from_sanitizer import learner_from_sanitizer
+from local_dp.curator.reductions.learners import Amplified, amplified, learner_from_sanitizer
 from local_dp.curator.reductions.thresholds import MediansByLabel, averaged, best_threshold, learner_of_thresholds, threshold_error
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians

@@ -10,7 +10,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.populations.ladder import LadderPopulation
+from local_dp.populations.parity import LadderPopulation
 from local_dp.protocols.parity.ladder import Heard, LadderAgain, LadderInTurn, LadderOneRound, ways_on
 from local_dp.queries.ladder import PathStep, columns
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds

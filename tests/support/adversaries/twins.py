@@ -14,7 +14,7 @@ from local_dp.learners.linear_regression import LinearModel, LinearRegression
 from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
 from local_dp.learners.stumps import Stump, Stumps
 from local_dp.learners.thresholds import AtLeast, Thresholds
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 
 
 class LaxConjunctions(Conjunctions):

@@ -13,7 +13,7 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.runs.shared import locked, shared_folder
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGES = (ROOT / "examples" / "coin", ROOT / "tests" / "support" / "plugin_package")
 
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.queries.tables import Category, Question
 from local_dp.records import Records

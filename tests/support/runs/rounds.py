@@ -13,7 +13,7 @@ from statistics import median
 
 from local_dp.experiments.bench.runs import local_mosquitto
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SIZES = {"processes": 1000, "hosts": 100_000}  # clients
 _COMMAND = "import sys; from {module} import {function}; sys.exit({function}())"
 

@@ -28,7 +28,7 @@ from local_dp.randomizers.numbers.staircase import folded_variance
 from local_dp.randomizers.numbers.window import window_variance
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.repeated.memoised_grr import memoised_variance
+from local_dp.randomizers.repeated.memoised import memoised_variance
 from local_dp.randomizers.sets.base import Padded
 from local_dp.randomizers.sets.padding_sampling import padded_variance
 from local_dp.randomizers.sets.pckv import pckv_variances

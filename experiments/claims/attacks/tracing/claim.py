@@ -8,10 +8,8 @@ import numpy as np
 
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools, Floats
-from local_dp.attacks.codes import tardos, tardos_accused
-from local_dp.attacks.pirates import STRATEGIES, Pirates, marked
+from local_dp.attacks.codes import STRATEGIES, Pirates, marked, tardos, tardos_accused, traitor_tracing
 from local_dp.attacks.tracing import FAILURE, Traced, traced, tracing
-from local_dp.attacks.traitors import traitor_tracing
 from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle
@@ -19,17 +17,16 @@ from local_dp.draws import Draws
 from local_dp.experiments.claims.attacks.tracing.signed import check_signed, measure_signed, signed_points, signed_table
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.interaction import Nonadaptive, run
 from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.table import Rows
 from local_dp.queries.ciphers import keys_of
-from local_dp.queries.packed import packed
+from local_dp.queries.encoded import packed
 from local_dp.records import Records
 from local_dp.theorems.curated_from_sq import curated_from_sq
 from local_dp.theorems.one_report import one_sign_each

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.attacks.signed import Signer
+from local_dp.attacks.tracing import Signer
 from local_dp.curator.account import ConcentratedAccount
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.multisets import Multiset

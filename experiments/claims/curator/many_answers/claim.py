@@ -25,7 +25,7 @@ from local_dp.experiments.claims.curator.many_answers.runs import (
 )
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import ratio, relative_error, student
 
 QUERIES: dict[Scale, tuple[int, ...]] = {"quick": (100, 1000, 2000), "full": (100, 1000, 10_000, 100_000)}

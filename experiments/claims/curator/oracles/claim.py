@@ -25,7 +25,7 @@ from local_dp.experiments.claims.curator.oracles.runs import (
 )
 from local_dp.experiments.lab.chapters import HEURISTICS, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about, wilson
 
 EXAMPLES: dict[Scale, tuple[int, ...]] = {"quick": (100, 300, 1000, 3000, 10_000), "full": (100, 300, 1000, 3000, 10_000, 30_000)}

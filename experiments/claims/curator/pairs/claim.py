@@ -9,7 +9,7 @@ from local_dp.experiments.claims.curator.pairs import runs
 from local_dp.experiments.claims.curator.pairs.runs import DELTA, EPSILON, HULL, LINEAR, LOCAL, LOCAL_PROJECTED, PROJECTED, RAW, ZERO
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about_log, relative_error, student
 
 COLUMNS = (50, 100, 200)

@@ -11,7 +11,7 @@ from local_dp.experiments.claims.curator.price import runs
 from local_dp.experiments.claims.curator.price.runs import COMPOSED, DELTA, EACH, EPSILON, GAUSSIAN, K_NORM, LAPLACE, NOISES, NOTHING, RECORDS
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import quantile, wilson
 
 ANSWERS = (1, 10, 100, 1000, 10_000, 100_000)

@@ -7,21 +7,16 @@ from typing import Any
 import numpy as np
 
 from local_dp.arrays import Counts, Ints
-from local_dp.curator.labels.base import DichotomyLearner
 from local_dp.curator.labels.concepts import Candidates, Thresholds
-from local_dp.curator.labels.label_private import LabelPrivateLearner
-from local_dp.curator.labels.semi_private import SemiPrivateLearner
+from local_dp.curator.labels.private import DichotomyLearner, LabelPrivateLearner, SemiPrivateLearner
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
-from local_dp.curator.points.learner import PointLearner
-from local_dp.curator.points.proper import AllPoints, ProperPointLearner
+from local_dp.curator.points.learner import AllPoints, PointLearner, ProperPointLearner
 from local_dp.curator.selection.groups import Groups
-from local_dp.curator.thresholds.base import ThresholdLearner
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.hard import HardThreshold, hard_thresholds, random_target
-from local_dp.curator.thresholds.learner import tuned
-from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.learner import PureThresholds, ThresholdLearner, tuned
 from local_dp.draws import Draws
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise

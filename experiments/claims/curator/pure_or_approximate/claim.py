@@ -10,7 +10,7 @@ from local_dp.experiments.claims.curator.pure_or_approximate.figures import LABE
 from local_dp.experiments.claims.curator.pure_or_approximate.runs import SEEN, measure_learner, measure_proven
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
 from local_dp.experiments.lab.claim import Check, Experiment, Finding, Measurement, Point, Regions, Scale
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.loss import ATTO, NANO
 

@@ -17,7 +17,7 @@ from local_dp.experiments.claims.curator.sanitizing.runs import (
 )
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import reached_check
 from local_dp.loss import ATTO, NANO

@@ -6,7 +6,7 @@ import numpy as np
 
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, sanitizer_records
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.reductions.learner_from_sanitizer import learner_from_sanitizer
+from local_dp.curator.reductions.learners import learner_from_sanitizer
 from local_dp.curator.reductions.thresholds import MediansByLabel, best_threshold
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians, TreeOfMedians
@@ -16,7 +16,7 @@ from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.selection.printed import Goals
 from local_dp.curator.thresholds.hard import hard_thresholds, random_target
-from local_dp.curator.thresholds.pure import PureThresholds
+from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.draws import Draws
 from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.experiments.lab.minimal_clients import measured_clients

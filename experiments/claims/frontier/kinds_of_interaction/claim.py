@@ -11,7 +11,7 @@ from local_dp.experiments.claims.frontier.kinds_of_interaction.runs import AGAIN
 from local_dp.experiments.lab.chapters import FRONTIER, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.cross_check import cross_check_shown
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.minimal_clients import reached_check
 
 LEVELS = (2, 4, 8, 12, 16)

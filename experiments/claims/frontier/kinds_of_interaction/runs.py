@@ -23,7 +23,7 @@ from local_dp.queries.ladder import PathStep
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.tallies import Tally
-from local_dp.verification.transcripts import worst_transcript
+from local_dp.verification.watch import worst_transcript
 
 EPSILON, BETA = 1.0, 0.1
 AGAIN, IN_TURN, BELOW, BY_SUM, ONE_ROUND = "again", "in turn", "in turn, random nodes below too", "again, charged by the sum", "one round"

@@ -15,7 +15,7 @@ from local_dp.interaction import run
 from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import MidpointOracle, hidden_set_certificate, spectrum
 from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, two_round_learner
-from local_dp.oracles.statistical.asked import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.queries.parity import ParityCoset
 
 Row = tuple[Point, Measurement]

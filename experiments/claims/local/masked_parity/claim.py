@@ -25,7 +25,7 @@ from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.noise import stream_key
 from local_dp.populations.population import Population

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from local_dp.bounds.masked_parity import masked_parity_interactive_bound, masked_parity_list_clients
 from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
-from local_dp.experiments.lab.figure_check import figure_check
+from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.masked.listed import MaskedParityList
 from local_dp.noise import stream_key

@@ -24,9 +24,8 @@ from local_dp.masked.midpoint import MidpointOracle, spectrum
 from local_dp.masked.statistical import bent_learner, two_round_learner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population

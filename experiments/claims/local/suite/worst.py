@@ -17,9 +17,8 @@ from local_dp.learners.halfspaces import Perceptron
 from local_dp.learners.learner import Classifier, Learner
 from local_dp.learners.tasks import Task
 from local_dp.learners.trees import Trees
-from local_dp.oracles.statistical.asked import StatisticalQuery
-from local_dp.oracles.statistical.exact import ExactOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
 from local_dp.populations.finite import Finite
 from local_dp.records import Records

@@ -1,4 +1,4 @@
-"""A sanitizer of databases many times as large: one release for each of q random parts (Beimel, Nissim, Stemmer 2013, Lemma 5.1)."""
+"""Learners out of others: amplified to any confidence, and from a sanitizer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from local_dp.checks import check_whole
-from local_dp.curator.mechanism import Mechanism
+from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
 from local_dp.errors import InputError
@@ -49,3 +49,38 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
 def amplified(sanitizer: Mechanism[Multiset, E, L], records: int, average: Callable[[Sequence[E]], E]) -> Amplified[E, L]:
     """The sanitizer of parts of `records` records, applied to all parts of a larger database: Lemma 5.1."""
     return Amplified(sanitizer, records, average)
+
+
+D = TypeVar("D")
+H = TypeVar("H")
+
+
+@dataclass(frozen=True)
+class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
+    """What `after` makes of a release. Privacy: the mechanism's, for `after` sees no record."""
+
+    mechanism: Mechanism[D, E, L]
+    after: Callable[[E], H]
+
+    @property
+    def loss(self) -> L:
+        return self.mechanism.loss
+
+    def release(self, database: D, draws: Draws) -> H:
+        return self.after(self.mechanism.release(database, draws))
+
+    def law(self, database: D) -> Law[H]:
+        found: dict[H, int] = {}
+        for released, weight in self.mechanism.law(database).items():
+            outcome = self.after(released)
+            found[outcome] = found.get(outcome, 0) + weight
+        return found
+
+
+def learner_from_sanitizer(sanitizer: Mechanism[D, E, L], best: Callable[[E], H]) -> Processed[D, E, H, L]:
+    """A proper learner from a sanitizer of the class with labels: `best` gives the hypothesis that errs least on what is released.
+
+    Privacy: the sanitizer's, pure or approximate. Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given
+    (50 VC / gamma^2) ln(1 / (gamma beta)) examples, since the share of wrong labels is a count of the class with labels. Source: Lemma 5.3.
+    """
+    return Processed(sanitizer, best)

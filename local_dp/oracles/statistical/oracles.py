@@ -1,0 +1,164 @@
+"""Statistical-query oracles: exact, noisy, from a sample, any legal answer, and asked of real tasks."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from local_dp.arrays import Counts, Floats
+from local_dp.errors import InputError, RefusedError
+from local_dp.interaction import Oracle
+from local_dp.oracles.watched import Watched
+from local_dp.populations.finite import Finite
+from local_dp.populations.population import Population
+from local_dp.queries.query import Query
+from local_dp.records import Records, chunks
+
+
+@dataclass(frozen=True)
+class StatisticalQuery:
+    """Asks for the expectation over the distribution of a query with values in [-1, 1], within `tolerance`.
+
+    A yes/no query counts as +1 for yes and -1 for no (Definition 4.1's {+1, -1}); a query with values on a lattice of levels counts as 2 x - 1.
+    """
+
+    query: Query
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise InputError(f"the tolerance is {self.tolerance}; a statistical query needs one strictly between 0 and 1")
+        if self.query.domain.kind != "levels" and self.query.domain.size != 2:
+            raise InputError(f"query {self.query.name!r} has values in {self.query.domain}; a statistical query has two, or levels")
+
+    def expectation(self, law: Floats) -> float:
+        """The expectation on the [-1, 1] scale under a law over the query's domain, shape (domain size,)."""
+        return float(law @ np.linspace(-1.0, 1.0, len(law)))
+
+    @property
+    def span(self) -> int:
+        """The whole number that `numerators` is divided by."""
+        return self.query.domain.size - 1
+
+    def numerators(self, records: Records) -> Counts:
+        """span times the value of each record on the [-1, 1] scale: whole numbers, so that sums over records are exact. Shape (n,)."""
+        domain = self.query.domain
+        return 2 * self.query.values(records).astype(np.int64) - (domain.low + domain.high)
+
+
+class SQOracle(ABC):
+    """Answers statistical queries, and counts queries and rounds."""
+
+    def __init__(self) -> None:
+        self.queries = 0
+        self.rounds = 0
+
+    def answer(self, queries: tuple[StatisticalQuery, ...]) -> tuple[float, ...]:
+        """One answer for each query, on the [-1, 1] scale."""
+        self.rounds += 1
+        self.queries += len(queries)
+        return tuple(self.answer_one(query) for query in queries)
+
+    @abstractmethod
+    def answer_one(self, query: StatisticalQuery) -> float:
+        """The answer to one query."""
+
+
+class ExactOracle(SQOracle):
+    """Answers with the exact expectation under the population's distribution."""
+
+    def __init__(self, population: Population) -> None:
+        super().__init__()
+        self.population = population
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        if isinstance(self.population, Finite):  # a few kinds of record, where a law may have 65,537 values
+            return float(self.population.shares @ query.numerators(self.population.kinds)) / query.span
+        return query.expectation(self.population.law(query.query))
+
+
+ROUNDING = 1e-14  # what floating point may add to an answer at the edge of its tolerance
+
+
+def legal(oracle: Oracle[StatisticalQuery, float], population: Population) -> Watched[StatisticalQuery, float]:
+    """The oracle, watched: RefusedError("illegal-answer") unless each of its answers is within its tolerance of the population's expectation."""
+    exact = ExactOracle(population)
+
+    def check(queries: tuple[StatisticalQuery, ...], answers: tuple[float, ...]) -> None:
+        for query, answer, expectation in zip(queries, answers, exact.answer(queries), strict=True):
+            if not abs(answer - expectation) <= query.tolerance + ROUNDING:
+                raise RefusedError("illegal-answer", f"{query.query.name}: {answer} is further than {query.tolerance} from the expectation {expectation}")
+
+    return Watched(oracle, after=check)
+
+
+class NoisyOracle(ExactOracle):
+    """Answers with the expectation plus normal noise of standard deviation `sd` on the [-1, 1] scale: what an attack is up against, not a private release.
+
+    Tolerances are not kept. Noise in floats protects nobody; a curator's answers come from `TrustedOracle`.
+    """
+
+    def __init__(self, population: Population, sd: float, generator: np.random.Generator) -> None:
+        super().__init__(population)
+        self.sd = sd
+        self.generator = generator
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        return super().answer_one(query) + self.sd * float(self.generator.normal())
+
+
+CHUNK = 1 << 16
+
+
+class EmpiricalOracle(SQOracle):
+    """Answers with the mean over the first n individuals of the population: one sample, reused by every query.
+
+    Within tau of the expectation except with probability 2 exp(-n tau^2 / 2) for a query fixed beforehand (Hoeffding).
+    """
+
+    def __init__(self, population: Population, n: int) -> None:
+        super().__init__()
+        if not 1 <= n <= population.size:
+            raise InputError(f"the sample has n = {n}; give from 1 to the population's {population.size}")
+        self.population = population
+        self.n = n
+
+    def answer_one(self, query: StatisticalQuery) -> float:
+        sums = (query.numerators(self.population.batch(start, stop)).sum() for start, stop in chunks(0, self.n, CHUNK))
+        return int(sum(sums)) / (self.n * query.span)
+
+
+SPAN = 1 << 30
+
+
+@dataclass(frozen=True)
+class RealQuery(StatisticalQuery):
+    """Asks for the mean of a real function of `query`: `values` holds one number in [-1, 1] for each value of the query's domain, ascending."""
+
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise InputError(f"the tolerance is {self.tolerance}; a statistical query needs one strictly between 0 and 1")
+        if len(self.values) != self.query.domain.size or max(map(abs, self.values)) > 1:
+            raise InputError(f"a real function on {self.query.domain} needs {self.query.domain.size} values in [-1, 1]")
+
+    def expectation(self, law: Floats) -> float:
+        """The mean under a law over the query's domain, shape (domain size,)."""
+        return float(law @ np.asarray(self.values))
+
+    @property
+    def span(self) -> int:
+        """The whole number that `numerators` is divided by."""
+        return SPAN
+
+    def numerators(self, records: Records) -> Counts:
+        """span times the function of each record, rounded to whole numbers, so that sums over records are exact. Shape (n,)."""
+        places = np.rint(np.asarray(self.values) * SPAN).astype(np.int64)
+        found: Counts = places[self.query.values(records).astype(np.int64) - self.query.domain.low]
+        return found
+
+
+def on_domain(query: StatisticalQuery) -> Floats:
+    """What each value of the query's domain counts as, in [-1, 1], shape (domain size,)."""
+    return np.asarray(query.values) if isinstance(query, RealQuery) else np.linspace(-1.0, 1.0, query.query.domain.size)

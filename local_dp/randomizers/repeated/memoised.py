@@ -1,0 +1,248 @@
+"""Reports in two steps: a permanent answer that is kept, and a fresh one made of it at each wave."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Ints, Words
+from local_dp.checks import check_share
+from local_dp.domains import symbols
+from local_dp.errors import InputError
+from local_dp.loss import exp_epsilon
+from local_dp.noise import Draw, Noise
+from local_dp.randomizers.finite import ceil_fraction, too_narrow
+from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
+from local_dp.randomizers.randomizer import Randomizer, Work
+
+Odds = tuple[float, float]
+
+
+def first_growth(randomizer: Randomizer, first: float) -> Fraction:
+    """e to the share `first` of its epsilon, which one report alone may tell. Raises InputError for a share or for words that two steps cannot have."""
+    if type(first) is not float:
+        raise InputError(f"first is {first!r}; give a number between 0 and 1")
+    check_share("first", first)
+    if randomizer.word_bits % 2:
+        raise InputError(f"word_bits is {randomizer.word_bits}; each step has half of a word, so give an even number")
+    return exp_epsilon(max(1, int(Fraction(repr(first)) * randomizer.nano)))
+
+
+def least_weight(most: int, keeps: Callable[[int], bool]) -> int:
+    """The least weight from 1 to `most` that keeps the ratio of one report, if more keeps it better; `most`, which tells nothing, if none does."""
+    low, high = 0, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if keeps(middle) else (middle, high)
+    return high
+
+
+def two_step_words(randomizer: Randomizer, noise: Noise, which: Draw, start: int, stop: int) -> Words:
+    """Words whose leading half, under a label, is that of the label, and whose rest is of this ask of this round: flat, `randomizer.words` a client."""
+    half, many = randomizer.word_bits // 2, randomizer.words
+    drawn = (noise.words(each, start * many, stop * many, 32).astype(f"<u{randomizer.width // 8}") for each in (which, Draw(which.round, which.ask)))
+    lasting, fresh = (words >> words.dtype.type(32 - half) for words in drawn)
+    words: Words = (lasting << lasting.dtype.type(half)) | fresh
+    return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoisedGRR(GRR):
+    """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by another such response for each report (L-GRR).
+
+    Asked under a label (`LocalQuery.once`) the first step has the same words in every round and the second has fresh ones: whoever reads the reports sees
+    other symbols from round to round, and all of them together, for ever, tell no more than the first step. Privacy: `epsilon` for life, paid once; one
+    report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that changes is another question and needs another label.
+    Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one round, and of the average of m rounds `memoised_variance`, which does not
+    fall below the first step's. Cost: log2 k bits; a word, of which each step has half. 2 <= k <= 4096, 0 < first < 1.
+    """
+
+    name: ClassVar[str] = "memoised-grr"
+    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (two steps); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-GRR)"
+    work: ClassVar[Work] = "repeated surveys"
+    first: float = 0.5
+
+    def _fits(self, bits: int) -> bool:
+        return False  # each step has half of a word
+
+    def prepare(self) -> None:
+        symbols(self.k)
+        if self.part <= self.k * self.others[1]:
+            raise too_narrow(self)
+
+    @property
+    def part(self) -> int:
+        """The weight of certainty in one step."""
+        return 1 << (self.word_bits // 2)
+
+    @property
+    def kinds(self) -> int:
+        """How many lasting halves of a word are told apart."""
+        return self.part
+
+    @cached_property
+    def others(self) -> tuple[int, int]:
+        """The weight of each symbol that is not the true one, in the first step and in the second."""
+        growth = first_growth(self, self.first)
+        grain = self.part // self.kinds
+        permanent = grain * ceil_fraction(self.kinds / (exp_epsilon(self.nano) + self.k - 1))
+        if self.part <= self.k * permanent:
+            raise too_narrow(self)
+
+        def keeps(second: int) -> bool:
+            own, other = _both(self.k, self.part, permanent, second)
+            return own <= growth * other
+
+        return permanent, least_weight(self.part // self.k, keeps)
+
+    @cached_property
+    def other(self) -> int:
+        return _both(self.k, self.part, *self.others)[1]
+
+    @property
+    def odds(self) -> tuple[Odds, Odds]:
+        """The probabilities (p, q) of the true symbol and of each other one, in the first step and in the second."""
+        first, second = ((1 - (self.k - 1) * other / self.part, other / self.part) for other in self.others)
+        return first, second
+
+    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
+        """Under a label the leading half of a word is that of the label, and the rest is of this ask of this round."""
+        if not which.once:
+            return super().draw(noise, which, start, stop)
+        return two_step_words(self, noise, which, start, stop)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        word = words.dtype.type
+        lasting = self._step(values.astype(np.int64), words >> word(self.word_bits // 2), self.others[0])
+        return self._step(lasting, words & word(self.part - 1), self.others[1]).astype(self.report_dtype)
+
+    def _step(self, values: Ints, words: Words, other: int) -> Ints:
+        """Splits the words into k - 1 equal steps, one for each other symbol, and a last one for the true one."""
+        offset = np.minimum(words // words.dtype.type(other), words.dtype.type(self.k - 1)).astype(np.int64)
+        reports: Ints = (values + offset + 1) % self.k
+        return reports
+
+    def loss_after(self, reports: int) -> float:
+        """What so many reports under one label tell together, in nats: `first` epsilon for one, and towards epsilon for many.
+
+        The worst reports are all the same: p1 p2^m + (k - 1) q1 q2^m against q1 p2^m + (p1 + (k - 2) q1) q2^m.
+        """
+        (p1, q1), (p2, q2) = self.odds
+        rest = (q2 / p2) ** reports
+        return float(np.log((p1 + (self.k - 1) * q1 * rest) / (q1 + (p1 + (self.k - 2) * q1) * rest)))
+
+
+def _both(k: int, part: int, permanent: int, second: int) -> tuple[int, int]:
+    """The weights of the true symbol and of each other one after both steps, out of part^2."""
+    kept, again = part - (k - 1) * permanent, part - (k - 1) * second
+    return kept * again + (k - 1) * permanent * second, kept * second + permanent * again + (k - 2) * permanent * second
+
+
+def memoised_variance(odds: tuple[Odds, Odds], share: float, rounds: int = 1) -> float:
+    """n times the variance of a frequency estimated as the average over rounds of the same clients, with a symbol that `share` of them hold.
+
+    (l (1 - l) / m + (1 - 1 / m) (a p2^2 + (1 - a) q2^2 - l^2)) / ((p1 - q1) (p2 - q2))^2, a = q1 + f (p1 - q1), l = q2 + a (p2 - q2): two reports of one
+    client are independent given the outcome of its first step. For m = 1 this is the closed form of L-GRR.
+    """
+    (p1, q1), (p2, q2) = odds
+    lasting = q1 + share * (p1 - q1)
+    seen = q2 + lasting * (p2 - q2)
+    together = lasting * p2**2 + (1 - lasting) * q2**2 - seen**2
+    return (seen * (1 - seen) / rounds + (1 - 1 / rounds) * together) / ((p1 - q1) * (p2 - q2)) ** 2
+
+
+PERMANENT: dict[str, type[OUE] | type[SUE]] = {"oue": OUE, "sue": SUE}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoisedRAPPOR(UnaryEncoding):
+    """Randomizes a bit for each of k symbols for good, by optimised (`permanent` oue: L-OSUE) or symmetric (sue: L-SUE, basic RAPPOR) unary encoding, and
+    flips each of these lasting bits with probability f anew for each report.
+
+    Asked under a label (`LocalQuery.once`) the lasting bits have the same words in every round and the flips fresh ones. Privacy: `epsilon` for life, paid
+    once, whatever the number of reports; one report alone `first` times epsilon, by its enumerated bits, and m of them `loss_after(m)`. A value that changes
+    is another question and needs another label. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps
+    (`bounds.longitudinal.rappor_variance`), and of the average of m rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
+    """
+
+    name: ClassVar[str] = "memoised-rappor"
+    source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014 (RAPPOR); Arcolezi, Couchot, Al Bouna, Xiao 2021 (L-SUE, L-OSUE)"
+    work: ClassVar[Work] = "repeated surveys"
+    first: float = 0.5
+    permanent: str = "oue"
+
+    def _fits(self, bits: int) -> bool:
+        return False  # each step has half of a word
+
+    def prepare(self) -> None:
+        symbols(self.k)
+        if self.permanent not in PERMANENT:
+            raise InputError(f"permanent is {self.permanent!r}; choose from {', '.join(PERMANENT)}")
+        if self.ones[1] <= self.ones[0]:
+            raise too_narrow(self)
+
+    @property
+    def part(self) -> int:
+        """The weight of certainty in one step."""
+        return 1 << (self.word_bits // 2)
+
+    @cached_property
+    def flip(self) -> int:
+        """The weight of a lasting bit that is flipped in a report."""
+        growth, (other, own) = first_growth(self, self.first), self.lasting.ones
+
+        def keeps(flip: int) -> bool:
+            low, high = (_twice(weight, flip, self.part) for weight in (other, own))
+            return high * (self.total - low) <= growth * low * (self.total - high)
+
+        return least_weight(self.part // 2, keeps)
+
+    @cached_property
+    def lasting(self) -> UnaryEncoding:
+        """The first step alone: what all reports of a life together tell at most."""
+        return PERMANENT[self.permanent](self.epsilon, word_bits=self.word_bits // 2, k=self.k)
+
+    def _weights(self, bits: int) -> tuple[int, int]:
+        other, own = (_twice(weight, self.flip, self.part) for weight in self.lasting.ones)
+        return other, own
+
+    @property
+    def odds(self) -> tuple[Odds, Odds]:
+        """The probabilities (p, q) of a 1: at the own place and at another's after the first step; of a report where the lasting bit is 1 and where it is 0."""
+        (other, own), flip = self.lasting.ones, self.flip / self.part
+        return (own / self.part, other / self.part), (1 - flip, flip)
+
+    def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
+        """Under a label the leading half of each word is that of the label, and the rest is of this ask of this round."""
+        if not which.once:
+            return super().draw(noise, which, start, stop)
+        return two_step_words(self, noise, which, start, stop).reshape(stop - start, self.words)
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        half, word = words.dtype.type(self.word_bits // 2), words.dtype.type
+        other, own = (word(weight) for weight in self.lasting.ones)
+        leading, held = words >> half, (np.arange(len(values)), values.astype(np.int64))
+        bits = leading < other
+        bits[held] = leading[held] < own
+        bits ^= (words & word(self.part - 1)) < word(self.flip)
+        return np.packbits(bits, axis=1, bitorder="little")
+
+    def loss_after(self, reports: int) -> float:
+        """What so many reports under one label tell together, in nats: `first` epsilon for one, and towards epsilon for many.
+
+        The worst reports are all 1 at one value's place and all 0 at the other's: at each, the chances of a lasting bit times those of the flips.
+        """
+        (p, q), (kept, flip) = self.odds
+        rest = (flip / kept) ** reports
+        ones = (p + (1 - p) * rest) / (q + (1 - q) * rest)
+        zeros = (1 - q + q * rest) / (1 - p + p * rest)
+        return float(np.log(ones * zeros))
+
+
+def _twice(weight: int, flip: int, part: int) -> int:
+    """The weight of a 1 in a report, out of part^2, where the lasting bit is 1 with this weight."""
+    return weight * (part - flip) + (part - weight) * flip
