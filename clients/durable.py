@@ -79,7 +79,7 @@ def _opened(path: Path, life: int) -> Log:
 
 
 def _entry(commit: Commit) -> Entry:
-    charges = [(each.start, each.stop, each.nano, each.once, each.what) for each in commit.charges]
+    charges = [(each.start, each.stop, each.nano, each.memo, each.what) for each in commit.charges]
     data: bytes = msgpack.packb((commit.request, charges, [encode(reply) for reply in commit.replies], *commit.spoken), use_bin_type=True)
     return Entry(commit.run, commit.round, "", data)
 

@@ -108,8 +108,8 @@ class ClientRole:
 
     def _own(self, charge: Charge) -> Charge:
         """The charge by the place of a record among its own: a client that has another number in another run is the same client, and its label tells so."""
-        what = blake2b(charge.what + f"{self.start}".encode(), digest_size=16).digest() if charge.once else b""
-        return Charge(charge.start - self.start, charge.stop - self.start, charge.nano, charge.once, what)
+        what = blake2b(charge.what + f"{self.start}".encode(), digest_size=16).digest() if charge.memo else b""
+        return Charge(charge.start - self.start, charge.stop - self.start, charge.nano, charge.memo, what)
 
     def _check_ceilings(self, queries: list[LocalQuery], charges: tuple[Charge, ...]) -> None:
         """Raises RefusedError("ceiling"): what costs next to nothing could be asked without end, and is kept for life."""

@@ -18,7 +18,7 @@ class Charge:
     start: int
     stop: int
     nano: int
-    once: str = ""
+    memo: str = ""
     what: bytes = b""
 
 
@@ -71,18 +71,18 @@ class Ledger:
         due, labels = Steps(), dict[str, tuple[bytes, Steps]]()
         for charge in charges:
             _check(charge)
-            if not charge.once:
+            if not charge.memo:
                 due.add(charge.start, charge.stop, charge.nano)
                 continue
-            what, paid = labels.get(charge.once) or self._labels.get(charge.once, (charge.what, Steps()))
+            what, paid = labels.get(charge.memo) or self._labels.get(charge.memo, (charge.what, Steps()))
             if what != charge.what:
-                raise RefusedError("equivocation", f"the label {charge.once!r} already stands for another question or randomizer; choose another label")
+                raise RefusedError("equivocation", f"the label {charge.memo!r} already stands for another question or randomizer; choose another label")
             paid = paid.copy()
             for start, stop, times in paid.within(charge.start, charge.stop):
                 if not times:
                     due.add(start, stop, charge.nano)
             paid.add(charge.start, charge.stop, 1)
-            labels[charge.once] = (what, paid)
+            labels[charge.memo] = (what, paid)
         return due, labels
 
     @property

@@ -148,11 +148,11 @@ class Draw:
 
     round: int
     ask: int = 0
-    once: str = ""
+    memo: str = ""
 
     def key(self, label: str, seed: int) -> bytes:
         """The key of this draw's stream under a seed."""
-        return stream_key(f"{label} once {self.once}", seed) if self.once else stream_key(f"{label} ask {self.ask}", seed, self.round)
+        return stream_key(f"{label} once {self.memo}", seed) if self.memo else stream_key(f"{label} ask {self.ask}", seed, self.round)
 
 
 class Noise(Protocol):
@@ -198,9 +198,9 @@ class SystemNoise:
         self._secret = os.urandom(_SECRET) if secret is None else secret
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
-        if not which.once:
+        if not which.memo:
             return np.frombuffer(os.urandom((stop - start) * bits // 8), _WIDTHS[bits])
-        secret = blake2b(which.once.encode(), key=self._secret, digest_size=32).digest()
+        secret = blake2b(which.memo.encode(), key=self._secret, digest_size=32).digest()
         first, last = start // _SHAKE_WORDS, -(-stop // _SHAKE_WORDS)
         size = _SHAKE_WORDS * bits // 8
         blocks = b"".join(shake_256(secret + f"{bits} {block}".encode()).digest(size) for block in range(first, last))

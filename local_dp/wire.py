@@ -68,7 +68,7 @@ class Ask(BaseModel):
             start=query.cohort.start,
             stop=query.cohort.stop,
             coins=coins,
-            once=query.once,
+            once=query.memo,
         )
 
 

@@ -14,7 +14,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import Query
 from local_dp.records import Records
@@ -41,7 +41,7 @@ class Multiple(Query):
 
 
 @dataclass(frozen=True)
-class CoinMultiples(Protocol[Estimate]):
+class CoinMultiples(LocalProtocol[Estimate]):
     """Estimates the share of whole numbers in `column` that are multiples of `of`, by coin randomized response; without a table, of dice.
 
     Privacy: every report is epsilon-locally private. `tolerance` sets the default number of clients: within it with probability 95 %. Cost: one bit a client.
@@ -76,7 +76,7 @@ class CoinMultiples(Protocol[Estimate]):
         table.records.whole(self.column)
         return self
 
-    def describe(self, result: Estimate) -> Result:
+    def describe(self, result: Estimate) -> PlainData:
         return {"column": self.column, **describe_estimate(result)}
 
     def truth(self, population: Population) -> Floats:

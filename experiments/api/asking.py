@@ -18,7 +18,7 @@ from local_dp.experiments.tiers.settings import EMBEDDED, OnProgress, Randomness
 from local_dp.loss import nano_epsilon
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 from local_dp.server.progress import Progress
@@ -60,7 +60,7 @@ def _silence(progress: Progress) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class How:
+class RunOptions:
     """How a run is to be.
 
     `epsilon`: every client's budget, in nats. `clients`: how many; without it all rows, or what the bounds ask for 95 %; with `resample` rows are drawn with
@@ -102,7 +102,7 @@ class How:
     notice: Callable[[str], None] | None = None
 
     @classmethod
-    def of(cls, options: Options) -> "How":
+    def of(cls, options: Options) -> "RunOptions":
         """Raises InputError for an option that there is not."""
         known = [each.name for each in fields(cls)]
         for name in options:
@@ -110,7 +110,7 @@ class How:
                 raise InputError(unknown("no option", name, known))
         return cls(**options)
 
-    def settings(self, protocol: Protocol[Any], records: Records | None) -> Settings:
+    def settings(self, protocol: LocalProtocol[Any], records: Records | None) -> Settings:
         """The run; says so where the clients are fewer than the accuracy asks for. Raises InputError."""
         nano_epsilon(self.epsilon)
         faults = Faults.parse(self.fault) if self.fault else None
@@ -124,7 +124,7 @@ class How:
             self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None, faults, self.worst_case, self.stores,
         )  # fmt: skip
 
-    def _population(self, protocol: Protocol[Any], records: Records | None, seed: int) -> Population:
+    def _population(self, protocol: LocalProtocol[Any], records: Records | None, seed: int) -> Population:
         """The table's rows, or a made-up population of as many clients as were asked for."""
         if records is None:
             return protocol.synthetic(protocol.clients(self.epsilon) if self.clients is None else self.clients, seed)
@@ -132,7 +132,7 @@ class How:
         return Resampled(records, clients, seed) if self.resample else sample_rows(records, clients, seed)
 
 
-def ask(protocol: Protocol[Any], table: Table | None, how: How) -> Result:
+def ask(protocol: LocalProtocol[Any], table: Table | None, how: RunOptions) -> Result:
     """Runs a protocol on a table, or without one on a made-up population, and gives its result. Raises what a run may raise, in one line.
 
     Works where an event loop is running too, as in a notebook.
@@ -143,7 +143,7 @@ def ask(protocol: Protocol[Any], table: Table | None, how: How) -> Result:
     return play(settings, how, lambda progress: _outside_loop(settings, progress))
 
 
-def play(settings: Settings, how: How, run: Callable[[OnProgress], Outcome], truth_known: bool = True) -> Result:
+def play(settings: Settings, how: RunOptions, run: Callable[[OnProgress], Outcome], truth_known: bool = True) -> Result:
     """The result of a run, which is shown on a page while it goes on if `how.watch` is there to be told of it.
 
     `truth_known` is whether the clients hold what the settings say they hold.

@@ -93,7 +93,7 @@ def _yes(records: Records, question: str) -> Bools:
     return answers.yes
 
 
-class How(TypedDict, total=False):
+class AttackOptions(TypedDict, total=False):
     """How the counts are answered."""
 
     noise: float | None
@@ -109,12 +109,12 @@ class Attacked(Told):
         return shown(self.data, width)
 
 
-def reconstruct(table: Table, question: str, **how: Unpack[How]) -> Attacked:
+def reconstruct(table: Table, question: str, **how: Unpack[AttackOptions]) -> Attacked:
     """Guesses every row's answer to a yes/no question from many noisy counts of random groups of rows."""
     return Attacked(_reconstructed(records_of(table), question, Answers(**how)))
 
 
-def trace(table: Table, question: str, *, members: int = 25, **how: Unpack[How]) -> Attacked:
+def trace(table: Table, question: str, *, members: int = 25, **how: Unpack[AttackOptions]) -> Attacked:
     """Tells who is in a small group of the rows that answer yes, from the noisy means of all their attributes."""
     return Attacked(_traced(records_of(table), question, Answers(**how), members))
 

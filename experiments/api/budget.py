@@ -65,8 +65,8 @@ def _spent(path: Path) -> Spent:
     for commit in store.commits():
         rounds[commit.run] += 1
         for charge in commit.charges:
-            if charge.once:
-                labels.setdefault(charge.once, {"label": charge.once, "run": commit.run, "epsilon": charge.nano / NANO})
+            if charge.memo:
+                labels.setdefault(charge.memo, {"label": charge.memo, "run": commit.run, "epsilon": charge.nano / NANO})
     ledger = store.ledger
     store.close()
     runs = [{"run": run, "epsilon": spent, "rounds": rounds[run]} for run, spent in ledger.runs.items()]

@@ -27,7 +27,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled
-from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.local import CURATOR, OPEN, Way, asked_of, estimators, law_of, ways
 from local_dp.records import Records
 from local_dp.tallies import Z95, Tally
@@ -62,7 +62,7 @@ class Grid:
 class Comparison:
     """A protocol, asked of people like the rows of a table or, without one, of those that it makes up."""
 
-    protocol: Protocol[Any]
+    protocol: LocalProtocol[Any]
     grid: Grid
     records: Records | None = None
 
@@ -195,7 +195,7 @@ def quantile_places(runs: int) -> tuple[int, int, int]:
     return max(low, 0), at, min(high, runs - 1)
 
 
-def told(data: dict[str, Any], width: int) -> str:
+def describe(data: dict[str, Any], width: int) -> str:
     """A comparison for a person."""
     heading = ("randomizer", "epsilon", "clients", "largest error", "95 % interval", "closed form")
     rows = [

@@ -25,7 +25,7 @@ Cuts: TypeAlias = Mapping[str, Sequence[float]]
 Listed: TypeAlias = Mapping[str, Sequence[object]]
 
 
-class How(TypedDict, total=False):
+class CuratorOptions(TypedDict, total=False):
     """How the curator is to release."""
 
     epsilon: float
@@ -35,28 +35,28 @@ class How(TypedDict, total=False):
     budget: Path | str | None
 
 
-def median(table: Table, column: str, **how: Unpack[How]) -> Release:
+def median(table: Table, column: str, **how: Unpack[CuratorOptions]) -> Release:
     """The median of a column of numbers, without bounds."""
     return release(Median(column), records_of(table), Trust(**how))
 
 
-def mean(table: Table, column: str, *, bounds: Bounds, outside: str = "refuse", **how: Unpack[How]) -> Release:
+def mean(table: Table, column: str, *, bounds: Bounds, outside: str = "refuse", **how: Unpack[CuratorOptions]) -> Release:
     """The mean of a column of numbers between public bounds; numbers beyond them are refused, or clipped (`outside`)."""
     return release(Mean(column, *ends_of(bounds), outside), records_of(table), Trust(**how))
 
 
-def intervals(table: Table, column: str, *, bounds: Bounds, cells: int = 1024, outside: str = "refuse", **how: Unpack[How]) -> Release:
+def intervals(table: Table, column: str, *, bounds: Bounds, cells: int = 1024, outside: str = "refuse", **how: Unpack[CuratorOptions]) -> Release:
     """How many records lie in any interval between public bounds, which are cut into `cells` equal parts."""
     return release(Intervals(column, *ends_of(bounds), cells, outside), records_of(table), Trust(**how))
 
 
-def triangles(table: Table, source: str, target: str, *, nodes: int, **how: Unpack[How]) -> Release:
+def triangles(table: Table, source: str, target: str, *, nodes: int, **how: Unpack[CuratorOptions]) -> Release:
     """How many triangles a graph has whose edges are the rows, each joining the values of two columns; one edge more or less is hidden."""
     return release(CountTriangles(source, target, nodes), records_of(table), Trust(**how))
 
 
 def marginals(
-    table: Table, columns: Sequence[str] = (), *, ways: int = 2, cuts: Cuts | None = None, labels: Listed | None = None, **how: Unpack[How]
+    table: Table, columns: Sequence[str] = (), *, ways: int = 2, cuts: Cuts | None = None, labels: Listed | None = None, **how: Unpack[CuratorOptions]
 ) -> Release:
     """How many records have each combination of values, for every `ways` of some columns.
 
@@ -66,7 +66,7 @@ def marginals(
 
 
 def synthetic(
-    table: Table, columns: Sequence[str] = (), *, ways: int = 2, cuts: Cuts | None = None, labels: Listed | None = None, **how: Unpack[How]
+    table: Table, columns: Sequence[str] = (), *, ways: int = 2, cuts: Cuts | None = None, labels: Listed | None = None, **how: Unpack[CuratorOptions]
 ) -> Release:
     """Records that no one gave, with nearly the table's marginals of every `ways` columns, which are declared as for `marginals`."""
     return release(SyntheticRecords(_attributes(columns, cuts, labels), ways), records_of(table), Trust(**how))
@@ -88,7 +88,7 @@ def learn(
     cuts: int = 1,
     parameters: Mapping[str, object] | None = None,
     missing: str = "refuse",
-    **how: Unpack[How],
+    **how: Unpack[CuratorOptions],
 ) -> Release:
     """A rule that predicts the label, as `ldp.learn` finds it among people who trust nobody; bounds of the number columns that it uses are declared."""
     learning = Learn(learner=learner, label=label, features=tuple(features), cuts=cuts, missing=missing)
@@ -96,26 +96,26 @@ def learn(
     return release(Learned(learning), records_of(table), Trust(**how))
 
 
-def histogram(table: Table, column: str, **how: Unpack[How]) -> Release:
+def histogram(table: Table, column: str, **how: Unpack[CuratorOptions]) -> Release:
     """How often each value of a column occurs, where that is told; nobody need say which values there are."""
     return release(Histogram(column), records_of(table), Trust(**how))
 
 
-def quantiles(table: Table, column: str, *, levels: int = 3, **how: Unpack[How]) -> Release:
+def quantiles(table: Table, column: str, *, levels: int = 3, **how: Unpack[CuratorOptions]) -> Release:
     """The quantiles 1/2^levels, 2/2^levels, ... of a column of numbers, without bounds: 3 levels are octiles."""
     return release(Quantiles(column, levels), records_of(table), Trust(**how))
 
 
-def threshold(table: Table, column: str, label: str, *, alpha: float = 0.1, **how: Unpack[How]) -> Release:
+def threshold(table: Table, column: str, label: str, *, alpha: float = 0.1, **how: Unpack[CuratorOptions]) -> Release:
     """The number from which on the label is 1: a column of 0 and 1, or a yes/no question such as "affairs > 0"."""
     return release(Threshold(column, label, alpha), records_of(table), Trust(**how))
 
 
-def point(table: Table, column: str, label: str, **how: Unpack[How]) -> Release:
+def point(table: Table, column: str, label: str, **how: Unpack[CuratorOptions]) -> Release:
     """The one value at which the label is 1 most often, if it is ahead by enough."""
     return release(Point(column, label), records_of(table), Trust(**how))
 
 
-def rectangle(table: Table, columns: Sequence[str], label: str, *, alpha: float = 0.1, **how: Unpack[How]) -> Release:
+def rectangle(table: Table, columns: Sequence[str], label: str, *, alpha: float = 0.1, **how: Unpack[CuratorOptions]) -> Release:
     """Bounds of several columns of numbers between which the label is 1."""
     return release(Rectangles(tuple(columns), label, alpha), records_of(table), Trust(**how))

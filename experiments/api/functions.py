@@ -1,6 +1,6 @@
 """What one asks of a table, each in a line: `import local_dp as ldp; ldp.mean(table, "age", bounds=(15, 45))`.
 
-Every function takes beside its own parameters how the run is to be (`asking.How`): epsilon (1 nat), tier ("population"), clients, resample, seed or private,
+Every function takes beside its own parameters how the run is to be (`asking.RunOptions`): epsilon (1 nat), tier ("population"), clients, resample, seed or private,
 hosts, broker, deadline, quorum, allow, progress. A table is a path, a mapping of columns or a frame. What it cannot decide, it refuses with the choices.
 """
 
@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any, TypeAlias, Unpack
 
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import How, Options, ask
+from local_dp.experiments.api.asking import Options, RunOptions, ask
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Table
 from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.protocols.learning.learn import Learn
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency
@@ -30,9 +30,9 @@ Labels: TypeAlias = Iterable[object]
 Bounds: TypeAlias = tuple[float, float]
 
 
-def run(protocol: Protocol[Any], table: Table | None = None, **how: Unpack[Options]) -> Result:
+def run(protocol: LocalProtocol[Any], table: Table | None = None, **how: Unpack[Options]) -> Result:
     """Runs any protocol, on a table or on clients that are made up."""
-    return ask(protocol, table, How.of(how))
+    return ask(protocol, table, RunOptions.of(how))
 
 
 def survey(
@@ -52,7 +52,7 @@ def survey(
     `local_dp.protocols.surveys.survey.Survey`.
     """
     protocol = Survey(question=question, by=by, labels=_texts(labels), labels_from_data=labels_from_data, missing=missing, other=other)
-    return ask(protocol, table, How.of(how))
+    return ask(protocol, table, RunOptions.of(how))
 
 
 def frequency(
@@ -71,7 +71,7 @@ def frequency(
     See `local_dp.protocols.surveys.frequency.Frequency`.
     """
     protocol = Frequency(column=column, labels=_texts(labels), labels_from_data=labels_from_data, missing=missing, other=other)
-    return ask(protocol, table, How.of(how))
+    return ask(protocol, table, RunOptions.of(how))
 
 
 def histogram(table: Table, column: str, *, bounds: Bounds, bins: int = 10, missing: str = "refuse", **how: Unpack[Options]) -> Result:
@@ -80,7 +80,7 @@ def histogram(table: Table, column: str, *, bounds: Bounds, bins: int = 10, miss
     `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.surveys.histogram.Histogram`.
     """
     low, high = ends_of(bounds)
-    return ask(Histogram(column=column, low=low, high=high, bins=bins, missing=missing), table, How.of(how))
+    return ask(Histogram(column=column, low=low, high=high, bins=bins, missing=missing), table, RunOptions.of(how))
 
 
 def mean(
@@ -106,16 +106,16 @@ def mean(
     if not isinstance(column, str):
         if by:
             raise InputError("groups are of one column's mean; give one column, or leave out by")
-        return ask(_mean_vector(tuple(column), bounds, outside, missing), table, How.of(how))
+        return ask(_mean_vector(tuple(column), bounds, outside, missing), table, RunOptions.of(how))
     if isinstance(bounds, Mapping):
         raise InputError(f"bounds is {bounds!r}; give (low, high) for one column")
     if bounds is None:
         if by or outside != "refuse":
             raise InputError("groups and clipping need public bounds: add bounds=(low, high)")
-        return ask(MeanFound(column=column, missing=missing), table, How.of(how))
+        return ask(MeanFound(column=column, missing=missing), table, RunOptions.of(how))
     low, high = ends_of(bounds)
     plain = Mean(column=column, low=low, high=high, outside=outside, missing=missing)
-    return ask(replace(plain, by=by, labels=_texts(labels), labels_from_data=labels_from_data, other=other), table, How.of(how))
+    return ask(replace(plain, by=by, labels=_texts(labels), labels_from_data=labels_from_data, other=other), table, RunOptions.of(how))
 
 
 def _mean_vector(columns: tuple[str, ...], bounds: Bounds | Mapping[str, Bounds] | None, outside: str, missing: str) -> MeanVector:
@@ -144,7 +144,7 @@ def quantiles(
     low, high = ends_of(bounds)
     shares = at if isinstance(at, Sequence) else (at,)
     protocol = Quantiles(column=column, low=low, high=high, at=tuple(map(str, shares)), bins=bins, rounds=rounds, missing=missing)
-    return ask(protocol, table, How.of(how))
+    return ask(protocol, table, RunOptions.of(how))
 
 
 def crosstab(
@@ -169,7 +169,7 @@ def crosstab(
             raise InputError(f"there are labels of {', '.join(labels)}, and the columns are {', '.join(protocol.parts.named)}; give the labels of each")
         listed = tuple(SEPARATOR.join(_texts(labels[column])) for column in protocol.parts.named)
         protocol = Crosstab(columns=tuple(columns), labels=listed, missing=missing, other=other)
-    return ask(protocol, table, How.of(how))
+    return ask(protocol, table, RunOptions.of(how))
 
 
 def statistical_queries(
@@ -177,12 +177,12 @@ def statistical_queries(
 ) -> Result:
     """Each yes/no question's answer on the scale from -1 to +1, each from clients of its own. See `local_dp.protocols.surveys.statistical_queries`."""
     told = tolerances if isinstance(tolerances, Sequence) else (tolerances,)
-    return ask(StatisticalQueries(queries=tuple(queries), tolerances=tuple(map(str, told)), missing=missing), table, How.of(how))
+    return ask(StatisticalQueries(queries=tuple(queries), tolerances=tuple(map(str, told)), missing=missing), table, RunOptions.of(how))
 
 
 def masked_parity(d: int = 8, **how: Unpack[Options]) -> Result:
     """The masked-parity learner of KLNRS Section 5 on made-up clients: two rounds learn what one round needs exponentially many for."""
-    return ask(MaskedParityLearner(d=d), None, How.of(how))
+    return ask(MaskedParityLearner(d=d), None, RunOptions.of(how))
 
 
 def learn(
@@ -211,7 +211,7 @@ def learn(
         parameters=settings_written(parameters),
         missing=missing,
     )
-    return ask(protocol, table, How.of(how))
+    return ask(protocol, table, RunOptions.of(how))
 
 
 def bounds_written(bounds: Mapping[str, Bounds] | None) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from local_dp.experiments.text.notation import bound, number
 from local_dp.experiments.tiers.outcome import STAMP
 from local_dp.experiments.tiers.settings import Randomness
 from local_dp.noise import KeyedNoise
-from local_dp.protocols.local_protocol import Protocol, plain
+from local_dp.protocols.local_protocol import LocalProtocol, plain
 from local_dp.protocols.registry import find_protocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.shares import Shares
@@ -52,7 +52,7 @@ def mix(
     return mixed(protocol, table, Blend(epsilon=epsilon, delta=delta, clients=clients, seed=seed))
 
 
-def mixed(protocol: Protocol[Any], table: Table | None, blend: Blend) -> Mixed:
+def mixed(protocol: LocalProtocol[Any], table: Table | None, blend: Blend) -> Mixed:
     """The same of a protocol that is built."""
     if not isinstance(protocol, Shares):
         raise InputError(f"{protocol.name} estimates no shares of symbols: blanket messages are for frequency, histogram and crosstab")

@@ -10,7 +10,7 @@ from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import held, paragraph, table
 from local_dp.experiments.text.notation import bound, number
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.local import Bounded, Way, check_accuracy, tolerance_of, ways, with_tolerance
 from local_dp.protocols.planning.shuffled import OneReport, Together, shuffled_ways
 from local_dp.protocols.registry import find_protocol
@@ -70,7 +70,7 @@ class Wish:
 
 
 def plan(
-    task: str | Protocol[Any],
+    task: str | LocalProtocol[Any],
     *,
     epsilon: float = 1.0,
     accuracy: float | None = None,
@@ -86,20 +86,20 @@ def plan(
     `shuffle`, a delta, plans behind a shuffler too, between local and curator: epsilon is then what all reports lose together, beside this delta.
     Raises InputError.
     """
-    if isinstance(task, Protocol) and settings:
+    if isinstance(task, LocalProtocol) and settings:
         raise InputError(f"{', '.join(settings)}: parameters of a protocol that is given as it is; give them to it")
     wish = Wish(epsilon=epsilon, accuracy=accuracy, clients=clients, of=of, shuffle=shuffle)
-    return made(task if isinstance(task, Protocol) else _built(task, settings), wish)
+    return made(task if isinstance(task, LocalProtocol) else _built(task, settings), wish)
 
 
-def _built(name: str, settings: dict[str, Any]) -> Protocol[Any]:
+def _built(name: str, settings: dict[str, Any]) -> LocalProtocol[Any]:
     try:
         return find_protocol(name)(**settings)
     except TypeError as error:
         raise InputError(f"{name}: {error}; `local-dp describe {name}` lists its parameters") from None
 
 
-def made(protocol: Protocol[Any], wish: Wish) -> Plan:
+def made(protocol: LocalProtocol[Any], wish: Wish) -> Plan:
     """The plan. Raises InputError."""
     told, population = _population(protocol, wish)
     goal = tolerance_of(told)
@@ -132,7 +132,7 @@ def made(protocol: Protocol[Any], wish: Wish) -> Plan:
     )
 
 
-def _population(protocol: Protocol[Any], wish: Wish) -> tuple[Protocol[Any], Population | None]:
+def _population(protocol: LocalProtocol[Any], wish: Wish) -> tuple[LocalProtocol[Any], Population | None]:
     """The protocol, knowing the table if there is one, and who is asked."""
     if isinstance(wish.of, str) and wish.of == ANY:
         return protocol, None
@@ -142,12 +142,12 @@ def _population(protocol: Protocol[Any], wish: Wish) -> tuple[Protocol[Any], Pop
     return protocol.for_table(Launch(records, private=False)), sample_rows(records, len(records), 0)
 
 
-def _unit(protocol: Protocol[Any]) -> str:
+def _unit(protocol: LocalProtocol[Any]) -> str:
     fields = type(protocol).__dataclass_fields__
     return str(fields["tolerance"].metadata.get("unit", "")) if "tolerance" in fields else ""
 
 
-def _row(way: Way, protocol: Protocol[Any], wish: Wish, aimed: float | None) -> dict[str, Any]:
+def _row(way: Way, protocol: LocalProtocol[Any], wish: Wish, aimed: float | None) -> dict[str, Any]:
     clients, accuracy = wish.clients, aimed
     if clients is not None:
         accuracy = way.accuracy(clients)

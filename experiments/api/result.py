@@ -9,7 +9,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.tiers.outcome import Shown, estimates
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 
 if TYPE_CHECKING:
     import polars
@@ -33,7 +33,7 @@ class Result(Told):
     parameters, model, who answered, what was spent, and in a simulation the truth.
     """
 
-    protocol: Protocol[Any]
+    protocol: LocalProtocol[Any]
     value: Any
 
     def text(self, width: int = WIDTH) -> str:

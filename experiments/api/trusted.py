@@ -97,7 +97,7 @@ class Task(ABC, Generic[D, R]):
         """The table as the mechanism takes it. Raises InputError for what it cannot take."""
 
     @abstractmethod
-    def told(self, result: R, records: Records) -> dict[str, Any]:
+    def to_data(self, result: R, records: Records) -> dict[str, Any]:
         """The result as plain data: `columns`, `rows`, `explanation`; `brief` if other rows are for a person; `drawn` if there is a figure.
 
         Of the records it reads names alone.
@@ -171,7 +171,7 @@ def release(task: Task[D, R], records: Records, trust: Trust) -> Release:
     paid = {"privacy": privacy_of(price), "epsilon": price.epsilon, "delta": price.delta, "neighbours": neighbours}
     left_over = {"left": None if left is None else {"epsilon": left.epsilon, "delta": left.delta}}
     asked = {"task": task.name, "model": "curator", "mechanism": offer.name, "n": size, "version": installed_version()}
-    data = {**asked, **paid, **left_over, **stamp, "result": task.told(result, records), "truth": None, "wall_s": None, **known}
+    data = {**asked, **paid, **left_over, **stamp, "result": task.to_data(result, records), "truth": None, "wall_s": None, **known}
     return Release(data)
 
 

@@ -170,7 +170,7 @@ def _short(work: str) -> str:
     return work.replace("subset-selection", "subsets").replace("k = ", "").replace("binary-rr by their mechanism of ", "").split(" of ")[0]
 
 
-def told(rows: list[Row], width: int) -> str:
+def describe(rows: list[Row], width: int) -> str:
     """The speeds, the variances and the exact losses, as three tables."""
     return "\n\n".join(
         [

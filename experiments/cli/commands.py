@@ -32,12 +32,24 @@ COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of i
     "shuffler": ("run.join:Shuffler", "Stands between the clients and the server of a run, and takes the senders away."),
     "host": ("run.join:HOST", "Holds many clients of a run, from index --start on: the rows of a table of theirs, or synthetic records."),
     "client": ("run.join:CLIENT", "Is one client of a run: with the one row of a table of its own, or a synthetic record."),
-    "experiment": ("inspect.experiment:RunExperiment", "Runs an experiment, or all of them: a claim, measurements on every core, figures, tables and a verdict."),
+    "experiment": (
+        "inspect.experiment:RunExperiment",
+        "Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.",
+    ),
     "report": ("inspect.experiment:Report", "Writes an index, report.html, and a page for each chapter, which explain everything in a folder of results."),
-    "dimension": ("inspect.check:Dimension", "Statistical-query and spectral dimensions of a class, and the number of clients that every local learner of it needs."),
+    "dimension": (
+        "inspect.check:Dimension",
+        "Computes a class's statistical-query dimensions, and how many clients every local learner needs.",
+    ),
     "certify": ("inspect.check:Certify", "Checks a certificate independently: every number in it is computed again from its queries."),
-    "coverage": ("inspect.coverage:Coverage", "Measures how often stated 95 % intervals hold the truth, by repetition and, where reports are binomial, exactly."),
-    "bench": ("inspect.bench:Bench", "Measures the speeds of this machine: randomizers, curator, attacks, population tier, hosts, client processes and messages."),
+    "coverage": (
+        "inspect.coverage:Coverage",
+        "Measures how often stated 95 % intervals contain the truth, by repetition and exactly.",
+    ),
+    "bench": (
+        "inspect.bench:Bench",
+        "Measures the speeds of this machine beside references of the same run.",
+    ),
     "export": ("inspect.export:Export", "Writes a real table that an installed package ships, as CSV; needs the extra `[examples]`."),
     "docs": ("operate.docs:Docs", "Builds the documentation as a site and opens it: tutorials, protocols, gallery, reference."),
     "keys": ("operate.keys:KEYS", "Makes keys that sign what is said in a run, and the roster that binds them to clients."),

@@ -12,7 +12,7 @@ from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab.claim import Check, Measurement
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 
 _WITHIN_95 = 1.9207294  # half the 95 % point of chi-square with one degree of freedom: how far the profile likelihood may fall
 _BITS = 8  # success is taken for the chance that this many threshold decisions are all right: between one decision and the 65 of masked parity at d = 64
@@ -98,7 +98,7 @@ def reached_check(counts: list[tuple[str, Measurement]]) -> Check:
     return Check("Every search for a least number of clients finds one", not failures, "; ".join(failures) or f"{len(counts)} searches")
 
 
-def exact_recovery(protocol: Protocol[Any], epsilon: float, seed: int) -> Callable[[int, int], int]:
+def exact_recovery(protocol: LocalProtocol[Any], epsilon: float, seed: int) -> Callable[[int, int], int]:
     """For `minimal_clients`: how often the protocol finds its hidden concept exactly, each run with a fresh concept and tallies drawn from their law."""
     generator = np.random.default_rng([seed])
 

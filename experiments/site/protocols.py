@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from local_dp.interaction import Nonadaptive
-from local_dp.protocols.local_protocol import MODELS, Protocol
+from local_dp.protocols.local_protocol import MODELS, LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
@@ -54,11 +54,11 @@ def _index() -> str:
     return f"# Protocols\n\n{told}\n\n{_table(('name', 'model', 'claim'), rows)}\n"
 
 
-def _claim(kind: type[Protocol[Any]]) -> str:
+def _claim(kind: type[LocalProtocol[Any]]) -> str:
     return (inspect.getdoc(kind) or "").split("\n", maxsplit=1)[0]
 
 
-def _randomizers(kind: type[Protocol[Any]]) -> str:
+def _randomizers(kind: type[LocalProtocol[Any]]) -> str:
     """The randomizers of a protocol that asks once; another chooses as it goes on."""
     algorithm = kind().algorithm(1.0, kind().clients(1.0))
     if not isinstance(algorithm, Nonadaptive):

@@ -14,7 +14,7 @@ from local_dp.experiments.tiers.version import installed_version
 from local_dp.oracles.local.oracle import Interaction, RoundSummary
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled, Rows
-from local_dp.protocols.local_protocol import Protocol, plain
+from local_dp.protocols.local_protocol import LocalProtocol, plain
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.server.progress import Turnout
@@ -170,7 +170,7 @@ def _randomizer(randomizer: Randomizer) -> dict[str, Any]:
     return {"name": randomizer.name, **{key: value for key, value in randomizer.params().items() if not isinstance(value, tuple) and key != "word_bits"}}
 
 
-def _truth(protocol: Protocol[Any], population: Population) -> Any:
+def _truth(protocol: LocalProtocol[Any], population: Population) -> Any:
     """The truth in the form of the estimate or of the hypothesis."""
     truth = protocol.truth(population)
     if truth is None or isinstance(truth, np.ndarray | np.generic):

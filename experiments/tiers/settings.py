@@ -13,7 +13,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.noise import KeyedNoise, Noise, SystemNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
 from local_dp.shuffle.central import Behind
@@ -74,7 +74,7 @@ class Settings:
     `stores` is a folder in which each client process or host keeps what it has answered and spent, also over several runs.
     """
 
-    protocol: Protocol[Any]
+    protocol: LocalProtocol[Any]
     population: Population
     epsilon: float
     randomness: Randomness

@@ -10,12 +10,12 @@ from local_dp.masked.population import MaskedParityPopulation
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import Protocol, Result, parameter
+from local_dp.protocols.local_protocol import LocalProtocol, PlainData, parameter
 from local_dp.protocols.parity.one_round_and_halving import listed
 
 
 @dataclass(frozen=True)
-class MaskedParityProtocol(Protocol[Concept]):
+class MaskedParityProtocol(LocalProtocol[Concept]):
     """What every masked-parity learner shares: the concept class over {0,1}^d, its examples and its error. Without `r` and `a` they are drawn at random."""
 
     d: int = parameter(4, "the dimension: x is a vector of so many bits", unit="bits")
@@ -35,7 +35,7 @@ class MaskedParityProtocol(Protocol[Concept]):
         a = int(drawn[1]) & 1 if self.a is None else self.a
         return MaskedParityPopulation(Concept(self.d, r, a), clients, seed)
 
-    def describe(self, result: Concept) -> Result:
+    def describe(self, result: Concept) -> PlainData:
         return {"hypothesis": {"d": result.d, "r": f"{result.r:#x}", "a": result.a}}
 
     def truth(self, population: Population) -> Concept:

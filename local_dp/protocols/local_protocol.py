@@ -21,7 +21,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 BETA = 0.05  # the default client count succeeds with probability 1 - BETA
 MODELS = {"LNI": "non-interactive local", "LI": "interactive local", "FI": "fully interactive local"}
-Result: TypeAlias = dict[str, Any]
+PlainData: TypeAlias = dict[str, Any]
 
 
 def parameter(default: T, help: str, *, unit: str = "", alias: str = "", of_table: bool = False) -> T:
@@ -33,7 +33,7 @@ def parameter(default: T, help: str, *, unit: str = "", alias: str = "", of_tabl
 
 
 @dataclass(frozen=True)
-class Protocol(ABC, Generic[R]):
+class LocalProtocol(ABC, Generic[R]):
     """A local protocol. Its dataclass fields are its parameters, each made by `parameter`; its model, LNI, LI or FI, is the return type of `algorithm`."""
 
     name: ClassVar[str]
@@ -60,7 +60,7 @@ class Protocol(ABC, Generic[R]):
         raise InputError(f"{self.name} draws its own population; leave out --records")
 
     @abstractmethod
-    def describe(self, result: R) -> Result:
+    def describe(self, result: R) -> PlainData:
         """The result as plain data."""
 
     @abstractmethod
@@ -79,7 +79,7 @@ class Protocol(ABC, Generic[R]):
         """What a hypothesis says, in one sentence; empty for numbers, which speak for themselves."""
         return ""
 
-    def compared(self, result: R, population: Population) -> Result:
+    def compared(self, result: R, population: Population) -> PlainData:
         """What else a simulation can tell of the result, knowing the population: nothing, unless the protocol says more."""
         return {}
 
@@ -130,7 +130,7 @@ def plain(numbers: Floats) -> Any:
     return None if np.isnan(numbers) else float(numbers)
 
 
-def describe_estimate(estimate: Estimate) -> Result:
+def describe_estimate(estimate: Estimate) -> PlainData:
     """An estimate with its 95 % interval as plain data; scalars for a scalar, lists for a vector."""
     return {
         "estimate": plain(estimate.value),

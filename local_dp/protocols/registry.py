@@ -3,13 +3,13 @@
 from typing import Any
 
 from local_dp.errors import InputError, unknown
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.registry import Registry
 
-PROTOCOLS: Registry[Protocol[Any]] = Registry(
+PROTOCOLS: Registry[LocalProtocol[Any]] = Registry(
     "protocol",
     "local_dp.protocols",
-    Protocol,
+    LocalProtocol,
     {
         "survey": "local_dp.protocols.surveys.survey:Survey",
         "frequency": "local_dp.protocols.surveys.frequency:Frequency",
@@ -57,7 +57,7 @@ PROTOCOLS: Registry[Protocol[Any]] = Registry(
 )
 
 
-def find_protocol(name: str) -> type[Protocol[Any]]:
+def find_protocol(name: str) -> type[LocalProtocol[Any]]:
     """The protocol called `name`. Raises InputError."""
     if name not in PROTOCOLS:
         raise InputError(unknown("no protocol named", name, PROTOCOLS))

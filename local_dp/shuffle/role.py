@@ -62,7 +62,7 @@ def check_shufflable(query: LocalQuery) -> None:
     name = query.randomizer.name
     if query.session:
         raise InputError(f"a session of {name} cannot be shuffled: what its rounds tell together is known for clients who are told apart")
-    if query.once:
+    if query.memo:
         raise InputError(f"memoised answers of {name} cannot be shuffled: whoever repeats a report is known by it from round to round")
     if query.randomizer.uses_coins:
         raise InputError(f"{name} uses a public coin for each client, and shuffled reports have no client: its coin would name it; ask with-coin of it")
@@ -77,4 +77,4 @@ def with_coins(algorithm: Algorithm[LocalQuery, Tally, R]) -> Algorithm[LocalQue
 
 
 def _with_coin(query: LocalQuery) -> LocalQuery:
-    return replace(query, randomizer=WithCoin.of(query.randomizer)) if query.randomizer.uses_coins and not query.once else query
+    return replace(query, randomizer=WithCoin.of(query.randomizer)) if query.randomizer.uses_coins and not query.memo else query

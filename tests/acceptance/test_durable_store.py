@@ -148,7 +148,7 @@ def test_the_same_request_is_answered_by_the_same_bytes_10_000_times(tmp_path: P
 
 def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
     """The attack: under a label nothing more is paid, so fresh noise after a restart would tell the value. The label's secret is in the store."""
-    weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(1.0)), once="weekly")
+    weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(1.0)), memo="weekly")
     reports = []
     for number in (1, 2, 3):
         role = member(tmp_path / "a.store")
@@ -158,7 +158,7 @@ def test_a_memoised_answer_outlives_its_client(tmp_path: Path) -> None:
         role.store.close()  # type: ignore[attr-defined]
     assert len(set(reports)) == 1
     moved = member(tmp_path / "a.store", start=1)
-    assert code(moved.handle(request(replace(survey_query(CLIENTS + 1, start=1), once="weekly"), number=4))) == "equivocation"
+    assert code(moved.handle(request(replace(survey_query(CLIENTS + 1, start=1), memo="weekly"), number=4))) == "equivocation"
 
 
 def test_a_client_is_itself_under_another_number(tmp_path: Path) -> None:

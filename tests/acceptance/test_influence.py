@@ -16,7 +16,7 @@ from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, cells_of
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.histogram import Histogram
 from local_dp.protocols.surveys.survey import Survey
@@ -239,14 +239,14 @@ def test_the_server_says_that_some_do_not_follow() -> None:
 
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=4), Mean(), Histogram()], ids=lambda protocol: protocol.name)
-def test_these_protocols_state_their_influence(protocol: Protocol[Any]) -> None:
+def test_these_protocols_state_their_influence(protocol: LocalProtocol[Any]) -> None:
     """Each states it in the result's own units, as JSON that the schema's reader can read."""
     data = as_data(*_run(protocol))
     assert json.loads(json.dumps(data["influence"])) == data["influence"]
     assert np.all(np.array(data["influence"]["of_one_per_cent"]) > 0)
 
 
-def _run(protocol: Protocol[Any]) -> tuple[Settings, Outcome]:
+def _run(protocol: LocalProtocol[Any]) -> tuple[Settings, Outcome]:
     from local_dp.experiments.tiers.execute import execute
 
     run = Settings(protocol, protocol.synthetic(500, 1), 1.0, Randomness(1, False), tier="population")

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from local_dp.errors import InputError, RefusedError
-from local_dp.experiments.api.asking import How, ask
+from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.interaction import Game
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.survey import Survey
@@ -93,7 +93,7 @@ def _changed(column: str, value: Any) -> Records:
 TABLES = [TABLE, *(_changed(column, value) for column, values in OUTLIERS.items() for value in values)]
 
 
-def _varied(name: str, changes: int, generator: np.random.Generator) -> Protocol[Any] | None:
+def _varied(name: str, changes: int, generator: np.random.Generator) -> LocalProtocol[Any] | None:
     """The protocol with so many of its parameters changed by chance; None where they do not fit together."""
     chosen, open_to = dict(RUNNING[name]), [each.name for each in fields(PROTOCOLS[name]) if each.name in CHOICES]
     for key in generator.choice(open_to, min(changes, len(open_to)), replace=False).tolist():
@@ -104,7 +104,7 @@ def _varied(name: str, changes: int, generator: np.random.Generator) -> Protocol
         return None
 
 
-def _requests(protocol: Protocol[Any]) -> list[bytes]:
+def _requests(protocol: LocalProtocol[Any]) -> list[bytes]:
     """The requests of its first rounds, answered by empty hands."""
     game, told = Game(protocol.algorithm(1.0, PEOPLE)), []
     for number in range(1, ROUNDS + 1):
@@ -125,7 +125,7 @@ def _drawn(query: LocalQuery, number: int) -> Tally:
     return randomizer.tally(reports, cells_of(randomizer, bytes(16), cohort.start, cohort.stop))
 
 
-def _outcome(protocol: Protocol[Any], table: Records) -> tuple[str, Any]:
+def _outcome(protocol: LocalProtocol[Any], table: Records) -> tuple[str, Any]:
     """What a private launch makes of a table: an error's text, or the protocol and all that it asks."""
     try:
         told = protocol.for_table(Launch(table, private=True))
@@ -154,7 +154,7 @@ def _searched(variants: int) -> tuple[int, int, set[str]]:
 
 def test_a_private_run_asks_the_same_of_tables_that_differ() -> None:
     """Every protocol, parameters by search, tables that differ in one record outside what was declared: the same requests, byte for byte, or the same error."""
-    assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not Protocol.for_table}
+    assert set(RUNNING) == {name for name, kind in PROTOCOLS.items() if kind.for_table is not LocalProtocol.for_table}
     compared, ran, names = _searched(5)
     figure("class 2", f"{compared} pairs of private launches, {ran} of which ran, of {len(names)} protocols: 0 differences")
     assert names == set(RUNNING) - {"prefix-sums"}, "which has no answer for a value beyond its own, and so no private run"
@@ -180,8 +180,8 @@ def test_a_private_launch_has_no_row_to_look_at() -> None:
 TRUTHS = ("truth", "true_error", "compared")
 
 
-def _ask(protocol: Protocol[Any], table: Records, private: bool) -> dict[str, Any]:
-    how = How(private=private, seed=None if private else 1, notice=lambda line: None)
+def _ask(protocol: LocalProtocol[Any], table: Records, private: bool) -> dict[str, Any]:
+    how = RunOptions(private=private, seed=None if private else 1, notice=lambda line: None)
     data: dict[str, Any] = ask(protocol, table, how).to_dict()
     return data
 

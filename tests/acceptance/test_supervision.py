@@ -23,7 +23,7 @@ from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers import over_bus
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import EMBEDDED, MOST_HOSTS, Randomness, Settings, Tier
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Progress, RoundProgress
@@ -257,7 +257,7 @@ def test_a_broker_that_dies_as_it_starts_is_started_again(monkeypatch: pytest.Mo
     assert gone == (ATTEMPTS + 1, False)
 
 
-def _of_twelve_rounds() -> Protocol[Any]:
+def _of_twelve_rounds() -> LocalProtocol[Any]:
     return PROTOCOLS["local-sgd"].from_settings({"d": "2", "gamma": "0.9", "alpha": "0.9", "rounds": "12", "told": "one-bit-mean"})
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import local_dp as ldp
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import How, Options
+from local_dp.experiments.api.asking import Options
 from local_dp.experiments.api.tables import read_records, read_schema, records_of
 from local_dp.records import Records
 
@@ -203,7 +203,7 @@ def test_the_door_is_whole() -> None:
     for name in ldp.__all__:
         assert name == "__version__" or (getattr(ldp, name).__doc__ or "").strip(), name
     assert set(dir(ldp)) >= set(ldp.__all__)
-    assert list(get_type_hints(Options)) == [each.name for each in fields(How)]
+    assert list(get_type_hints(Options)) == [each.name for each in fields(RunOptions)]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         getattr(ldp, "nothing")  # noqa: B009  # the text of an attribute that is not there
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local_dp.experiments.bench import peers as bench_peers
-from local_dp.experiments.bench.peers import Row, speed_figure, told
+from local_dp.experiments.bench.peers import Row, describe, speed_figure
 from local_dp.experiments.lab.figures import save
 from local_dp.experiments.peers import accuracy, base
 from local_dp.experiments.peers.accuracy import PAIRS, closed_form
@@ -26,7 +26,7 @@ def test_the_tables_and_the_figure(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     """Every row is told, with and without a peer; the figure has a curve for each library that does something, at the places of its rows."""
     monkeypatch.setattr(bench_peers, "variances", lambda: [accuracy.Variance("grr", 8.0, 8.1, {"opendp": 7.9})])
     monkeypatch.setattr(bench_peers, "claims", list)
-    words = told(ROWS, 100)
+    words = describe(ROWS, 100)
     assert all(word in words for word in ("a: clients", "pure-ldp", "0.5", "b: server", "opendp 7.9", "epsilon exact"))
     figure = speed_figure(ROWS)
     assert [(curve.label, list(curve.x), list(curve.y)) for curve in figure.curves] == [("ours", [0, 1], [6, 3]), ("pure-ldp", [0], [12]), ("opendp", [0], [2])]

@@ -69,8 +69,8 @@ def test_a_budget_tells_runs_and_labels(tmp_path: Path) -> None:
     role = member(path, 1.0, 3.0)
     for number, run in ((1, "spring"), (2, "spring"), (1, "autumn")):
         role.handle(asked(number, 0.25, run))
-    role.handle(request(replace(survey_query(CLIENTS), once="weekly"), number=3, run="autumn"))
-    role.handle(request(replace(survey_query(CLIENTS), once="monthly"), number=4, run="winter"))
+    role.handle(request(replace(survey_query(CLIENTS), memo="weekly"), number=3, run="autumn"))
+    role.handle(request(replace(survey_query(CLIENTS), memo="monthly"), number=4, run="winter"))
     assert local_dp("budget", str(path)).returncode == 2, "the client has it open"
     role.store.close()  # type: ignore[attr-defined]
     told = budget(path)

@@ -149,10 +149,10 @@ class PlainLedger:
             if charge.start >= charge.stop:
                 return False
             for client in range(charge.start, charge.stop):
-                if charge.once and (charge.once, client) in paid:
+                if charge.memo and (charge.memo, client) in paid:
                     continue
-                if charge.once:
-                    paid.add((charge.once, client))
+                if charge.memo:
+                    paid.add((charge.memo, client))
                 due[client] = due.get(client, 0) + charge.nano
         if any(self.run.get((run, client), 0) + nano > self.limit or self.life.get(client, 0) + nano > self.lifetime for client, nano in due.items()):
             return False

@@ -26,7 +26,7 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.learning.learned import Learned
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.policies import Launch
@@ -40,7 +40,7 @@ from local_dp.tallies import Tally
 from tests.support.inputs.builders import WITHOUT_LAW, small
 
 ALPHA = 1e-6
-ALL: list[Protocol[Any]] = [
+ALL: list[LocalProtocol[Any]] = [
     *map(small, PROTOCOLS),
     Survey(p=0.9),
     Frequency(k=40),
@@ -51,14 +51,14 @@ ALL: list[Protocol[Any]] = [
 ]
 
 
-def by_client(protocol: Protocol[Any], epsilon: float, clients: int, seed: int) -> tuple[Any, Population, PopulationOracle]:
+def by_client(protocol: LocalProtocol[Any], epsilon: float, clients: int, seed: int) -> tuple[Any, Population, PopulationOracle]:
     """One run of a protocol in the population tier: its result, the population and the oracle."""
     population = protocol.synthetic(clients, seed)
     oracle = PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
     return run(protocol.algorithm(epsilon, clients), oracle), population, oracle
 
 
-def oracle_over(protocol: Protocol[Any], population: Population, seed: int, epsilon: float = 1.0) -> AggregateOracle | PopulationOracle:
+def oracle_over(protocol: LocalProtocol[Any], population: Population, seed: int, epsilon: float = 1.0) -> AggregateOracle | PopulationOracle:
     """Tallies from their law, or client by client where they have none."""
     if protocol.name in WITHOUT_LAW:
         return PopulationOracle(population, KeyedNoise(seed), seed, epsilon)
@@ -66,7 +66,7 @@ def oracle_over(protocol: Protocol[Any], population: Population, seed: int, epsi
 
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
-def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: Protocol[Any]) -> None:
+def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: LocalProtocol[Any]) -> None:
     """With the default number of clients, the result is within its tolerance or exact: at most 12 of 60 runs fail (each fails with probability 1/20: 1e-5)."""
     if isinstance(protocol, MeanFound):
         protocol = MeanFound()  # the small one may miss bounds, as it says
@@ -84,7 +84,7 @@ def test_every_protocol_finds_the_truth_with_the_clients_it_asks_for(protocol: P
 
 
 @pytest.mark.parametrize("protocol", [Survey(), Mean(low=-10.0, high=30.0), StatisticalQueries(t=1)], ids=lambda protocol: protocol.name)
-def test_standard_errors_are_on_the_scale_of_the_estimate(protocol: Protocol[Any]) -> None:
+def test_standard_errors_are_on_the_scale_of_the_estimate(protocol: LocalProtocol[Any]) -> None:
     """Over 100 runs the squares of error over standard error add up to 100 as chi-squared does (failure 1e-6): a standard error of half or twice does not."""
     total = 0.0
     for seed in range(100):
@@ -98,7 +98,7 @@ def test_standard_errors_are_on_the_scale_of_the_estimate(protocol: Protocol[Any
 
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
-def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: Protocol[Any]) -> None:
+def test_every_protocol_spends_its_budget_once_and_describes_its_result(protocol: LocalProtocol[Any]) -> None:
     """A run asks every client once (a learner that gives each query equal cohorts may leave some over; a fully interactive one, in every round), spends
     exactly epsilon, is of the kind that its type says, and describes its result."""
     clients = 3000
@@ -133,7 +133,7 @@ class Silenced:
 
 
 @pytest.mark.parametrize("protocol", [*map(small, PROTOCOLS), MaskedParityOneRound(d=4, form="masks")], ids=repr)
-def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(protocol: Protocol[Any]) -> None:
+def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(protocol: LocalProtocol[Any]) -> None:
     """Whichever of the first dozen tallies of a run holds no report, the run ends in one clear error: no NaN, and no hypothesis."""
     population = protocol.synthetic(3000, 5)
 
@@ -205,7 +205,7 @@ def test_protocols_on_tables_check_what_they_read() -> None:
 
 
 @pytest.mark.parametrize("protocol", ALL, ids=[repr(protocol) for protocol in ALL])
-def test_laws_agree_with_the_clients_drawn(protocol: Protocol[Any]) -> None:
+def test_laws_agree_with_the_clients_drawn(protocol: LocalProtocol[Any]) -> None:
     """The values of 200,000 synthetic clients fit the population's stated law of every query of a run of others, vectors apart: chi-square, alpha 1e-6.
 
     Of others, since a run in several rounds asks about what its own clients happened to tell.
@@ -221,7 +221,7 @@ def test_laws_agree_with_the_clients_drawn(protocol: Protocol[Any]) -> None:
         assert fits(counts, law), query
 
 
-def queries_of(protocol: Protocol[Any], population: Population) -> list[Query]:
+def queries_of(protocol: LocalProtocol[Any], population: Population) -> list[Query]:
     """The queries that a run of the protocol asks."""
     asked: list[Query] = []
 

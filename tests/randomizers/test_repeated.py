@@ -101,7 +101,7 @@ def test_a_client_pays_once_for_fresh_reports() -> None:
     one, two = (oracle.answer((ask,))[0] for _ in range(2))
     assert one.counts.tolist() != two.counts.tolist()
     with pytest.raises(RefusedError, match="budget"):
-        oracle.answer((replace(ask, once="other"),))
+        oracle.answer((replace(ask, memo="other"),))
     reports = [respond(ask, population.batch(0, n), 0, KeyedNoise(6), Draw(round, 0, "diary"), b"", Spoken(), 0) for round in (1, 2)]
     (p1, q1), (p2, q2) = randomizer.odds
     agree = p2**2 + q2**2  # given one first step; of two they would agree as often as l^2 + (1 - l)^2

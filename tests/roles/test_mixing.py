@@ -16,7 +16,7 @@ from local_dp.interaction import run_async
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.sealing import UNSIGNED
@@ -102,7 +102,7 @@ def lossy(seed: int, kinds: tuple[str, ...] = ("/rep/", "/req/", "/hello/")) -> 
     return fate
 
 
-def asked(protocol: Protocol[Any], population: Population) -> Any:
+def asked(protocol: LocalProtocol[Any], population: Population) -> Any:
     """Plays a protocol."""
     return lambda oracle: run_async(with_coins(protocol.algorithm(1.0, population.size)), oracle)
 

@@ -179,13 +179,13 @@ def test_a_memoised_answer_is_given_once() -> None:
     """Under one label a client repeats its report in later rounds, also with the system's entropy, and pays once; another question under it is refused."""
     for noise in (KeyedNoise(SEED), SystemNoise()):
         member = ClientRole("host-0", 0, yes_records(300), noise, MemoryStore(1.0))
-        weekly = replace(survey_query(300), once="weekly")
+        weekly = replace(survey_query(300), memo="weekly")
         replies = [member.handle(request(weekly, number=number)) for number in (1, 2, 3)]
         reports = [reply.reports for (reply,) in replies if isinstance(reply, Reply)]
         assert len(reports) == 3, "a refusal is not a repeated report"
         assert len(set(reports)) == 1
         assert member.store.ledger.max_spent == 1.0
-        other = replace(survey_query(300, randomizer=BinaryRR(0.5)), once="weekly")
+        other = replace(survey_query(300, randomizer=BinaryRR(0.5)), memo="weekly")
         assert _refusal(member.handle(request(other, number=4))) == "equivocation"
         assert _refusal(member.handle(request(survey_query(300), number=5))) == "budget"
 

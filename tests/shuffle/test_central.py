@@ -67,7 +67,7 @@ def test_crowds_are_checked_before_anybody_answers() -> None:
     with pytest.raises(QuorumError, match="99 clients is less than the shuffler's minimum crowd of 100"):
         crowds.check((survey_query(100), survey_query(99)))
     with pytest.raises(InputError, match="memoised"):
-        crowds.check((LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 200), once="a"),))
+        crowds.check((LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 200), memo="a"),))
     with pytest.raises(InputError, match="crowd"):
         Behind(1)
 

@@ -62,7 +62,7 @@ def test_what_cannot_be_shuffled() -> None:
     with pytest.raises(InputError, match="hadamard uses a public coin for each client"):
         check_shufflable(LocalQuery(Question("yes == 1"), Hadamard(1.0, k=2), Cohort(0, 9)))
     with pytest.raises(InputError, match="memoised answers of binary-rr"):
-        check_shufflable(LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 9), once="daily"))
+        check_shufflable(LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 9), memo="daily"))
     with pytest.raises(InputError, match="crowd"):
         shuffler(1)
 

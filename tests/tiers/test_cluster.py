@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from local_dp.errors import BusError, InputError
-from local_dp.experiments.api.asking import How, ask
+from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.tiers import cluster
 from local_dp.experiments.tiers.version import installed_version
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import CHUNK, Cohort, LocalQuery, coin_key
 from local_dp.oracles.local.population import AskedOf
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -32,13 +32,13 @@ def _two_workers() -> Iterator[Any]:
         yield started
 
 
-def _run(protocol: Protocol[Any], clients: int, address: str = "", **how: Any) -> dict[str, Any]:
-    data = ask(protocol, None, How(clients=clients, seed=3, cluster=address, **how)).to_dict()
+def _run(protocol: LocalProtocol[Any], clients: int, address: str = "", **how: Any) -> dict[str, Any]:
+    data = ask(protocol, None, RunOptions(clients=clients, seed=3, cluster=address, **how)).to_dict()
     return {key: data[key] for key in ("result", "clients", "interaction", "max_epsilon_spent")} | {"digests": [each["digest"] for each in data["rounds"]]}
 
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=40)], ids=lambda each: each.name)
-def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: Protocol[Any]) -> None:
+def test_a_cluster_gives_the_bits_of_one_process(two_workers: Any, protocol: LocalProtocol[Any]) -> None:
     """Result, digests and counts are those of the tier alone, for many chunks and for less than one."""
     for clients in (3 * CHUNK + 5, 900):
         assert _run(protocol, clients, two_workers.scheduler_address) == _run(protocol, clients)
@@ -93,7 +93,7 @@ def test_a_worker_of_another_version_is_refused(two_workers: Any, monkeypatch: p
 def test_only_a_simulation_of_the_population_goes_to_a_cluster(how: dict[str, Any]) -> None:
     """Refused before any connection is made."""
     with pytest.raises(InputError, match="simulates the population tier"):
-        ask(Survey(), None, How(clients=1000, cluster="tcp://127.0.0.1:1", **how))
+        ask(Survey(), None, RunOptions(clients=1000, cluster="tcp://127.0.0.1:1", **how))
 
 
 def test_a_cluster_that_is_not_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.local_protocol import Protocol, Result, describe_estimate
+from local_dp.protocols.local_protocol import LocalProtocol, PlainData, describe_estimate
 from local_dp.queries.tables import Category, Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("warm")
 
 
 @dataclass(frozen=True)
-class ThreeAsks(Protocol[tuple[Estimate, ...]]):
+class ThreeAsks(LocalProtocol[tuple[Estimate, ...]]):
     """Asks every client one question twice and its category once, each with a third of epsilon, and the first half of them a fourth time under a label."""
 
     name: ClassVar[str] = "three-asks"
@@ -50,7 +50,7 @@ class ThreeAsks(Protocol[tuple[Estimate, ...]]):
     def synthetic(self, clients: int, seed: int) -> Population:
         return bernoulli("yes", 0.3, clients, seed)
 
-    def describe(self, result: tuple[Estimate, ...]) -> Result:
+    def describe(self, result: tuple[Estimate, ...]) -> PlainData:
         return {"parts": [describe_estimate(part) for part in result]}
 
     def true_error(self, result: tuple[Estimate, ...], population: Population) -> float:
@@ -100,7 +100,7 @@ def test_the_aggregate_tier_refuses_what_it_cannot_draw() -> None:
         assert refused.value.code == "asked-twice"
         assert oracle.ledger.max_spent == spent
     with pytest.raises(RefusedError) as refused:
-        AggregateOracle(population, np.random.default_rng(1), 1.0).answer((replace(question, once="again"),))
+        AggregateOracle(population, np.random.default_rng(1), 1.0).answer((replace(question, memo="again"),))
     assert refused.value.code == "no-law"
     rows = AggregateOracle(Rows(population.batch(0, 70)), np.random.default_rng(1), 1.0)
     assert [tally.n for tally in rows.answer((question, overlapping))] == [60, 11]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from local_dp.errors import QuorumError
-from local_dp.experiments.api.asking import How
+from local_dp.experiments.api.asking import RunOptions
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Settings, Tier
@@ -22,7 +22,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import population
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.learning.sgd import LocalSGD
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.parity.ladder import LadderAgain
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.protocols.search.quantiles import Quantiles
@@ -33,8 +33,8 @@ from local_dp.server.progress import Attendance, Interim, Progress, RoundProgres
 from tests.support.inputs.builders import small, survey_query, with_law
 
 
-def _settings(protocol: Protocol[Any], clients: int, tier: Tier = "population", private: bool = False) -> Settings:
-    return How(clients=clients, seed=None if private else 7, private=private, tier=tier).settings(protocol, None)
+def _settings(protocol: LocalProtocol[Any], clients: int, tier: Tier = "population", private: bool = False) -> Settings:
+    return RunOptions(clients=clients, seed=None if private else 7, private=private, tier=tier).settings(protocol, None)
 
 
 def _told(settings: Settings) -> tuple[Scene, list[Progress]]:
@@ -200,7 +200,7 @@ def test_an_open_interval_is_said_to_be_open() -> None:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_can_be_watched(name: str) -> None:
     """Each protocol shows estimates while it runs and ends in a state that JSON can hold."""
-    scene, _ = _told(How(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
+    scene, _ = _told(RunOptions(clients=20 if name in with_law() else 5000, seed=1, epsilon=4.0).settings(small(name), None))
     assert scene.state["phase"] == "over"
     assert scene.state["rows"]
     assert scene.state["history"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import How, ask
+from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.cli.run.options import look
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import as_data
@@ -34,7 +34,7 @@ DRAWN = "state !== null && document.getElementById('rows').children.length > 0"
 
 
 def _settings(protocol: Survey | Frequency | MaskedParityOneRound, clients: int) -> Settings:
-    return How(clients=clients, seed=7).settings(protocol, None)
+    return RunOptions(clients=clients, seed=7).settings(protocol, None)
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def test_a_run_is_followed_to_its_end(tier: Tier) -> None:
             assert tab.evaluate("document.getElementById('status').textContent") == "Waiting for the clients."
             return True
 
-        result = ask(Survey(), None, How(clients=300, seed=7, tier=tier, watch=open_it))
+        result = ask(Survey(), None, RunOptions(clients=300, seed=7, tier=tier, watch=open_it))
         tab.wait("state.phase === 'over'")
         text = tab.evaluate("document.body.innerText")
         assert "The run is over." in text
@@ -193,6 +193,6 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_progress_goes_on_beside_the_page() -> None:
     """Who asked for progress has it too."""
     seen: list[Progress] = []
-    result = ask(Survey(), None, How(clients=100, seed=7, progress=seen.append, watch=lambda url: None))
+    result = ask(Survey(), None, RunOptions(clients=100, seed=7, progress=seen.append, watch=lambda url: None))
     assert len(seen) == 3
     assert result.data["clients"]["answered"] == 100

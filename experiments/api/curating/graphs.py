@@ -40,7 +40,7 @@ class CountTriangles(ByMechanism[Graph | Triangles, int]):
             raise InputError(f"the edges name more than the {self.nodes:,} nodes that are declared; declare all nodes, those without an edge too")
         return Triangles(Graph.of(places.reshape(2, -1).T, self.nodes))
 
-    def told(self, result: int, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int, records: Records) -> dict[str, Any]:
         said = "One edge more or less is hidden; the number of nodes is public. Pure, whatever delta is allowed."
         return {"columns": ["", "triangles"], "rows": [["graph", result]], "explanation": said}
 

@@ -35,7 +35,7 @@ class Threshold(ByMechanism[LabelledMultiset, int]):
     def database(self, records: Records) -> LabelledMultiset:
         return LabelledMultiset.of(points_of(numbers_of(records, self.column)), labels_in(records, self.label), BITS)
 
-    def told(self, result: int, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int, records: Records) -> dict[str, Any]:
         found = plain(result)
         return {"columns": [f"{self.column} from", "label"], "rows": [[found, 1]], "explanation": f"Say 1 where {self.column} is {found} or more, else 0."}
 
@@ -60,7 +60,7 @@ class Point(OfValues, ByMechanism[LabelledMultiset, int | None]):
     def database(self, records: Records) -> LabelledMultiset:
         return LabelledMultiset.of(coded(records, self.column).points, labels_in(records, self.label), BITS)
 
-    def told(self, result: int | None, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int | None, records: Records) -> dict[str, Any]:
         value = None if result is None else coded(records, self.column).value(result)
         said = "No value is ahead by enough to be told: say 0 everywhere." if result is None else f"Say 1 where {self.column} is {value}, else 0."
         return {"columns": [self.column, "label"], "rows": [] if result is None else [[value, 1]], "explanation": said}
@@ -90,7 +90,7 @@ class Rectangles(ByMechanism[LabelledPoints, Rectangle]):
         points = np.stack([points_of(numbers_of(records, column)) for column in self.columns], axis=1)
         return LabelledPoints(BITS, points, labels_in(records, self.label))
 
-    def told(self, result: Rectangle, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Rectangle, records: Records) -> dict[str, Any]:
         rows = [[column, plain(low), plain(high)] for column, (low, high) in zip(self.columns, result, strict=False)]
         said = (
             "Say 1 where every column lies between its bounds, else 0."

@@ -75,7 +75,7 @@ class Learned(Task[Records | Population, Taught]):
     def database(self, records: Records) -> Records:
         return records
 
-    def told(self, result: Taught, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Taught, records: Records) -> dict[str, Any]:
         rule, right = in_words(result.hypothesis, self.encoding), verdict(result.hypothesis).classifies
         what = "share that is right" if right else "mean square error" if self.encoding.label else "mean square distance"
         said = f"{f'{self.encoding.label} where {rule}' if right else rule}. It is judged by the records that it was learned from; on others it may do worse."

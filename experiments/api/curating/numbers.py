@@ -65,14 +65,14 @@ class Mean(BetweenBounds, ByMechanism[Records | Population, int]):
     def database(self, records: Records) -> Records:
         return records
 
-    def told(self, result: int, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int, records: Records) -> dict[str, Any]:
         share = np.asarray(result / (STEPS * len(records)))
         said = "The noise is that of one record replaced: its share falls with the number of records. Pure, whatever delta is allowed."
         return {"columns": ["column", "mean"], "rows": [[self.column, float(self.bounded.in_units(share))]], "explanation": said}
 
     def truth(self, result: int, records: Records) -> dict[str, Any]:
         mean = float(self.bounded.in_units(np.asarray(self.bounded.share(records).mean())))
-        return {"mean": mean, "error": abs(self.told(result, records)["rows"][0][1] - mean)}
+        return {"mean": mean, "error": abs(self.to_data(result, records)["rows"][0][1] - mean)}
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Intervals(BetweenBounds, ByMechanism[Multiset, IntervalCounts]):
         cells = np.floor(self.bounded.share(records) * self.cells).astype(np.int64)
         return np.minimum(cells, self.cells - 1)
 
-    def told(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
+    def to_data(self, result: IntervalCounts, records: Records) -> dict[str, Any]:
         edges = np.unique(np.linspace(0, self.cells, min(_SHOWN, self.cells) + 1).round().astype(np.int64))
         counts = result.count(edges[:-1], edges[1:])
         ends = [self._edge(edge) for edge in edges.tolist()]

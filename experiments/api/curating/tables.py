@@ -83,7 +83,7 @@ class MarginalCounts(OfAttributes, Task[BinaryTable, Cells]):
             )
         return Offer("FourierGaussian", after(fourier, lambda told: Cells(told.cells, chosen.reason)), account)
 
-    def told(self, result: Cells, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Cells, records: Records) -> dict[str, Any]:
         every = self.attributes.every
         said = f"By this mechanism, since {result.reason}. A count may be below 0 or no whole number: it is an estimate."
         rows = [[*values, float(result.counts[place])] for place, values in self.attributes.told(self.ways)]
@@ -109,7 +109,7 @@ class SyntheticRecords(OfAttributes, Task[BinaryTable, Synthetic]):
         fourier = FourierGaussian(self.workload, loss.epsilon, loss.delta)
         return Offer("FourierGaussian", after(fourier, lambda told: Synthetic(self.workload.d, self.nearest(told))), Account(loss))
 
-    def told(self, result: Synthetic, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Synthetic, records: Records) -> dict[str, Any]:
         words, columns = self._words(result), [each.column for each in self.attributes.every]
         kinds, counts = np.unique(words, return_counts=True)
         order = np.argsort(-counts, kind="stable")

@@ -48,7 +48,7 @@ class Histogram(OfValues, ByMechanism[Multiset, NoisyCounts]):
     def database(self, records: Records) -> Multiset:
         return Multiset.of(coded(records, self.column).points, BITS)
 
-    def told(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
+    def to_data(self, result: NoisyCounts, records: Records) -> dict[str, Any]:
         value = coded(records, self.column).value
         pairs = zip(result.values.tolist(), result.counts.tolist(), strict=True)
         rows = sorted(([value(point), count, count / result.size] for point, count in pairs), key=lambda row: -row[1])  # ties as they come
@@ -85,7 +85,7 @@ class Quantiles(ByMechanism[Multiset, Steps]):
     def database(self, records: Records) -> Multiset:
         return Multiset.of(points_of(numbers_of(records, self.column)), BITS)
 
-    def told(self, result: Steps, records: Records) -> dict[str, Any]:
+    def to_data(self, result: Steps, records: Records) -> dict[str, Any]:
         return {
             "columns": ["share at most", self.column],
             "rows": [[share, plain(result.quantile(share) - 1)] for share in self.shares],
@@ -111,7 +111,7 @@ class Median(ByMechanism[Multiset, int]):
     def database(self, records: Records) -> Multiset:
         return Multiset.of(points_of(numbers_of(records, self.column)), BITS)
 
-    def told(self, result: int, records: Records) -> dict[str, Any]:
+    def to_data(self, result: int, records: Records) -> dict[str, Any]:
         said = "No bounds were declared, and none were read from the data; this is pure, whatever delta is allowed."
         return {"columns": ["column", "median"], "rows": [[self.column, plain(result)]], "explanation": said}
 

@@ -18,7 +18,7 @@ from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.local import plan_of, tolerance_of
 from local_dp.protocols.registry import find_protocol
 from local_dp.protocols.surveys.shares import largest_error
@@ -117,7 +117,7 @@ def _figure(measurements: list[tuple[Point, Measurement]]) -> Figure:
     return Figure("planned-over-measured", "Planned over measured clients", "task and epsilon", "ratio", [curve, *bands], x_ticks=ticks)
 
 
-def within(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
+def within(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
     """For `minimal_clients`: in how many of some runs the largest error is within the accuracy; tallies are drawn from their law, and decoded by the protocol.
 
     The runs are shared out among numbers of clients around n (`SIZES`).
@@ -140,7 +140,7 @@ def within(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: 
     return successes
 
 
-def _within_in_rounds(protocol: Protocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
+def _within_in_rounds(protocol: LocalProtocol[Any], epsilon: float, accuracy: float, generator: np.random.Generator) -> Callable[[int, int], int]:
     """The same for a protocol of several rounds, run by run in the aggregate tier."""
 
     people = _Known(protocol.synthetic(MADE_UP, 0))

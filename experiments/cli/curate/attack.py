@@ -11,7 +11,7 @@ from local_dp.experiments.text.layout import screen_width
 from local_dp.experiments.text.screen import SCREEN
 
 if TYPE_CHECKING:
-    from local_dp.experiments.api.attack import Attacked, How  # imported where it is used: help needs none of it
+    from local_dp.experiments.api.attack import Attacked  # imported where it is used: help needs none of it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +32,7 @@ class Attacking(ABC):
         SCREEN.tell(json.dumps(found.data) if self.as_json else found.text(screen_width()))
 
     @abstractmethod
-    def attack(self, how: "How") -> "Attacked":
+    def attack(self, how: "AttackOptions") -> "Attacked":
         """What it finds."""
 
 
@@ -42,7 +42,7 @@ class Reconstruct(Attacking):
 
     example: ClassVar[str] = "reconstruct --records fair.csv --question 'affairs > 0' --noise 40"
 
-    def attack(self, how: "How") -> "Attacked":
+    def attack(self, how: "AttackOptions") -> "Attacked":
         from local_dp.experiments.api.attack import reconstruct
 
         return reconstruct(self.records, self.question, **how)
@@ -55,7 +55,7 @@ class Trace(Attacking):
     example: ClassVar[str] = "trace --records fair.csv --question 'affairs > 0' --noise 0"
     members: int = option(25, "Rows in the group whose means are published", metavar="N")
 
-    def attack(self, how: "How") -> "Attacked":
+    def attack(self, how: "AttackOptions") -> "Attacked":
         from local_dp.experiments.api.attack import trace
 
         return trace(self.records, self.question, members=self.members, **how)

@@ -12,7 +12,7 @@ from local_dp.experiments.cli.run.options import settings_of
 from local_dp.experiments.cli.run.protocols import RoleOfProtocols
 from local_dp.experiments.text.layout import screen_width
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Mixing:
     seed: int | None = option(None, "Repeats the simulation; without it, one is drawn and shown", metavar="S")
     as_json: bool = option(False, "Print the result as JSON, alone on standard output", name="--json")
 
-    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         from local_dp.experiments.api.mix import Blend, mixed
 
         protocol, records = read_task(kind, settings_of(self.settings, given), self.records)

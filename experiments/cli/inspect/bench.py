@@ -18,7 +18,9 @@ from local_dp.experiments.text.screen import SCREEN
 
 @dataclass(frozen=True)
 class Bench:
-    """Measures the speeds of this machine: randomizers, curator, attacks, population tier, hosts, client processes and messages.
+    """Measures the speeds of this machine beside references of the same run.
+
+    Randomizers, the curator, attacks, the population tier, hosts, client processes and messages.
 
     Takes about three minutes.
     """
@@ -48,10 +50,10 @@ class Bench:
         self._tell(speeds)
 
     def _tell(self, speeds: list[Speed]) -> None:
-        SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _told(speeds, screen_width()))
+        SCREEN.tell(json.dumps([asdict(speed) for speed in speeds]) if self.as_json else _describe(speeds, screen_width()))
 
     def _beside_peers(self) -> None:
-        from local_dp.experiments.bench.peers import as_data, peer_rows, speed_figure, told
+        from local_dp.experiments.bench.peers import as_data, describe, peer_rows, speed_figure
         from local_dp.experiments.lab.figures import save
         from local_dp.experiments.peers.base import LIBRARIES, installed
 
@@ -60,10 +62,10 @@ class Bench:
         rows = peer_rows()
         if self.figure is not None:
             save(speed_figure(rows), self.figure)
-        SCREEN.tell(json.dumps(as_data(rows)) if self.as_json else told(rows, screen_width()))
+        SCREEN.tell(json.dumps(as_data(rows)) if self.as_json else describe(rows, screen_width()))
 
 
-def _told(speeds: list[Speed], width: int) -> str:
+def _describe(speeds: list[Speed], width: int) -> str:
     rows = [
         (speed.what, f"{speed.value:.3g}", speed.unit, "" if speed.reference is None else f"{speed.reference:.3g}", f"{speed.asked:g}", _verdict(speed))
         for speed in speeds

@@ -43,7 +43,7 @@ MAX_MATRIX = 1 << 26  # bytes of a file with labels
 
 @dataclass(frozen=True)
 class Dimension:
-    """Statistical-query and spectral dimensions of a class, and the number of clients that every local learner of it needs.
+    """Computes a class's statistical-query dimensions, and how many clients every local learner needs.
 
     One number holds for sequentially interactive learners, those that ask nobody in two rounds; the other for those that ask anybody again and again too.
     """
@@ -66,10 +66,10 @@ class Dimension:
         data: dict[str, Any] = {**found.describe(), "epsilon": self.epsilon, "success": self.success, "alpha": self.alpha}
         data["clients_at_least"] = local_clients(concepts, found, self.epsilon, self.success, self.alpha)
         data["clients_at_least_asked_again"] = local_clients_asked_again(concepts, found, self.epsilon, self.success, self.alpha)
-        SCREEN.tell(json.dumps(data) if self.as_json else _told(data, screen_width()))
+        SCREEN.tell(json.dumps(data) if self.as_json else _describe(data, screen_width()))
 
 
-def _told(data: dict[str, Any], width: int) -> str:
+def _describe(data: dict[str, Any], width: int) -> str:
     exact = "" if data["sq_dimension_is_exact"] else "at least "
     on_terms = f"(epsilon {number(data['epsilon'])}, error {number(data['alpha'])} with probability {number(data['success'])})"
     entries = [

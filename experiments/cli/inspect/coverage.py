@@ -26,7 +26,7 @@ EPSILONS = (0.25, 1.0, 3.0)
 
 @dataclass(frozen=True)
 class Coverage:
-    """Measures how often stated 95 % intervals hold the truth, by repetition and, where reports are binomial, exactly.
+    """Measures how often stated 95 % intervals contain the truth, by repetition and exactly.
 
     Exit code 1 if one is not held to what it says.
     """
@@ -55,7 +55,7 @@ class Coverage:
         kept = [row["holds"] for row in data["measured"]] + [row["inside"] for part in ("exact", "success_rates", "stated") for row in data[part]]
         data["holds"] = all(kept)
         verdict = f"intervals that hold as they say: {'all' if all(kept) else f'{sum(kept)} of'} {len(kept)}"
-        SCREEN.tell(json.dumps(data) if self.as_json else f"{_told(data, screen_width())}\n\n{verdict}")
+        SCREEN.tell(json.dumps(data) if self.as_json else f"{_describe(data, screen_width())}\n\n{verdict}")
         return 0 if data["holds"] else 1
 
     def _of_protocols(self, wanted: Sequence[str]) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Coverage:
         return np.random.default_rng([self.seed, zlib.crc32(case.encode())])
 
 
-def _told(data: dict[str, Any], width: int) -> str:
+def _describe(data: dict[str, Any], width: int) -> str:
     tables = []
     if data["measured"]:
         columns = ("intervals of", "epsilon", "clients", "coverage", "worst [95 %]", "exact worst", "verdict")

@@ -17,7 +17,7 @@ DEFAULT_OUT = Path("results")
 
 @dataclass(frozen=True)
 class RunExperiment:
-    """Runs an experiment, or all of them: a claim, measurements on every core, figures, tables and a verdict.
+    """Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.
 
     Ctrl-C stops; the same command goes on.
     """

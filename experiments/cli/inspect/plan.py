@@ -13,7 +13,7 @@ from local_dp.experiments.cli.run.options import check_asked, settings_of
 from local_dp.experiments.cli.run.protocols import RoleOfProtocols
 from local_dp.experiments.text.layout import screen_width
 from local_dp.experiments.text.screen import SCREEN
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 
@@ -38,7 +38,7 @@ class Planning:
     settings: tuple[str, ...] = option((), "A parameter of the protocol; may be repeated", name="--set", metavar="KEY=VALUE")
     as_json: bool = option(False, "Print the plan as JSON, alone on standard output", name="--json")
 
-    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         values = settings_of(self.settings, given)
         protocol, records = read_task(kind, values, self.records)
         SCREEN.working("computing the errors of every randomizer")
@@ -69,8 +69,8 @@ class Comparing:
     out: Path = option(Path("comparison"), "The folder for table and figure; a stopped run goes on from what it holds", metavar="FOLDER")
     as_json: bool = option(False, "Print the table as JSON, alone on standard output", name="--json")
 
-    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
-        from local_dp.experiments.api.compare import Comparison, Grid, told
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
+        from local_dp.experiments.api.compare import Comparison, Grid, describe
 
         values = settings_of(self.settings, given)
         protocol, records = read_task(kind, values, self.records)
@@ -84,10 +84,10 @@ class Comparing:
         except KeyboardInterrupt:
             SCREEN.note("stopped; what was measured is kept, and the same command goes on from it")
             raise
-        SCREEN.tell(json.dumps(data) if self.as_json else f"{told(data, screen_width())}\n\nfigure: {self.out / 'comparison.png'}")
+        SCREEN.tell(json.dumps(data) if self.as_json else f"{describe(data, screen_width())}\n\nfigure: {self.out / 'comparison.png'}")
 
 
-def read_task(kind: type[Protocol[Any]], values: Mapping[str, str], path: Path | None) -> tuple[Protocol[Any], Records | None]:
+def read_task(kind: type[LocalProtocol[Any]], values: Mapping[str, str], path: Path | None) -> tuple[LocalProtocol[Any], Records | None]:
     """The protocol with its parameters, and the table that it is to know, if there is one. Raises InputError."""
     built = kind.from_settings(values)
     if path is None:

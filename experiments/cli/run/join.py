@@ -32,7 +32,7 @@ from local_dp.experiments.tiers.settings import MOST_CLIENTS, OnProgress, Random
 from local_dp.noise import Noise, SystemNoise
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.sealing import UNSIGNED, Party
 from local_dp.server.journal import Journal
 from local_dp.server.shuffler import ShufflerConfig
@@ -60,10 +60,10 @@ class Server(Asking):
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     roster: Path | None = option(None, "Who may join, with which keys and for which clients; local-dp keys writes it", metavar="FILE")
 
-    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         self.serve(kind, given, None)
 
-    def serve(self, kind: type[Protocol[Any]], given: Mapping[str, str], kept: Journal | None) -> None:
+    def serve(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], kept: Journal | None) -> None:
         """Begins a run, or goes on with one that is kept."""
         check_name(self.run)
         chance = self.randomness() if kept is None else Randomness(**kept.began["randomness"])
@@ -85,7 +85,7 @@ class Server(Asking):
                 journal.leave()
         show(result.to_dict(), self.as_json)
 
-    def _began(self, kind: type[Protocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
+    def _began(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], chance: Randomness) -> dict[str, Any]:
         """What `resume` needs to know; of the broker's address, no user and no password."""
         told = {each.name: getattr(self, each.name) for each in fields(self)}
         told["broker"] = re.sub("//[^@/]*@", "//", self.broker)
@@ -138,7 +138,7 @@ class Answering(Role):
     key: Path | None = option(None, KEY_FILE, metavar="FILE")
     server_key: str = option("", SERVER_KEY, metavar="HEX|FILE")
 
-    def held(self, kind: type[Protocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
+    def held(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str], start: int, clients: int | None) -> Population:
         """The records of the clients from `start` on: a table's rows, or synthetic ones."""
         check_whole("the first client", start, 0, MOST_CLIENTS["hosts"])
         if clients is not None:
@@ -191,7 +191,7 @@ class Host(Answering):
     start: int = option(0, "The index of the first client", metavar="I")
     clients: int | None = option(None, "How many clients this host holds; without it, a row each", metavar="N")
 
-    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         self.serve(f"host-{self.start}", HOSTS, self.start, self.held(kind, given, self.start, self.clients))
 
 
@@ -202,7 +202,7 @@ class Client(Answering):
     example: ClassVar[str] = f"{MEETING} --index 500"
     index: int = option(help="Which client this is, from 0", metavar="I")
 
-    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         self.serve(f"client-{self.index}", client_group(self.index), self.index, self.held(kind, given, self.index, 1))
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import How
+from local_dp.experiments.api.asking import RunOptions
 from local_dp.experiments.cli.fields import option
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.settings import OnProgress, Randomness
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.records import Records
 
@@ -33,14 +33,14 @@ class Role(ABC):
     private: bool = option(False, "Operating-system entropy for every client's noise; takes no seed")
 
     @abstractmethod
-    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         """Plays the role, with these values of the protocol's parameters."""
 
     def values(self, given: Mapping[str, str]) -> dict[str, str]:
         """The parameters of the protocol."""
         return settings_of(self.settings, given)
 
-    def asked(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> tuple[Protocol[Any], Records | None]:
+    def asked(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> tuple[LocalProtocol[Any], Records | None]:
         """The protocol with its parameters, and the table if there is one."""
         values = self.values(given)
         built = kind.from_settings(values)
@@ -53,7 +53,7 @@ class Role(ABC):
         check_asked(kind, values, table)
         return built, table
 
-    def configured(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> tuple[Protocol[Any], Records | None]:
+    def configured(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> tuple[LocalProtocol[Any], Records | None]:
         """The same, with what the protocol needs to know of the table. Raises InputError where a private run would publish what only the table holds."""
         built, table = self.asked(kind, given)
         return (built, None) if table is None else (built.for_table(Launch(table, self.private)), table)
@@ -74,7 +74,7 @@ def settings_of(settings: tuple[str, ...], given: Mapping[str, str]) -> dict[str
     return {**values, **given}
 
 
-def check_asked(kind: type[Protocol[Any]], values: Mapping[str, str], table: Records) -> None:
+def check_asked(kind: type[LocalProtocol[Any]], values: Mapping[str, str], table: Records) -> None:
     """Raises InputError unless it is said what is asked of the table."""
     for each in fields(kind):
         if each.metadata.get("of_table") and each.name not in values:
@@ -96,12 +96,12 @@ class Asking(Role):
     worst_case: float | None = option(None, "Intervals that hold whatever missing clients would have said, and if this share of all lies", metavar="SHARE")
     resample: bool = option(False, "Draw the clients' rows with replacement, and so any number of them")
 
-    def how(self, progress: OnProgress, **own: Any) -> How:
+    def how(self, progress: OnProgress, **own: Any) -> RunOptions:
         """How the run is to be; `own` is what one role alone is told."""
         shared = {
             name: getattr(self, name) for name in ("epsilon", "clients", "resample", "seed", "private", "deadline", "quorum", "shuffle", "delta", "worst_case")
         }
-        return How(**shared, **own, progress=progress, notice=SCREEN.note, watch=look if self.watch else None)
+        return RunOptions(**shared, **own, progress=progress, notice=SCREEN.note, watch=look if self.watch else None)
 
 
 def look(url: str) -> bool:

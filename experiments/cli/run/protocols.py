@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from local_dp.experiments.cli.fields import Command, Group, Option, parameters_of, protocol_options
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
 
 
@@ -35,7 +35,7 @@ class RoleOfProtocols(Group):
         return super().parse_args(ctx, [*args[place : place + 1], *args[:place], *args[place + 1 :]])
 
 
-def _command(called: str, kind: type[Protocol[Any]], role: type[Any]) -> Command:
+def _command(called: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Command:
     shared = parameters_of(role, f"Options of {called.split(maxsplit=1)[0]}")
     own = protocol_options(kind, {name for each in shared for name in each.opts})
     names = [each.name for each in own if each.name]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import How, ask
+from local_dp.experiments.api.asking import RunOptions, ask
 from local_dp.experiments.api.picture import check_picture
 from local_dp.experiments.cli.fields import option
 from local_dp.experiments.cli.run.options import Asking, allowed_names
@@ -14,7 +14,7 @@ from local_dp.experiments.cli.run.output import RunProgress, show
 from local_dp.experiments.cli.run.protocols import RoleOfProtocols
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.experiments.tiers.settings import EMBEDDED, Tier
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class Run(Asking):
     stores: Path | None = option(None, "Where client processes and hosts keep what they have answered and spent, over several runs", metavar="DIR")
     plot: Path | None = option(None, "Draw the estimates with their intervals, as .png, .svg or .pdf", metavar="FILE")
 
-    def __call__(self, kind: type[Protocol[Any]], given: Mapping[str, str]) -> None:
+    def __call__(self, kind: type[LocalProtocol[Any]], given: Mapping[str, str]) -> None:
         protocol, table = self.asked(kind, given)
         if self.plot is not None:
             check_plot(self.plot, kind)
@@ -47,14 +47,14 @@ class Run(Asking):
             SCREEN.working(f"drawing {self.plot.name}")
             result.plot(self.plot)
 
-    def _how(self, progress: RunProgress) -> How:
+    def _how(self, progress: RunProgress) -> RunOptions:
         own = {name: getattr(self, name) for name in ("tier", "hosts", "broker", "unverified", "cluster", "crowd", "fault")}
         return self.how(progress.show, **own, stores="" if self.stores is None else str(self.stores.absolute()), allow=allowed_names(self.allow))
 
 
-def check_plot(plot: Path, kind: type[Protocol[Any]]) -> None:
+def check_plot(plot: Path, kind: type[LocalProtocol[Any]]) -> None:
     """Raises InputError before the run if its figure could not be drawn after it."""
-    if kind.explain is not Protocol.explain:
+    if kind.explain is not LocalProtocol.explain:
         raise InputError(f"{kind.name} learns a hypothesis: there is no estimate to draw; leave out --plot")
     check_picture(plot)
 

@@ -44,7 +44,7 @@ class AggregateOracle(LocalOracle):
 
 def _channel(query: LocalQuery) -> FiniteChannel | BitVector | PlaceVector:
     channel = without_coin(query.randomizer)
-    if not isinstance(channel, FiniteChannel | BitVector | PlaceVector) or query.once:
-        what = "a session" if query.session else "memoised answers" if query.once else f"{query.randomizer.name!r}"
+    if not isinstance(channel, FiniteChannel | BitVector | PlaceVector) or query.memo:
+        what = "a session" if query.session else "memoised answers" if query.memo else f"{query.randomizer.name!r}"
         raise RefusedError("no-law", f"the tally of {what} has no closed law here; use --tier population")
     return channel

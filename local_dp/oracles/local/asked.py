@@ -54,37 +54,37 @@ class LocalQuery:
     query: Query
     randomizer: Randomizer
     cohort: Cohort
-    once: str = ""
+    memo: str = ""
 
     def __post_init__(self) -> None:
         if self.query.domain != self.randomizer.domain:
             raise InputError(
                 f"query {self.query.name!r} has values in {self.query.domain}, but randomizer {self.randomizer.name!r} takes {self.randomizer.domain}"
             )
-        if not _ONCE.match(self.once):
-            raise InputError(f"the label of a memoised answer is {self.once!r}; give at most 64 letters, digits, '.', '_' or '-'")
+        if not _ONCE.match(self.memo):
+            raise InputError(f"the label of a memoised answer is {self.memo!r}; give at most 64 letters, digits, '.', '_' or '-'")
 
     @property
     def session(self) -> str:
         """The label, where it is a session's: whether it is, is the randomizer's kind and nobody's choice."""
-        return self.once if self.once and isinstance(self.randomizer, FiniteChannel) and self.randomizer.silence is not None else ""
+        return self.memo if self.memo and isinstance(self.randomizer, FiniteChannel) and self.randomizer.silence is not None else ""
 
     def draw(self, round: int, ask: int) -> Draw:
         """Which words answer it as the ask of this number in this round: those of the label where the answer is memoised, fresh ones otherwise."""
-        return Draw(round, ask, "" if self.session else self.once)
+        return Draw(round, ask, "" if self.session else self.memo)
 
     def restricted(self, start: int, stop: int) -> "LocalQuery":
         """The same ask, of the clients start..stop only."""
-        return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.once)
+        return LocalQuery(self.query, self.randomizer, Cohort(start, stop), self.memo)
 
     def charge(self, coins: bytes = b"") -> Charge:
         """What it costs whom. A label is paid for once: it stands for one randomizer, and but for a session's for one query and one key of public coins."""
         what = b""
-        if self.once:
+        if self.memo:
             asked = ("session",) if self.session else (self.query.name, self.query.params())
             named = (*asked, self.randomizer.name, self.randomizer.params(), *([] if self.session else [coins]))
             what = blake2b(repr(named).encode(), digest_size=16).digest()
-        return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.once, what)
+        return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.memo, what)
 
 
 def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:

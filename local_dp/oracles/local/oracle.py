@@ -73,8 +73,8 @@ def epsilon_of(queries: tuple[LocalQuery, ...]) -> float:
     """The most epsilon that one client pays for all that it is asked, in nats; for what a cohort is asked again under a label it pays once."""
     due, paid = [], set[tuple[str, Cohort]]()
     for query in queries:
-        due.append(0 if query.once and (query.once, query.cohort) in paid else query.randomizer.nano)
-        paid.add((query.once, query.cohort))
+        due.append(0 if query.memo and (query.memo, query.cohort) in paid else query.randomizer.nano)
+        paid.add((query.memo, query.cohort))
     return _most(queries, due) / NANO
 
 

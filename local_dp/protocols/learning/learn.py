@@ -21,7 +21,7 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.learning.held_out import Score, judge, true_baseline, true_score
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.vectors.ranges import ROUNDS, Range, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, question_in
@@ -51,7 +51,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learn(Protocol[Lesson]):
+class Learn(LocalProtocol[Lesson]):
     """Runs `learner` on a table: predicts `label` from `features`, and says how often the prediction is right on clients that were held out.
 
     A feature is a number column or a yes/no question, separated by ';'; left out, every other number column. The label is a question, a column (yes above
@@ -212,7 +212,7 @@ class Learn(Protocol[Lesson]):
             table.refuse(self.missing, lambda: ~encoding.present(records), "a feature or the label has no value", choices)
         return built
 
-    def describe(self, result: Lesson) -> Result:
+    def describe(self, result: Lesson) -> PlainData:
         encoding, right = result.encoding, verdict(result.hypothesis).classifies
         unit = unit_of(result.hypothesis, encoding)
         what = "accuracy" if right else "mean square error" if encoding.label else "mean square distance"
@@ -253,7 +253,7 @@ class Learn(Protocol[Lesson]):
         """How far the stated score is from the true one; shares of the largest possible for errors and distances."""
         return abs(result.score.value - self.true_score(result, population))
 
-    def compared(self, result: Lesson, population: Population) -> Result:
+    def compared(self, result: Lesson, population: Population) -> PlainData:
         twin = self.twin(result, population)
         return {
             "true_score": self.true_score(result, population),
@@ -316,6 +316,6 @@ def _shown(score: Score, unit: float) -> str:
     return f"{score.value * unit:.3g} ({score.low * unit:.3g} .. {score.high * unit:.3g})"
 
 
-def _scaled(score: Score, unit: float) -> Result:
+def _scaled(score: Score, unit: float) -> PlainData:
     """A score as plain data."""
     return {"estimate": score.value * unit, "standard_error": score.standard_error * unit, "interval": [score.low * unit, score.high * unit], "n": score.n}

@@ -13,7 +13,7 @@ from local_dp.learners.tasks import TRIED, Task
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
 
@@ -55,7 +55,7 @@ class Lesson:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Learned(Protocol[Lesson]):
+class Learned(LocalProtocol[Lesson]):
     """A statistical-query learner on its synthetic task, each query answered by fresh clients under randomized response. Its fields are the learner's.
 
     Privacy: each client answers at most once, epsilon-locally private. Utility: the learner's own, with probability 95 %, with the default number of
@@ -90,7 +90,7 @@ class Learned(Protocol[Lesson]):
     def synthetic(self, clients: int, seed: int) -> Population:
         return self.task.population(clients, seed)
 
-    def describe(self, result: Lesson) -> Result:
+    def describe(self, result: Lesson) -> PlainData:
         shown = {"rule": str(result.hypothesis), "clients a query": result.clients_per_query, "enough": result.enough_per_query}
         return {"hypothesis": shown, "parameters": asdict(result.hypothesis)}
 

@@ -17,13 +17,13 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.learning.gradients import WAYS, Gradients, gradients_of
-from local_dp.protocols.local_protocol import Protocol, Result, parameter
+from local_dp.protocols.local_protocol import LocalProtocol, PlainData, parameter
 from local_dp.queries.numbers import written
 from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalSGD(Protocol[Halfspace]):
+class LocalSGD(LocalProtocol[Halfspace]):
     """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
 
     A client tells of its gradient one coordinate in a bit, the signs of several, or which of a few directions it is nearest to: whichever has the least error V
@@ -101,7 +101,7 @@ class LocalSGD(Protocol[Halfspace]):
     def synthetic(self, clients: int, seed: int) -> Population:
         return skewed_examples(self.d, self.gamma, min(BARELY * self.alpha, 0.45), clients, seed)
 
-    def describe(self, result: Halfspace) -> Result:
+    def describe(self, result: Halfspace) -> PlainData:
         return {"hypothesis": {"rule": str(result)}, "parameters": asdict(result)}
 
     def explain(self, result: Halfspace) -> str:

@@ -14,7 +14,7 @@ from local_dp.loss import split_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.parity import LadderPopulation
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import check_policy
 from local_dp.queries.ladder import MOST_LEVELS, PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
@@ -68,7 +68,7 @@ class Heard:
 
 
 @dataclass(frozen=True)
-class _Ladder(Protocol[str]):
+class _Ladder(LocalProtocol[str]):
     """What all of them share: the problem.
 
     Level i < k has a hidden table of 2^i bits. A client holds one level, uniform, and its table. From the root, the bit at a node is the step to the next.
@@ -85,7 +85,7 @@ class _Ladder(Protocol[str]):
     def synthetic(self, clients: int, seed: int) -> LadderPopulation:
         return LadderPopulation(self.k, clients, seed)
 
-    def describe(self, result: str) -> Result:
+    def describe(self, result: str) -> PlainData:
         return {"hypothesis": {"k": self.k, "path": result}}
 
     def truth(self, population: Population) -> str:

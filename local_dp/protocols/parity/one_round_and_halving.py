@@ -17,14 +17,14 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.parity import ParityPopulation
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True)
-class ParityProtocol(Protocol[int]):
+class ParityProtocol(LocalProtocol[int]):
     """What the parity learners share. Without `r` it is drawn at random."""
 
     d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
@@ -39,7 +39,7 @@ class ParityProtocol(Protocol[int]):
         drawn = int(philox_words(stream_key("concept", seed), 0, 1)[0]) >> (64 - self.d)
         return ParityPopulation(self.d, drawn if self.r is None else self.r, clients, seed)
 
-    def describe(self, result: int) -> Result:
+    def describe(self, result: int) -> PlainData:
         return {"hypothesis": {"d": self.d, "r": f"{result:#x}"}}
 
     def truth(self, population: Population) -> int:

@@ -24,7 +24,7 @@ from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.optimise import least_clients
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
@@ -118,7 +118,7 @@ class Curated(Failing):
 class Bounded(Way):
     """What the protocol's own bound says, for any population."""
 
-    protocol: Protocol[Any]
+    protocol: LocalProtocol[Any]
     epsilon: float
 
     def clients(self, accuracy: float) -> int:
@@ -139,22 +139,22 @@ def _crossing(kept: Callable[[float], bool]) -> float:
     return math.exp(high)
 
 
-def tolerance_of(protocol: Protocol[Any]) -> float | None:
+def tolerance_of(protocol: LocalProtocol[Any]) -> float | None:
     """The accuracy that the protocol's default number of clients is for; None where it learns a concept, right or wrong."""
     return getattr(protocol, "tolerance", None)
 
 
-def with_tolerance(protocol: Protocol[Any], accuracy: float) -> Protocol[Any]:
+def with_tolerance(protocol: LocalProtocol[Any], accuracy: float) -> LocalProtocol[Any]:
     """The protocol with another tolerance."""
     settings: dict[str, Any] = {"tolerance": accuracy}
     return replace(protocol, **settings)
 
 
-def ways(protocol: Protocol[Any], epsilon: float, population: Population | None = None) -> list[Way]:
+def ways(protocol: LocalProtocol[Any], epsilon: float, population: Population | None = None) -> list[Way]:
     """Every way to answer the protocol's question at this epsilon: the local ones, best first, then the trusted curator and no privacy at all.
 
     For clients drawn from `population`, or, where there is none, from whatever law is least favourable to each. Where the protocol's answer is no mean over
-    clients (`Protocol.aim`), only its own bound, which holds for any population. Raises InputError.
+    clients (`LocalProtocol.aim`), only its own bound, which holds for any population. Raises InputError.
     """
     nano_epsilon(epsilon)
     if isinstance(protocol, Quantiles):
@@ -173,7 +173,7 @@ def _order(way: Direct) -> tuple[float, bool]:
     return float(f"{way.reach:.5g}"), not way.chosen
 
 
-def estimators(protocol: Protocol[Any], epsilon: float) -> list[Reports]:
+def estimators(protocol: LocalProtocol[Any], epsilon: float) -> list[Reports]:
     """The randomizers that estimate what the protocol is about, the one that a run takes first. Raises InputError where its answer is no mean over clients."""
     aim = protocol.aim()
     if aim is None or aim.target.shape[1] > _MAX_SHARES:
@@ -188,12 +188,12 @@ def law_of(population: Population, asked: LocalQuery) -> Floats:
     return shares
 
 
-def plan_of(protocol: Protocol[Any], epsilon: float, population: Population | None = None) -> Way:
+def plan_of(protocol: LocalProtocol[Any], epsilon: float, population: Population | None = None) -> Way:
     """The way that a run of the protocol takes."""
     return next(way for way in ways(protocol, epsilon, population) if way.chosen)
 
 
-def asked_of(protocol: Protocol[Any], epsilon: float) -> LocalQuery:
+def asked_of(protocol: LocalProtocol[Any], epsilon: float) -> LocalQuery:
     """The one question that is put to everybody, of a protocol that has an aim."""
     algorithm = protocol.algorithm(epsilon, 1)
     assert isinstance(algorithm, Nonadaptive)

@@ -13,7 +13,7 @@ from local_dp.bounds.tails import Errors, widest_reach
 from local_dp.errors import InputError
 from local_dp.optimise import least_clients
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.protocols.planning.local import Way, asked_of, estimators, law_of, reach_of, sample_laws, sampled
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.shuffle.accountant import MAX_CLIENTS, check_clients, holds, largest_local
@@ -89,7 +89,7 @@ def _with_noise(law: Floats, noise: float) -> Errors:
     return Errors.of_covariance(np.diag(law + noise) - np.outer(law, law))
 
 
-def shuffled_ways(protocol: Protocol[Any], together: Together, population: Population | None = None) -> list[Way]:
+def shuffled_ways(protocol: LocalProtocol[Any], together: Together, population: Population | None = None) -> list[Way]:
     """The ways behind a shuffler, for clients of a population or of the least favourable law: one report each, and of shares blanket messages too.
 
     Raises InputError where the protocol's answer is no mean over clients, or no report of it is shuffled here.

@@ -15,7 +15,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.population import Population
 from local_dp.populations.strings import Strings
 from local_dp.populations.table import Rows
-from local_dp.protocols.local_protocol import Protocol, Result, parameter, plain
+from local_dp.protocols.local_protocol import LocalProtocol, PlainData, parameter, plain
 from local_dp.protocols.search.prefix_search import Level
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.strings import MAX_BITS, HashedPrefix, KeptPrefix, strings_of
@@ -31,7 +31,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class FrequentStrings(Protocol[Found]):
+class FrequentStrings(LocalProtocol[Found]):
     """What the protocols have in common that find the frequent strings of `column` among all 2^`bits`; without a table, of ten that `share` hold each.
 
     A number counts by its last `bits` bits, a text by its first `bits` / 8 bytes; `text` says which it is, and is read off a table.
@@ -78,7 +78,7 @@ class FrequentStrings(Protocol[Found]):
         octets = [string.to_bytes(self.bits // 8, "big").rstrip(b"\0") for string in strings.tolist()]
         return [part.decode("utf-8", "backslashreplace") if part else "(missing)" for part in octets]
 
-    def describe(self, result: Found) -> Result:
+    def describe(self, result: Found) -> PlainData:
         low, high = result.estimate.interval()
         return {
             "column": self.column,

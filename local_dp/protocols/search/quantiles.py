@@ -19,7 +19,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.search.quantile_search import Search
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.cells import Below, Binned
@@ -48,7 +48,7 @@ class Located:
 
 
 @dataclass(frozen=True)
-class Quantiles(Protocol[Located]):
+class Quantiles(LocalProtocol[Located]):
     """Estimates quantiles of `column` on `bins` equal intervals of the public [low, high]: for each q in `at` the least number t with Pr[column <= t] >= q.
 
     Numbers outside are not moved: a quantile among them is reported as below low or above high. Privacy: every client answers once, epsilon-locally
@@ -199,7 +199,7 @@ class Quantiles(Protocol[Located]):
         table.refuse_missing(self.missing, self.column, "missing=exclude (quantiles of those present)")
         return replace(self, whole=self.whole or table.records[self.column].dtype.kind in "biu")
 
-    def describe(self, result: Located) -> Result:
+    def describe(self, result: Located) -> PlainData:
         ends = [(self._ends(low)[0], self._ends(high)[1]) for _, low, high in result.places]
         return {
             "column": self.column,

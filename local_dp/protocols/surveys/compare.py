@@ -15,7 +15,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter, plain
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import Conditional, frequency_randomizer, largest_error
 from local_dp.queries.cells import SEPARATOR, Crossed
@@ -36,7 +36,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Compare(Protocol[Comparison]):
+class Compare(LocalProtocol[Comparison]):
     """Estimates how much more often `question` is answered yes in the second group than in the first, as in an A/B test.
 
     Everybody tells group and answer in one report: membership is as private as the answer. Who is in neither group, or has no answer, is refused before the
@@ -95,7 +95,7 @@ class Compare(Protocol[Comparison]):
         table.refuse_open(self.missing, Question(self.question), "missing=exclude")
         return replace(self, labels=table.groups(self.by, self.labels, False, self.other))
 
-    def describe(self, result: Comparison) -> Result:
+    def describe(self, result: Comparison) -> PlainData:
         shares, (low, high) = result.shares, result.interval
         rows = np.stack(shares.interval(), axis=-1)
         return {

@@ -16,7 +16,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.columns import Columns
 from local_dp.protocols.surveys.independence import Independence, independence
 from local_dp.protocols.surveys.policies import Launch, check_policy
@@ -35,7 +35,7 @@ class CrossTable:
 
 
 @dataclass(frozen=True)
-class Crosstab(Protocol[CrossTable]):
+class Crosstab(LocalProtocol[CrossTable]):
     """Estimates the share of every combination of the `columns`' labels; without a table, of two columns of k labels, of which the second follows the first.
 
     A part is a column with public labels, or a yes/no question such as "age >= 30". A missing or unlisted value is refused before the run, or a label of its
@@ -110,7 +110,7 @@ class Crosstab(Protocol[CrossTable]):
         choices = "missing=category (a label of its own) or missing=exclude (complete records only)"
         return replace(self, labels=self.parts.labels_of_table(table, self.labels_from_data, choices))
 
-    def describe(self, result: CrossTable) -> Result:
+    def describe(self, result: CrossTable) -> PlainData:
         sides = self.parts.sides
         combined = [" / ".join(names) for names in product(*sides)]
         test = {} if result.test is None else {"independence": asdict(result.test)}

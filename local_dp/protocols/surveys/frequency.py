@@ -9,7 +9,7 @@ from local_dp.checks import check_share
 from local_dp.domains import symbols
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import Shares
 from local_dp.queries.tables import Category
@@ -63,6 +63,6 @@ class Frequency(Shares):
         table.refuse_other(self.other, self.column, labels, "other=category (a label of its own), or list all labels")
         return replace(self, labels=labels)
 
-    def describe(self, result: Estimate) -> Result:
+    def describe(self, result: Estimate) -> PlainData:
         shown = [*self.query.labels, *(f"({name})" for name in self.query.spare)][: len(result.value)]
         return {"column": self.column, "labels": shown, **describe_estimate(result)}

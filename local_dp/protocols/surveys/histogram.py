@@ -10,7 +10,7 @@ from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import Shares
 from local_dp.queries.cells import Binned
@@ -63,7 +63,7 @@ class Histogram(Shares):
         table.refuse_missing(self.missing, self.column, "missing=category (a share of its own) or missing=exclude (shares among those present)")
         return self
 
-    def describe(self, result: Estimate) -> Result:
+    def describe(self, result: Estimate) -> PlainData:
         edges = [f"{edge:.6g}" for edge in self.query.edges.tolist()]
         ends = [f"[{low}, {high})" for low, high in pairwise(edges[:-1])]
         shown = [f"below {edges[0]}", *ends, f"[{edges[-2]}, {edges[-1]}]", f"above {edges[-1]}", "(missing)"]

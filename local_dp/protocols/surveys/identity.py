@@ -15,7 +15,7 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text, sylvester
@@ -50,7 +50,7 @@ def row_statistic(signs: Floats, sizes: Floats, expected: Floats, gain: float) -
 
 
 @dataclass(frozen=True)
-class Identity(Protocol[IdentityTest]):
+class Identity(LocalProtocol[IdentityTest]):
     """Tests whether the shares of `column`'s labels are `shares`, uniform ones by default, or `alpha` away from them in total variation.
 
     Privacy: every report is epsilon-locally private. Utility: with the default number of clients the named law is rejected with probability 5 %, any law
@@ -129,7 +129,7 @@ class Identity(Protocol[IdentityTest]):
         table.refuse_other(self.other, self.column, labels, "other=category (a label of its own, with a named share), or list all labels")
         return replace(self, labels=labels)
 
-    def describe(self, result: IdentityTest) -> Result:
+    def describe(self, result: IdentityTest) -> PlainData:
         told = {"statistic": result.statistic, "degrees_of_freedom": result.degrees, "p_value": result.p_value}
         return {"hypothesis": {**told, "decision": "rejected" if result.rejected else "not rejected"}}
 

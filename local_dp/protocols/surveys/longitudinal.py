@@ -14,7 +14,7 @@ from local_dp.noise import philox_words, stream_key
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, parameter, plain
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import largest_error
 from local_dp.protocols.surveys.waves import METHODS, Asking
@@ -36,7 +36,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Longitudinal(Protocol[Course]):
+class Longitudinal(LocalProtocol[Course]):
     """Estimates the shares of yes, or of each label, at each of several times (waves), within one epsilon for all that a client ever says.
 
     `columns` are what each wave asks: columns with common public `labels`, or yes/no questions. Without a table, `times` waves of made-up lives. `method` best
@@ -139,7 +139,7 @@ class Longitudinal(Protocol[Course]):
         symbols = ["no", "yes"] if isinstance(first, Question) else list(first.labels)
         return [f"{name}: {symbol}" for name in names for symbol in [*symbols, *(f"({spare})" for spare in first.spare)]]
 
-    def describe(self, result: Course) -> Result:
+    def describe(self, result: Course) -> PlainData:
         rows = [np.stack(each.interval(), axis=-1).reshape(-1, 2) for each in result.estimates]
         return {
             "labels": self._shown,

@@ -13,7 +13,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol
+from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.queries.query import Query
 from local_dp.randomizers.frequencies.base import FiniteOracle, FrequencyOracle
 from local_dp.randomizers.frequencies.best import best_choice
@@ -58,7 +58,7 @@ def largest_error(value: Floats, truth: Floats) -> float:
     return float(np.nanmax(away)) if np.any(~np.isnan(away)) else 0.0
 
 
-class Shares(Protocol[Estimate]):
+class Shares(LocalProtocol[Estimate]):
     """The share of each symbol of `query`; with `missing` exclude the last symbol has no place, and the shares are those among the others.
 
     Its subclasses are dataclasses with these parameters.

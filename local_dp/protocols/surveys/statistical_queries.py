@@ -16,7 +16,7 @@ from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.tables import Question
 from local_dp.records import Records
@@ -27,7 +27,7 @@ MAX_SYNTHETIC = 10
 
 
 @dataclass(frozen=True)
-class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
+class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     """Answers each of `queries` (questions, separated by ';') on the +1/-1 scale within its tolerance, all together with probability 95 %.
 
     `tolerances` holds one number, or one for each query, separated by ';'. Every query has fresh clients, their number from `bounds`; other numbers of
@@ -106,7 +106,7 @@ class StatisticalQueries(Protocol[tuple[Estimate, ...]]):
             table.refuse_open(self.missing, query.query, "missing=no (a question left open counts as no), or survey with missing=exclude")
         return self
 
-    def describe(self, result: tuple[Estimate, ...]) -> Result:
+    def describe(self, result: tuple[Estimate, ...]) -> PlainData:
         described = [describe_estimate(estimate) for estimate in result]
         return {
             "labels": list(self.texts),

@@ -16,7 +16,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import Conditional, frequency_randomizer, largest_error
 from local_dp.queries.cells import SEPARATOR, Crossed
@@ -28,7 +28,7 @@ from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
-class Survey(Protocol[Estimate]):
+class Survey(LocalProtocol[Estimate]):
     """Estimates the share of clients whose record answers yes to `question`; without a table, of a population with share `p` of yes.
 
     With `by`, the share within each group of that column. A missing value that leaves the question open is refused before the run, counts as no, or the record
@@ -111,7 +111,7 @@ class Survey(Protocol[Estimate]):
         table.refuse_open(self.missing, Question(self.question), "missing=exclude (the share among the others) or missing=no (it counts as no)")
         return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
 
-    def describe(self, result: Estimate) -> Result:
+    def describe(self, result: Estimate) -> PlainData:
         groups = {"by": self.by, "labels": list(self.labels)} if self.by else {}
         return {"question": self.question, **groups, **describe_estimate(result)}
 

@@ -20,7 +20,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.postprocessing.steps import AgreeingLaws
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.columns import Columns
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import frequency_randomizer
@@ -44,7 +44,7 @@ class Margins:
 
 
 @dataclass(frozen=True)
-class Marginals(Protocol[Margins]):
+class Marginals(LocalProtocol[Margins]):
     """Estimates all marginals of `ways` of the `columns`: the share of every combination of their labels; without a table, of columns of k labels.
 
     Each client is dealt one set of columns and tells its combination by the best frequency oracle; or, of columns with two labels each, one parity of at most
@@ -137,7 +137,7 @@ class Marginals(Protocol[Margins]):
         every = ((chosen, product(*(sides[column] for column in chosen))) for chosen in self.task.sets)
         return [", ".join(f"{self.columns[place]} = {name}" for place, name in zip(chosen, held, strict=True)) for chosen, names in every for held in names]
 
-    def describe(self, result: Margins) -> Result:
+    def describe(self, result: Margins) -> PlainData:
         variances = dict(result.variances)
         others = "; ".join(f"{name}: {variance:.4g}" for name, variance in result.variances)
         chosen = f"{result.design.name}, {len(result.design.sets)} in all: n times the variance of a share is at most {variances[result.design.name]:.4g}"

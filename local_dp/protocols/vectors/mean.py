@@ -15,7 +15,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import Conditional, largest_error
 from local_dp.queries.cells import Grouped
@@ -31,7 +31,7 @@ _GROUP_STEPS = 1 << 12  # the lattice of a number within its group: a channel of
 
 
 @dataclass(frozen=True)
-class Mean(Protocol[Estimate]):
+class Mean(LocalProtocol[Estimate]):
     """Estimates the mean of `column` between the public bounds [`low`, `high`]; without a table, of a column in [0, 1] with mean `p`.
 
     With `by`, the mean within each group of that column. The bounds are not read from the data, which they would reveal; a number beyond them is refused before
@@ -123,7 +123,7 @@ class Mean(Protocol[Estimate]):
         table.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (the mean of the clipped numbers), or wider bounds")
         return replace(self, labels=table.groups(self.by, self.labels, self.labels_from_data, self.other)) if self.by else self
 
-    def describe(self, result: Estimate) -> Result:
+    def describe(self, result: Estimate) -> PlainData:
         groups = {"by": self.by, "labels": list(self.labels)} if self.by else {}
         return {"column": self.column, "low": self.bounded.low, "high": self.bounded.high, **groups, **describe_estimate(result)}
 

@@ -18,7 +18,7 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.postprocessing.shapes import ascending
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import frequency_randomizer
 from local_dp.protocols.vectors.mean import upper_ends
@@ -43,7 +43,7 @@ class FoundMean:
 
 
 @dataclass(frozen=True)
-class MeanFound(Protocol[FoundMean]):
+class MeanFound(LocalProtocol[FoundMean]):
     """Estimates the mean of `column` without public bounds; without a table, of a bell curve far from 0.
 
     The first part `finding` of the clients says privately of which sign and magnitude the numbers are, and then where in that range they lie; the others are
@@ -111,7 +111,7 @@ class MeanFound(Protocol[FoundMean]):
         table.refuse_missing(self.missing, self.column, "missing=exclude (the mean of those present)")
         return self
 
-    def describe(self, result: FoundMean) -> Result:
+    def describe(self, result: FoundMean) -> PlainData:
         return {"column": self.column, "low": result.bounds.low, "high": result.bounds.high, **describe_estimate(result.estimate)}
 
     def truth(self, population: Population) -> Floats:

@@ -20,7 +20,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.surveys.shares import largest_error
 from local_dp.queries.numbers import matrix
@@ -45,7 +45,7 @@ class FoundVector:
 
 
 @dataclass(frozen=True)
-class MeanVector(Protocol[FoundVector]):
+class MeanVector(LocalProtocol[FoundVector]):
     """Estimates the means of `columns` together: of records in a box, each column between public bounds, or with `radius` in the ball of this radius about 0.
 
     One report of the whole record, not one a column: spending epsilon / d on each of d columns has about d times the variance. The randomizer is that of least
@@ -179,7 +179,7 @@ class MeanVector(Protocol[FoundVector]):
         beyond: Bools = np.linalg.norm(np.nan_to_num(matrix(records, self.columns)), axis=0) > (self.radius or 0.0) * (1 + 1e-12)
         return beyond
 
-    def describe(self, result: FoundVector) -> Result:
+    def describe(self, result: FoundVector) -> PlainData:
         total = result.total_error
         return {
             "labels": list(self.named),

@@ -12,7 +12,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
@@ -21,7 +21,7 @@ from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
-class PrefixSums(Protocol[Estimate]):
+class PrefixSums(LocalProtocol[Estimate]):
     """Estimates Pr[column <= t] for every t = 0..k-1, whole numbers outside are refused; without a table, of a rounded bell curve.
 
     Privacy: every report is epsilon-locally private. Utility: variance C^2 v / n for each, v of order (ln k)^2 / pi^2 and within 13 % of the factorization
@@ -65,7 +65,7 @@ class PrefixSums(Protocol[Estimate]):
         )
         return self
 
-    def describe(self, result: Estimate) -> Result:
+    def describe(self, result: Estimate) -> PlainData:
         return {"column": self.column, "labels": [f"<= {label}" for label in self.category.labels], **describe_estimate(result)}
 
     def truth(self, population: Population) -> Floats:

@@ -18,7 +18,7 @@ from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, Protocol, Result, describe_estimate, parameter
+from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.columns import Columns
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.vectors.sign_design import Design, design_signs
@@ -90,7 +90,7 @@ def one_query_variance(epsilon: float, workload: Floats) -> float:
 
 
 @dataclass(frozen=True)
-class Workload(Protocol[Answers]):
+class Workload(LocalProtocol[Answers]):
     """Estimates many linear queries of the law of `columns`' labels together; without a table, of k labels a column, the first columns' ones rarer.
 
     Privacy: every report is epsilon-locally private. Utility: unbiased; variance at most C^2 v / n for sign rows, v near the factorization norm squared, or
@@ -178,7 +178,7 @@ class Workload(Protocol[Answers]):
     def for_table(self, table: Launch) -> Self:
         return replace(self, labels=self.parts.labels_of_table(table, False, "missing=category (a label of its own)"))
 
-    def describe(self, result: Answers) -> Result:
+    def describe(self, result: Answers) -> PlainData:
         strategy = "shares first" if result.variances.by_shares else "sign rows"
         return {"labels": self.listed[0], "strategy": strategy, "variances": asdict(result.variances), **describe_estimate(result.estimate)}
 

@@ -54,7 +54,7 @@ def two_step_words(randomizer: Randomizer, noise: Noise, which: Draw, start: int
 class MemoisedGRR(GRR):
     """Randomizes one of k symbols by k-ary randomized response, for good, and that symbol by another such response for each report (L-GRR).
 
-    Asked under a label (`LocalQuery.once`) the first step has the same words in every round and the second has fresh ones: whoever reads the reports sees
+    Asked under a label (`LocalQuery.memo`) the first step has the same words in every round and the second has fresh ones: whoever reads the reports sees
     other symbols from round to round, and all of them together, for ever, tell no more than the first step. Privacy: `epsilon` for life, paid once; one
     report alone `first` times epsilon, enumerated, and m of them `loss_after(m)`. A value that changes is another question and needs another label.
     Utility: l (1 - l) / (n (p1 - q1)^2 (p2 - q2)^2) with l = q + f (p - q) in one round, and of the average of m rounds `memoised_variance`, which does not
@@ -111,7 +111,7 @@ class MemoisedGRR(GRR):
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         """Under a label the leading half of a word is that of the label, and the rest is of this ask of this round."""
-        if not which.once:
+        if not which.memo:
             return super().draw(noise, which, start, stop)
         return two_step_words(self, noise, which, start, stop)
 
@@ -163,7 +163,7 @@ class MemoisedRAPPOR(UnaryEncoding):
     """Randomizes a bit for each of k symbols for good, by optimised (`permanent` oue: L-OSUE) or symmetric (sue: L-SUE, basic RAPPOR) unary encoding, and
     flips each of these lasting bits with probability f anew for each report.
 
-    Asked under a label (`LocalQuery.once`) the lasting bits have the same words in every round and the flips fresh ones. Privacy: `epsilon` for life, paid
+    Asked under a label (`LocalQuery.memo`) the lasting bits have the same words in every round and the flips fresh ones. Privacy: `epsilon` for life, paid
     once, whatever the number of reports; one report alone `first` times epsilon, by its enumerated bits, and m of them `loss_after(m)`. A value that changes
     is another question and needs another label. Utility: l (1 - l) / (n (p - q)^2), l = q + f (p - q), for the chances p, q of a 1 after both steps
     (`bounds.longitudinal.rappor_variance`), and of the average of m rounds `memoised_variance` of `odds`. Cost: k bits, k words. 2 <= k <= 4096, 0 < first < 1.
@@ -218,7 +218,7 @@ class MemoisedRAPPOR(UnaryEncoding):
 
     def draw(self, noise: Noise, which: Draw, start: int, stop: int) -> Words:
         """Under a label the leading half of each word is that of the label, and the rest is of this ask of this round."""
-        if not which.once:
+        if not which.memo:
             return super().draw(noise, which, start, stop)
         return two_step_words(self, noise, which, start, stop).reshape(stop - start, self.words)
 

@@ -14,7 +14,7 @@ from local_dp.bounds.quantiles import search_failure
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
 from local_dp.populations.table import Resampled
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import local as planning
 from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
 from local_dp.protocols.search.quantiles import Quantiles
@@ -33,16 +33,16 @@ from tests.support.inputs.randomizers import ORACLES
 from tests.support.long import short
 
 SEARCH = "a search over several rounds"
-MEANS: list[Protocol[Any]] = [Survey(), Frequency(), Frequency(k=2), Mean(), Histogram(), Crosstab(k=2)]
+MEANS: list[LocalProtocol[Any]] = [Survey(), Frequency(), Frequency(k=2), Mean(), Histogram(), Crosstab(k=2)]
 
 
-def _named(protocol: Protocol[Any], epsilon: float) -> dict[str, Way]:
+def _named(protocol: LocalProtocol[Any], epsilon: float) -> dict[str, Way]:
     return {way.name: way for way in ways(protocol, epsilon)}
 
 
 @pytest.mark.parametrize("protocol", MEANS, ids=lambda each: each.name)
 @pytest.mark.parametrize("epsilon", short([0.1, 1.0, 4.0], lambda epsilon: epsilon == 1.0))
-def test_a_plan_is_what_a_run_asks_for(protocol: Protocol[Any], epsilon: float) -> None:
+def test_a_plan_is_what_a_run_asks_for(protocol: LocalProtocol[Any], epsilon: float) -> None:
     """For any population the chosen way is the run's own randomizer and number of clients; of a known one, no more are needed."""
     chosen = plan_of(protocol, epsilon)
     algorithm = protocol.algorithm(epsilon, 10)
@@ -56,7 +56,7 @@ def test_a_plan_is_what_a_run_asks_for(protocol: Protocol[Any], epsilon: float) 
 
 
 @pytest.mark.parametrize("protocol", [*MEANS, PrefixSums(k=16)], ids=lambda each: each.name)
-def test_clients_and_accuracy_are_inverse(protocol: Protocol[Any]) -> None:
+def test_clients_and_accuracy_are_inverse(protocol: LocalProtocol[Any]) -> None:
     """The clients for an accuracy keep it, a twentieth fewer do not; ways stand in order: no privacy, the curator, then the local ones."""
     found = ways(protocol, 1.0)
     for way in found:
@@ -184,7 +184,7 @@ def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypat
 
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=5), Mean()], ids=lambda each: each.name)
-def test_the_curators_noise_covers_a_replaced_record(protocol: Protocol[Any]) -> None:
+def test_the_curators_noise_covers_a_replaced_record(protocol: LocalProtocol[Any]) -> None:
     """The scale of the noise times epsilon is the most that one record replaced moves the sums, over all pairs of values."""
     (curator,) = (way for way in ways(protocol, 0.5) if isinstance(way, Curated))
     aim = protocol.aim()

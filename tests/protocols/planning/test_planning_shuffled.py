@@ -9,7 +9,7 @@ import pytest
 
 import local_dp as ldp
 from local_dp.errors import InputError
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning.local import asked_of, law_of, ways
 from local_dp.protocols.planning.shuffled import Blankets, OneReport, Together, shuffled_ways
 from local_dp.protocols.surveys.frequency import Frequency
@@ -24,7 +24,7 @@ RUNS = 4000
 APART = 0.017  # from 95 %: 4.5 standard errors of as many runs are .0155, and the normal law leaves out that counts are whole
 
 
-def one_report(protocol: Protocol[Any], of: bool = False) -> OneReport:
+def one_report(protocol: LocalProtocol[Any], of: bool = False) -> OneReport:
     """The plan for one report each, of the made-up population or of any."""
     found = shuffled_ways(protocol, TOGETHER, protocol.synthetic(1, 0) if of else None)[0]
     assert isinstance(found, OneReport)
@@ -32,7 +32,7 @@ def one_report(protocol: Protocol[Any], of: bool = False) -> OneReport:
 
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=8), Mean()], ids=lambda each: each.name)
-def test_between_local_and_curator(protocol: Protocol[Any]) -> None:
+def test_between_local_and_curator(protocol: LocalProtocol[Any]) -> None:
     """Fewer clients than any local way, and more than a curator; with blanket messages fewer than with one report."""
     every = ways(protocol, 1.0)
     counts = [way.clients(0.05) for way in shuffled_ways(protocol, TOGETHER)]
@@ -43,7 +43,7 @@ def test_between_local_and_curator(protocol: Protocol[Any]) -> None:
 
 
 @pytest.mark.parametrize("protocol", [Survey(), Frequency(k=8)], ids=lambda each: each.name)
-def test_one_report_keeps_the_target_and_no_more(protocol: Protocol[Any]) -> None:
+def test_one_report_keeps_the_target_and_no_more(protocol: LocalProtocol[Any]) -> None:
     """The reports of the planned clients are private enough together, and a hundredth fewer clients are too few for both."""
     way = one_report(protocol)
     clients = way.clients(0.05)

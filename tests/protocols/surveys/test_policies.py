@@ -11,7 +11,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.compare import Compare, Comparison
 from local_dp.protocols.surveys.crosstab import Crosstab, CrossTable
 from local_dp.protocols.surveys.frequency import Frequency
@@ -45,7 +45,7 @@ def _group_mean(city: str) -> float:
 
 
 BETWEEN = (_AGE >= 20) & (_AGE < 40)
-CASES: dict[str, tuple[Protocol[Any], list[float]]] = {
+CASES: dict[str, tuple[LocalProtocol[Any], list[float]]] = {
     "mean of those present": (Mean(column="age", low=0, high=150, missing="exclude"), [float(_AGE[PRESENT].mean())]),
     "mean, clipped": (Mean(column="age", low=10, high=40, missing="exclude", outside="clip"), [float(np.clip(_AGE[PRESENT], 10, 40).mean())]),
     "mean by group": (
@@ -119,7 +119,7 @@ def _told(result: Any) -> tuple[Floats, Floats, Floats]:
     return values, lows, highs
 
 
-def _runs(protocol: Protocol[Any], epsilon: float) -> tuple[Floats, Floats, Floats]:
+def _runs(protocol: LocalProtocol[Any], epsilon: float) -> tuple[Floats, Floats, Floats]:
     """Values and ends of intervals of SEEDS runs over everybody, shape (seeds, values) each."""
     values: list[Floats] = []
     lows: list[Floats] = []
@@ -151,7 +151,7 @@ def test_every_policy_answers_the_question_without_bias(case: str) -> None:
     assert np.allclose(shown, truth, atol=2e-3), "the truth that is shown is not the one a person means"
 
 
-REFUSED: dict[str, tuple[Protocol[Any], str]] = {
+REFUSED: dict[str, tuple[LocalProtocol[Any], str]] = {
     "a missing number in a mean": (Mean(column="age", low=0, high=150), "missing=exclude"),
     "a number beyond the bounds": (Mean(column="age", low=10, high=40, missing="exclude"), "outside=clip"),
     "a missing number in a question": (Survey(question="age > 30"), "missing=exclude .* missing=no"),

@@ -82,10 +82,10 @@ class FreshNoise:
 
     def words(self, which: Draw, start: int, stop: int, bits: int) -> Words:
         source = self.source
-        if which.once:
-            if which.once not in self.disk.secrets:
-                self.disk.secrets[which.once] = source.randbytes(8)
-            source = random.Random(self.disk.secrets[which.once])
+        if which.memo:
+            if which.memo not in self.disk.secrets:
+                self.disk.secrets[which.memo] = source.randbytes(8)
+            source = random.Random(self.disk.secrets[which.memo])
         return np.frombuffer(source.randbytes((stop - start) * bits // 8), dtype=f"<u{bits // 8}")
 
 

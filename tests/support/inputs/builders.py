@@ -15,7 +15,7 @@ from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.tables import Question
 from local_dp.randomizers.randomizer import Randomizer
@@ -69,7 +69,7 @@ def with_law() -> list[str]:
     return [name for name in PROTOCOLS if name not in WITHOUT_LAW]
 
 
-def small(name: str) -> Protocol[Any]:
+def small(name: str) -> LocalProtocol[Any]:
     """The protocol at a size that 20 clients can play."""
     return PROTOCOLS[name].from_settings(SMALL.get(name, {}))
 

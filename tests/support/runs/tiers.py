@@ -5,16 +5,16 @@ from typing import Any
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.outcome import Outcome
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from tests.support.inputs.builders import SEED
 
 
-def run_tier(protocol: Protocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
+def run_tier(protocol: LocalProtocol[Any], clients: int, tier: Tier, **options: Any) -> Outcome:
     """A run with the tests' seed."""
     settings = Settings(protocol, protocol.synthetic(clients, SEED), 1.0, Randomness(SEED, False), tier=tier, **options)
     return execute(settings, lambda progress: None)
 
 
-def told(protocol: Protocol[Any], outcome: Outcome) -> tuple[Any, list[str | None]]:
+def told(protocol: LocalProtocol[Any], outcome: Outcome) -> tuple[Any, list[str | None]]:
     """What must be identical: the result and the digests of all reports."""
     return protocol.describe(outcome.result), [summary.digest for summary in outcome.rounds]

@@ -7,12 +7,12 @@ from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 
 Z_TAIL = 4.9  # the deviations that chance exceeds with probability 1e-6
 
 
-def user_level(protocol: Protocol[Any], n: int, runs: int, epsilon: float = 1.0) -> int:
+def user_level(protocol: LocalProtocol[Any], n: int, runs: int, epsilon: float = 1.0) -> int:
     """In how many of these runs it finds its hidden concept exactly, every record put through its query and its randomizer."""
     algorithm, found = protocol.algorithm(epsilon, n), 0
     for seed in range(runs):
@@ -21,7 +21,7 @@ def user_level(protocol: Protocol[Any], n: int, runs: int, epsilon: float = 1.0)
     return found
 
 
-def check_alike(protocol: Protocol[Any], n: int, few: int, many: int) -> None:
+def check_alike(protocol: LocalProtocol[Any], n: int, few: int, many: int) -> None:
     """Success in `few` runs client by client and `many` from the law differs by less than 4.9 deviations; with a third of the clients in the latter by more."""
     users = user_level(protocol, n, few)
 

@@ -25,7 +25,7 @@ from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients
 from local_dp.noise import stream_key
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import find_protocol
 
 EPSILON, TARGET = 1.0, 0.9
@@ -52,7 +52,7 @@ FORMULAS: dict[str, Callable[[int, float, float], int]] = {DENY: parity_deny_cli
 RUNS: dict[Scale, int] = {"quick": 1200, "full": 4000}  # at the bound
 
 
-def made(kind: str, d: int) -> Protocol[Any]:
+def made(kind: str, d: int) -> LocalProtocol[Any]:
     """The protocol of this kind."""
     names = {DENY: "parity-deny", MASKS: "parity-one-round", HALVING: "parity"}
     if kind in names:

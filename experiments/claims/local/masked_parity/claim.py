@@ -29,7 +29,7 @@ from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.noise import stream_key
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import Protocol
+from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import find_protocol
 
 EPSILON, TARGET = 1.0, 0.9
@@ -154,7 +154,7 @@ def _headline(found: Found) -> str:
     return f"At d = {d} masked parity takes {two:,} clients in two rounds and {one:,}, {one / two:,.3g} times as many, in one."
 
 
-def _protocol(name: str, d: int) -> Protocol[Any]:
+def _protocol(name: str, d: int) -> LocalProtocol[Any]:
     return find_protocol(name).from_settings({"d": str(d)})
 
 
