@@ -1,6 +1,6 @@
 """What one asks of a table, each in a line: `import local_dp as ldp; ldp.mean(table, "age", bounds=(15, 45))`.
 
-Every function takes beside its own parameters how the run is to be (`asking.RunOptions`): epsilon (1 nat), tier ("population"), clients, resample, seed or private,
+Every function also takes the options of a run (`asking.RunOptions`): epsilon (1 nat), tier ("population"), clients, resample, seed or private,
 hosts, broker, deadline, quorum, allow, progress. A table is a path, a mapping of columns or a frame. What it cannot decide, it refuses with the choices.
 """
 

@@ -13,7 +13,7 @@ import pytest
 
 import local_dp as ldp
 from local_dp.errors import InputError
-from local_dp.experiments.api.asking import Options
+from local_dp.experiments.api.asking import Options, RunOptions
 from local_dp.experiments.api.tables import read_records, read_schema, records_of
 from local_dp.records import Records
 

@@ -11,7 +11,7 @@ from local_dp.experiments.text.layout import screen_width
 from local_dp.experiments.text.screen import SCREEN
 
 if TYPE_CHECKING:
-    from local_dp.experiments.api.attack import Attacked  # imported where it is used: help needs none of it
+    from local_dp.experiments.api.attack import Attacked, AttackOptions  # imported where it is used: help needs none of it
 
 
 @dataclass(frozen=True, kw_only=True)
