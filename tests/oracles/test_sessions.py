@@ -179,7 +179,7 @@ def test_which_labels_are_sessions() -> None:
     """A label is a session's where the randomizer knows silence, and memoises answers where it does not: their words are fresh, or those of the label."""
     session, memoised = asked("1"), LocalQuery(Question("yes == 1"), BinaryRR(1.0), Cohort(0, 1), SESSION)
     assert (session.session, memoised.session, asked("1", session="").session) == (SESSION, "", "")
-    assert (session.draw(3, 1).memo, memoised.draw(3, 1).once) == ("", SESSION)
+    assert (session.draw(3, 1).memo, memoised.draw(3, 1).memo) == ("", SESSION)
 
 
 def test_a_second_truth_is_a_coin_that_nobody_can_tell() -> None:
