@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from local_dp.bus.broker import allow_open_files, environment, is_stopped, python
+from local_dp.bus.children import allow_open_files, environment, is_stopped, python
 from local_dp.clients.config import MemberConfig
 from local_dp.clients.prefork import Opening
 from local_dp.clients.process import FAILED

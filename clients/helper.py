@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from shutil import rmtree
 
-from local_dp.bus.broker import allow_open_files
+from local_dp.bus.children import allow_open_files
 from local_dp.clients.pages import filled
 from local_dp.clients.prefork import Opening
 from local_dp.clients.process import introduce, live

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from local_dp.bus.address import Address
-from local_dp.bus.broker import environment, python
+from local_dp.bus.children import environment, python
 from local_dp.bus.mqtt import MqttBus
 from local_dp.bus.sealed import SealedBus
 from local_dp.errors import BusError, LocalDPError

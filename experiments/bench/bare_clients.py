@@ -15,7 +15,7 @@ from pathlib import Path
 import aiomqtt
 
 from local_dp.bus.address import Address
-from local_dp.bus.broker import allow_open_files, environment, python
+from local_dp.bus.children import allow_open_files, environment, python
 from local_dp.errors import BusError
 
 _PSS = "Pss:"

@@ -10,7 +10,7 @@ from contextlib import redirect_stdout
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab.catalogue import load
 from local_dp.experiments.lab.claim import Measurement, Point
-from local_dp.experiments.lab.store import canonical, code_stamp
+from local_dp.experiments.lab.store import canonical, code_stamp, plain
 
 # The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
 ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
@@ -18,7 +18,9 @@ ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THRE
 
 def measure(module: str, point: Point, seed: int) -> Measurement:
     """One point of a module's experiment, in whichever process this is called."""
-    return load(module).measure(point, seed)
+    experiment = load(module)
+    measured: Measurement = plain(experiment.measure(experiment.read_point(point), seed))
+    return measured
 
 
 def measure_apart(module: str, point: Point, seed: int, stamp: str) -> Measurement:

@@ -3,6 +3,7 @@
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from local_dp.errors import InputError, unknown
 from local_dp.experiments.lab.claim import Experiment
@@ -36,7 +37,7 @@ def module_of(name: str) -> str:
     return _MODULES[name]
 
 
-def load(module: str) -> Experiment:
+def load(module: str) -> Experiment[Any, Any]:
     """The experiment of a module: its constant EXPERIMENT."""
     experiment = import_module(module).EXPERIMENT
     assert isinstance(experiment, Experiment)

@@ -2,8 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args
+
+from pydantic import TypeAdapter
 
 from local_dp.experiments.lab.chapters import Chapter
 from local_dp.experiments.lab.coverage.stated import Stated
@@ -95,9 +98,14 @@ class Finding:
         return "shown" if self.checks and all(check.shown for check in self.checks) else "not shown"
 
 
-class Experiment(ABC):
+P = TypeVar("P")  # a point: what to measure
+M = TypeVar("M")  # a measurement: what was measured there
+
+
+class Experiment(ABC, Generic[P, M]):
     """One claim of the theory, made to run.
 
+    `P` and `M` are frozen dataclasses, or unions of some with different fields: what a store keeps as JSON comes back as them.
     `points` lists independent pieces of work (so a run can stop, resume and use every core); `measure` does one of them, a function of (point, seed) alone;
     `conclude` computes tables, figures and checks from the measurements. Nothing in a finding may come from anywhere else.
     """
@@ -109,14 +117,43 @@ class Experiment(ABC):
     source: ClassVar[str]
 
     @abstractmethod
-    def points(self, scale: Scale) -> list[Point]: ...
+    def points(self, scale: Scale) -> list[P]: ...
 
     @abstractmethod
-    def measure(self, point: Point, seed: int) -> Measurement: ...
+    def measure(self, point: P, seed: int) -> M: ...
 
     @abstractmethod
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding: ...
+    def conclude(self, measurements: list[tuple[P, M]], scale: Scale) -> Finding: ...
 
     def stated(self, scale: Scale) -> list[Stated]:
         """For `local-dp coverage`: the 95 % intervals that it states of anything but success rates and least counts, with trials as at the scale."""
         return []
+
+    @classmethod
+    def read(cls, point: Any, measurement: Any) -> tuple[P, M]:
+        """A point and its measurement from plain JSON data."""
+        return cls.read_point(point), _read(cls._types()[1], measurement)
+
+    @classmethod
+    def read_point(cls, point: Any) -> P:
+        """A point from plain JSON data."""
+        read: P = _read(cls._types()[0], point)
+        return read
+
+    @classmethod
+    def _types(cls) -> tuple[Any, Any]:
+        """P and M of the class, as it was derived."""
+        bases = (base for kind in cls.__mro__ for base in getattr(kind, "__orig_bases__", ()))
+        return next(arguments for base in bases if len(arguments := get_args(base)) == 2)
+
+
+@cache
+def _adapters(kind: Any) -> dict[frozenset[str], TypeAdapter[Any]]:
+    """By the names of their fields, the dataclasses of `kind`; none where it is plain data."""
+    kinds = [each for each in (get_args(kind) or (kind,)) if isinstance(each, type) and is_dataclass(each)]
+    return {frozenset(each.name for each in fields(kind)): TypeAdapter(kind) for kind in kinds}
+
+
+def _read(kind: Any, data: Any) -> Any:
+    adapters = _adapters(kind)
+    return adapters[frozenset(data)].validate_python(data) if adapters else data

@@ -52,7 +52,7 @@ def _figure_data(figure: Figure | Regions, stem: str) -> dict[str, Any]:
     return {"kind": kind, **files, "alt": alt_text(figure), "key": key(figure), **asdict(figure)}
 
 
-def write_results(folder: Path, experiment: Experiment, finding: Finding, scale: Scale, seed: int, stamp: str) -> None:
+def write_results(folder: Path, experiment: Experiment[Any, Any], finding: Finding, scale: Scale, seed: int, stamp: str) -> None:
     """Writes every file. Nothing in them but the figures' drawing depends on anything except the measurements, the scale and the seed: no time, no machine."""
     table_stems = _distinct([file_name(table.title) for table in finding.tables])
     figure_stems = _distinct([file_name(figure.name) for figure in finding.figures])

@@ -18,7 +18,7 @@ from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from local_dp.experiments.lab.catalogue import load
 from local_dp.experiments.lab.claim import Measurement, Point, Scale
 from local_dp.experiments.lab.results import write_results
-from local_dp.experiments.lab.store import MeasurementStore, code_stamp
+from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from local_dp.experiments.tiers.cluster import Cluster, died_over_and_over
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # (experiment, points measured, points in all)
@@ -107,13 +107,9 @@ class Job:
 
     def conclude(self) -> str:
         """Writes the results; the verdict. The order of the measurements is that of the points, whatever order they were made in."""
-        measured: list[tuple[Point, Measurement]] = []
-        for point in self.points:
-            measurement = self.store.get(point, self.seed)
-            assert measurement is not None
-            measured.append((point, measurement))
-        self.store.sort()
         experiment = load(self.module)
+        measured = [experiment.read(point, self.store.get(point, self.seed)) for point in self.points]
+        self.store.sort()
         finding = experiment.conclude(measured, self.scale)
         write_results(self.folder, experiment, finding, self.scale, self.seed, self.store.stamp)
         return finding.verdict
@@ -138,7 +134,7 @@ def run_experiments(
     jobs = []
     for module in modules:
         folder = out / load(module).name
-        jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module)), load(module).points(scale)))
+        jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module)), plain(load(module).points(scale))))
     left = {job.module: len(job.missing()) for job in jobs}
     verdicts = {}
 

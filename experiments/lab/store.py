@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
@@ -22,7 +23,9 @@ _OURS = "local_dp"
 
 
 def plain(value: Any) -> Any:
-    """`value` as plain JSON data: numpy scalars and arrays become Python's, and a number that JSON lacks becomes the text "inf", "-inf" or "nan"."""
+    """`value` as plain JSON data: of dataclasses a mapping, of numpy values Python ones; the numbers JSON lacks become "inf", "-inf" or "nan"."""
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, dict):

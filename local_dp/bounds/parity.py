@@ -67,7 +67,7 @@ def parity_interactive_bound(d: int, epsilon: float, success: float) -> float:
     """Proven for every SEQUENTIALLY INTERACTIVE protocol (each client is asked in one round only), non-interactive ones among them, at every epsilon.
 
     ln(1 / (1 - (p - 2^-d)^2)) 2^d / (c G) (limits 4.2): 2.25 C^2 2^d at p = .9 and epsilon 1. Fully interactive protocols, which ask a client again, are
-    not covered: `cut_and_paste.parity_asked_again_bound`.
+    not covered: `parity_asked_again_bound`.
     """
     check_success(success, 2.0**-d)
     return asked_in_turn_bound(2.0**d, epsilon, success, 2.0**-d)

@@ -124,7 +124,7 @@ def prefix_gamma(k: int) -> float:
 
     The matrix (+1/2 on and below the diagonal, -1/2 above) is skew-circulant, so gamma_2 is the mean of its singular values. For one-bit reports with public
     coins, every unbiased linear estimate from signs alone, with nothing but the constant 1/2 added, has a prefix sum of variance at least C^2 gamma_2^2 / n
-    less 1/4n (Cauchy-Schwarz on the trace norm). Other constants than 1/2 do better, by 1.25 times at k = 64 and 1.20 at 256: `factorization.factorize`.
+    less 1/4n (Cauchy-Schwarz on the trace norm). Other constants than 1/2 do better, by 1.25 times at k = 64 and 1.20 at 256: `factorize`.
     """
     if k < 1 or k & (k - 1):
         raise InputError(f"k is {k}; give a power of two")

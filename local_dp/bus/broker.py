@@ -5,7 +5,6 @@ import gc
 import hmac
 import logging
 import os
-import resource
 import secrets
 import socket
 import sys
@@ -20,7 +19,8 @@ from amqtt.broker import Broker
 from amqtt.plugins.base import BaseAuthPlugin
 from amqtt.session import Session
 
-from local_dp.errors import BusError, InputError
+from local_dp.bus.children import environment, is_stopped, python
+from local_dp.errors import BusError
 
 USER = "run"
 
@@ -37,41 +37,6 @@ class OnlyWithPassword(BaseAuthPlugin):  # type: ignore[misc]  # amqtt has no ty
         """What the plug-in is told."""
 
         password: str
-
-
-_DESCRIPTORS = 1 << 16
-_OWN = 40  # open files of a process that starts or serves others, beside one for each of them
-
-
-def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of this project; -P keeps a folder of the user's with the same name out of the way."""
-    return [sys.executable, "-P", "-m", module, *arguments]
-
-
-def environment(**changes: str) -> dict[str, str]:
-    """This process's environment, with the places where it finds modules itself."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **changes}
-
-
-def allow_open_files(others: int) -> None:
-    """Raises the limit on this process's open files, so that it holds a connection to each of so many others. Raises InputError if it may not."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(_DESCRIPTORS, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft = wanted
-    if soft != resource.RLIM_INFINITY and soft < others + _OWN:
-        raise InputError(f"{others} processes need {others + _OWN} open files, and the limit here is {soft}: raise it (ulimit -n), or start fewer")
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether this child of ours is stopped, as by SIGSTOP, and so will neither work nor end. False where the system does not tell (macOS)."""
-    if not hasattr(os, "waitid"):
-        return False
-    try:
-        return os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
-    except ChildProcessError:
-        return False
 
 
 _BACKLOG = 1024  # amqtt's own listener has 100, which a ramp of client processes overflows

@@ -208,7 +208,7 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
 def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
     """The better of the lower bounds on n that the uniform and the optimised prior give, for error at most alpha with probability `success`.
 
-    For non-interactive and sequentially interactive protocols: `bounds.in_turn.asked_in_turn_bound`.
+    For non-interactive and sequentially interactive protocols: `bounds.parity.asked_in_turn_bound`.
     """
     return _over_priors(asked_in_turn_bound, concepts, found, epsilon, success, alpha)
 

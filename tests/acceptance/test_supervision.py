@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from local_dp.bus import broker as broker_module
-from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker, allow_open_files, is_stopped, python
+from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker
+from local_dp.bus.children import allow_open_files, is_stopped, python
 from local_dp.clients.fleet import Fleet
 from local_dp.clients.prefork import Opening
 from local_dp.errors import BusError, InputError

@@ -54,7 +54,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert not {name.split(".")[0] for name in imported} & set(HEAVY)
     assert len(imported) < 200
     assert {name for name in imported if name.startswith("local_dp.experiments.cli.")} == {
-        f"local_dp.experiments.cli.{name}" for name in ("main", "screen", "commands", "completion", "fields")
+        f"local_dp.experiments.cli.{name}" for name in ("main", "commands", "completion", "fields")
     }
 
 

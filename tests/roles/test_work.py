@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Bools
-from local_dp.bus.broker import environment, python
+from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN
 from local_dp.clients.prefork import Opening
 from local_dp.server import members as served

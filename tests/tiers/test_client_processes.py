@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local_dp.bus.broker import environment, python
+from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN, Fleet
 from local_dp.clients.prefork import Opening
 from local_dp.errors import BusError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.bus.broker import environment
+from local_dp.bus.children import environment
 from tests.support.namespaces import FIRST, SECOND, Machines, two_machines
 from tests.support.runs.brokers import MOSQUITTO, needs_mosquitto
 from tests.support.runs.command import command, local_dp

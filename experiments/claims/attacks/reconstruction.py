@@ -41,7 +41,7 @@ CERTAIN = 4.4  # standard errors: a right rate is called wrong once in 100,000
 Measured = list[tuple[Point, Measurement]]
 
 
-class Reconstruction(Experiment):
+class Reconstruction(Experiment[Point, Measurement]):
     """Dinur, Nissim 2003; Dwork, McSherry, Talwar 2007; lecture notes, chapter 4."""
 
     name: ClassVar[str] = "reconstruction"

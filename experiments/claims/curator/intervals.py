@@ -45,7 +45,7 @@ def mechanism(kind: str, bits: int) -> CountTree | PrefixFactorization:
     return CountTree(bits, EPSILON, branching, kind != BINARY)
 
 
-class Intervals(Experiment):
+class Intervals(Experiment[Point, Measurement]):
     """All interval counts of an ordered domain, trusted and local."""
 
     name: ClassVar[str] = "intervals"

@@ -48,7 +48,7 @@ def acceptance(form: str, loss: Approximate) -> Callable[[int], float]:
     return forms[form]
 
 
-class Stability(Experiment):
+class Stability(Experiment[Point, Measurement]):
     """Beimel, Nissim, Stemmer 2013, Section 2.5.3, repaired."""
 
     name: ClassVar[str] = "stability"

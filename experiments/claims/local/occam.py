@@ -49,7 +49,7 @@ def guaranteed_error(case: str, size: int, epsilon: float, n: int) -> float:
     return high if enough(case, size, epsilon, high) <= n else 1.0
 
 
-class Occam(Experiment):
+class Occam(Experiment[Point, Measurement]):
     """KLNRS Theorem 3.7, with sharper sizes."""
 
     name: ClassVar[str] = "occam"

@@ -36,7 +36,7 @@ SIZES = np.linspace(-0.05, 0.05, 21)  # a number of clients stands for these aro
 MADE_UP = 1  # clients of the population whose law is taken: the law does not depend on how many there are
 
 
-class Planning(Experiment):
+class Planning(Experiment[Point, Measurement]):
     """Closed forms against measured counts."""
 
     name: ClassVar[str] = "planning"

@@ -76,7 +76,7 @@ def predicted(way: str, epsilon: float, n: int) -> float:
 
 
 @dataclass(frozen=True)
-class RandomizedResponse(Experiment):
+class RandomizedResponse(Experiment[Point, Measurement]):
     """`ways` are the mechanisms under test; a wrong one must make the verdict "not shown"."""
 
     name: ClassVar[str] = "randomized-response"

@@ -53,7 +53,7 @@ def queries(t: int, tau: float) -> Nonadaptive[StatisticalQuery, float, Answers]
 
 
 @dataclass(frozen=True)
-class SqToLocal(Experiment):
+class SqToLocal(Experiment[Point, Measurement]):
     """`count` is the number of clients of a query, under test; a wrong one must make the verdict "not shown"."""
 
     name: ClassVar[str] = "sq-to-local"

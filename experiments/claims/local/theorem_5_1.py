@@ -43,7 +43,7 @@ def printed_tolerance(d: int) -> float:
     return float(2.0 ** (-2 * d / 3))
 
 
-class Theorem51(Experiment):
+class Theorem51(Experiment[Point, Measurement]):
     """Points: the bent learner against the midpoint and the biased oracles, the matching family at its threshold, other learners, the adaptive learner."""
 
     name: ClassVar[str] = "theorem-5.1"

@@ -11,6 +11,7 @@ from local_dp.curator.parity.learner import ParityLearner
 from local_dp.curator.selection.occam import OccamLearner
 from local_dp.experiments.claims.local import occam
 from local_dp.experiments.claims.local.parity import central as parity_central
+from local_dp.experiments.claims.local.parity import claim as parity
 from local_dp.experiments.claims.local.parity.claim import separation
 from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point
 from tests.support.runs.shared import Once
@@ -45,7 +46,7 @@ def central(trials: int = 150) -> list[Point]:
 
 @pytest.fixture(scope="module")
 def measured_parity(once: Once) -> Measured:
-    return once.measured("parity-central", central(), lambda point: parity_central.measure_central(point, 3))
+    return once.measured("parity-central", parity.EXPERIMENT, central(), lambda point: parity_central.measure_central(point, 3))
 
 
 def test_the_curators_half_is_shown(measured_parity: Measured) -> None:

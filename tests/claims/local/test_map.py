@@ -33,7 +33,7 @@ RULES = ["Point functions", "Decision stumps", "Conjunctions of two literals"]
 @pytest.fixture(scope="module")
 def measured(once: Once) -> Measured:
     """The quick run with seed 1."""
-    return once.measured("map", EXPERIMENT.points("quick"), lambda point: EXPERIMENT.measure(point, 1))
+    return once.measured("map", EXPERIMENT, EXPERIMENT.points("quick"), lambda point: EXPERIMENT.measure(point, 1))
 
 
 def _placed(finding: Finding) -> list[list[str]]:

@@ -39,7 +39,7 @@ def cautious(mechanism: ExponentialMechanism[Labelled], examples: Labelled, draw
 @pytest.mark.parametrize("choose", short([best, blind, cautious], lambda choose: choose is cautious))
 def test_a_choice_that_is_not_the_mechanisms_is_not_shown(choose: object, once: Once, monkeypatch: pytest.MonkeyPatch) -> None:
     """Always the best, any at all, or at half the epsilon: at the measured size these succeed more or less often than 90 %."""
-    assert occam._check_sizes(once.measured("occam-size", [SIZE], lambda point: occam.EXPERIMENT.measure(point, 5))).shown
+    assert occam._check_sizes(once.measured("occam-size", occam.EXPERIMENT, [SIZE], lambda point: occam.EXPERIMENT.measure(point, 5))).shown
     monkeypatch.setattr(ExponentialMechanism, "release", choose)
     assert not occam._check_sizes(measured(SIZE)).shown
 

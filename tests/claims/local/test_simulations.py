@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from importlib import import_module
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.long
 Measured: TypeAlias = list[tuple[Point, Measurement]]
 Quick: TypeAlias = Callable[[str], Measured]
 simulation = import_module("local_dp.theorems.sq_from_local")  # the module, of which the function has the name
-EXPERIMENTS: dict[str, Experiment] = {module.EXPERIMENT.name: module.EXPERIMENT for module in (randomized_response, sq_to_local, local_to_sq)}
+EXPERIMENTS: dict[str, Experiment[Any, Any]] = {module.EXPERIMENT.name: module.EXPERIMENT for module in (randomized_response, sq_to_local, local_to_sq)}
 
 
 def _through_json(value: dict[str, object]) -> dict[str, object]:
@@ -46,12 +46,12 @@ def quick(once: Once) -> Quick:
 
     def measured(name: str) -> Measured:
         experiment = EXPERIMENTS[name]
-        return once.measured(name, experiment.points("quick"), lambda point: experiment.measure(point, 1))
+        return once.measured(name, experiment, experiment.points("quick"), lambda point: experiment.measure(point, 1))
 
     return measured
 
 
-def _with_twin(measured: Measured, twin: Experiment, concerns: Callable[[Point], bool]) -> Finding:
+def _with_twin(measured: Measured, twin: Experiment[Any, Any], concerns: Callable[[Point], bool]) -> Finding:
     """The finding when the points that `concerns` picks are measured with a wrong protocol."""
     mixed = [(point, twin.measure(point, 1) if concerns(point) else found) for point, found in measured]
     return twin.conclude(mixed, "quick")

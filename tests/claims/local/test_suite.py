@@ -49,7 +49,7 @@ def suite_as_promised() -> Measured:
     return measured
 
 
-def shown(experiment: Experiment, measured: Measured) -> list[bool]:
+def shown(experiment: Experiment[Any, Any], measured: Measured) -> list[bool]:
     """Which checks the measurements show, after a journey through JSON."""
     return [check.shown for check in experiment.conclude(json.loads(json.dumps(measured)), "quick").checks]
 
@@ -218,7 +218,7 @@ def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
 
 def test_measurements_repeat() -> None:
     """A point measured twice with one seed gives the same measurement, and it is plain JSON."""
-    cheap: list[tuple[Experiment, Point]] = [
+    cheap: list[tuple[Experiment[Any, Any], Point]] = [
         (SUITE, {"part": "run", "task": "stumps", "oracle": "local clients", "slack": 1.0, "trials": 2}),
         (SUITE, {"part": "fewest", "task": "stumps", "trials": 30}),
     ]

@@ -90,7 +90,7 @@ def test_a_learner_that_reads_the_wrong_coset_loses() -> None:
 def rows(once: Once) -> list[Row]:
     """The quick experiment without its largest point."""
     points = [point for point in EXPERIMENT.points("quick") if not (point["kind"] == "printed" and point["d"] == 16)]
-    return once.measured("theorem-5-1", points, lambda point: EXPERIMENT.measure(point, 3))
+    return once.measured("theorem-5-1", EXPERIMENT, points, lambda point: EXPERIMENT.measure(point, 3))
 
 
 def test_the_experiment_shows_its_claim(rows: list[Row]) -> None:

@@ -9,7 +9,7 @@ from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
 
 
-class Toy(Experiment):
+class Toy(Experiment[Point, Measurement]):
     """The mean absolute error of randomized response falls as the square root of the number of clients."""
 
     name: ClassVar[str] = "toy"

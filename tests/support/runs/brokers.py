@@ -13,7 +13,7 @@ import pytest
 from paho.mqtt.publish import single
 
 from local_dp.bus.address import Address
-from local_dp.bus.broker import environment, python
+from local_dp.bus.children import environment, python
 
 MOSQUITTO = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin")
 needs_mosquitto = pytest.mark.skipif(

@@ -6,10 +6,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.claim import Experiment
+from local_dp.experiments.lab.store import canonical
+
+P = TypeVar("P")
+M = TypeVar("M")
 
 
 def shared_folder(factory: pytest.TempPathFactory) -> Path:
@@ -38,19 +43,19 @@ class Once:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def measured(self, name: str, points: list[Point], measure: Callable[[Point], Measurement]) -> list[tuple[Point, Measurement]]:
+    def measured(self, name: str, experiment: Experiment[P, M], points: list[P], measure: Callable[[P], object]) -> list[tuple[P, M]]:
         """Each point with its measurement, as they come back from a file of results."""
         files = [self.folder / f"{name}-{place}.json" for place in range(len(points))]
         for wait in (False, True):  # first what nobody is at
             for file, point in zip(files, points, strict=True):
                 self._make(file, point, measure, wait=wait)
-        return [tuple(json.loads(file.read_text())) for file in files]
+        return [experiment.read(*json.loads(file.read_text())) for file in files]
 
-    def _make(self, file: Path, point: Point, measure: Callable[[Point], Measurement], *, wait: bool) -> None:
+    def _make(self, file: Path, point: P, measure: Callable[[P], object], *, wait: bool) -> None:
         if file.exists():
             return
         with locked(file.with_suffix(".lock"), wait=wait) as mine:
             if mine and not file.exists():
                 partial = file.with_suffix(".partial")
-                partial.write_text(json.dumps([point, measure(point)]))
+                partial.write_text(canonical([point, measure(point)]))
                 partial.rename(file)

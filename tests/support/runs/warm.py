@@ -21,7 +21,7 @@ from pathlib import Path
 @contextmanager
 def warm_interpreter() -> Iterator[str]:
     """Where the warm interpreter is called. It ends when its standard input closes: with the block, or with the test process."""
-    from local_dp.bus.broker import environment, python
+    from local_dp.bus.children import environment, python
     from local_dp.clients.fleet import LEAN
 
     with tempfile.TemporaryDirectory(prefix="warm-") as folder:

@@ -77,7 +77,7 @@ MODELS: dict[str, tuple[Callable[[Attack, Records, int], Answers], bool]] = {
 """Who answers, and whether the answers are rounded."""
 
 
-class Tracing(Experiment):
+class Tracing(Experiment[Point, Measurement]):
     """Boneh, Shaw 1998; Tardos 2008; Dwork, Smith, Steinke, Ullman, Vadhan 2015; lecture notes, chapter 5."""
 
     name: ClassVar[str] = "tracing"

@@ -22,7 +22,7 @@ CERTAIN = 4.4  # standard errors: a right rate is called wrong once in 100,000
 Measured = list[tuple[Point, Measurement]]
 
 
-class DataNoise(Experiment):
+class DataNoise(Experiment[Point, Measurement]):
     """Nissim, Raskhodnikova, Smith 2007, at the exact price."""
 
     name: ClassVar[str] = "data-noise"

@@ -37,7 +37,7 @@ CERTAIN = 4.4  # standard errors: a right order is called wrong once in 100,000
 Measured = list[tuple[Point, Measurement]]
 
 
-class ManyAnswers(Experiment):
+class ManyAnswers(Experiment[Point, Measurement]):
     """Lecture notes 3; Hardt, Rothblum 2010; Hardt, Ligett, McSherry 2012."""
 
     name: ClassVar[str] = "many-answers"

@@ -42,7 +42,7 @@ Measured = list[tuple[Point, Measurement]]
 Rows = list[tuple[str, int, float, float, float]]
 
 
-class Oracles(Experiment):
+class Oracles(Experiment[Point, Measurement]):
     """Neel, Roth, Wu 2019, with whole noise, an exact price of failures, and the baselines beside."""
 
     name: ClassVar[str] = "oracles"

@@ -22,7 +22,7 @@ CERTAIN = 4.4  # standard errors: a right mean is called wrong once in 100,000
 Measured = list[tuple[Point, Measurement]]
 
 
-class Pairs(Experiment):
+class Pairs(Experiment[Point, Measurement]):
     """Dwork, Nikolov, Talwar 2015, for marginals of two columns."""
 
     name: ClassVar[str] = "pairs"

@@ -24,7 +24,7 @@ Measured = list[tuple[Point, Measurement]]
 KINDS = ("rules", "transcripts", "privacy", "normal", "errors")
 
 
-class Price(Experiment):
+class Price(Experiment[Point, Measurement]):
     """Composition, packing, and what a delta buys."""
 
     name: ClassVar[str] = "price"

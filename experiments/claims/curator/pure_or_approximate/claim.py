@@ -70,7 +70,7 @@ class Series:
         return self.at(last) - self.at(first), math.hypot(self.off(first), self.off(last))
 
 
-class PureOrApproximate(Experiment):
+class PureOrApproximate(Experiment[Point, Measurement]):
     """Beimel, Nissim, Stemmer 2013, Sections 3 and 6, with mechanisms as they are private and good today."""
 
     name: ClassVar[str] = "pure-or-approximate"

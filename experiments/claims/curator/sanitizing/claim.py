@@ -51,7 +51,7 @@ Counts = dict[int, int]
 """The least number by the bits of the domain."""
 
 
-class Sanitizing(Experiment):
+class Sanitizing(Experiment[Point, Measurement]):
     """Beimel, Nissim, Stemmer 2013, Section 4, with mechanisms as they are private and good today."""
 
     name: ClassVar[str] = "sanitizing"

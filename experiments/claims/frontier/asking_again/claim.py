@@ -31,7 +31,7 @@ DRAWN = range(4, 13)  # the d of the figure
 Measured = list[tuple[Point, Measurement]]
 
 
-class AskingAgain(Experiment):
+class AskingAgain(Experiment[Point, Measurement]):
     """A bound for every protocol, the inequality behind it on protocols written out, and the best known protocol."""
 
     name: ClassVar[str] = "asking-again"

@@ -27,7 +27,7 @@ Measured = list[tuple[Point, Measurement]]
 Counts = dict[str, dict[int, float]]  # people by design and k
 
 
-class Coins(Experiment):
+class Coins(Experiment[Point, Measurement]):
     """Uniformity testing along halves or rows that many share, and along rows drawn alone."""
 
     name: ClassVar[str] = "coins"

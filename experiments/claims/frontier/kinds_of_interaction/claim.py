@@ -32,7 +32,7 @@ def rounds_of(way: str, k: int) -> int:
     return 1 if way == ONE_ROUND else k
 
 
-class KindsOfInteraction(Experiment):
+class KindsOfInteraction(Experiment[Point, Measurement]):
     """A ladder of hidden tables, whose bits lead from one to the next."""
 
     name: ClassVar[str] = "kinds-of-interaction"

@@ -25,7 +25,7 @@ CERTAIN: Final = 4.9  # standard errors: wrong once in a million
 Measured = list[tuple[Point, Measurement]]
 
 
-class Margins(Experiment):
+class Margins(Experiment[Point, Measurement]):
     """Linear programs, certificates of their optima, and votes that come near what the certificates allow."""
 
     name: ClassVar[str] = "margins"

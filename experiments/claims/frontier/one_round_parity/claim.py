@@ -25,7 +25,7 @@ Measured = list[tuple[Point, Measurement]]
 Found = dict[str, dict[int, Measurement]]
 
 
-class OneRoundParity(Experiment):
+class OneRoundParity(Experiment[Point, Measurement]):
     """What any one round needs, what naming suspects needs, and what two or three rounds need."""
 
     name: ClassVar[str] = "one-round-parity"

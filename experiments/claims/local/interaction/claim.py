@@ -51,7 +51,7 @@ def _descend(d: int, n: int, seed: np.random.Generator) -> tuple[float, float]:
     return error, oracle.ledger.max_spent
 
 
-class Interaction(Experiment):
+class Interaction(Experiment[Point, Measurement]):
     """What later rounds buy, and what they do not."""
 
     name: ClassVar[str] = "interaction"

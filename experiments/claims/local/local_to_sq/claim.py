@@ -18,7 +18,7 @@ Z = 4.0  # a two-sided normal interval that misses with probability 6e-5, so tha
 
 
 @dataclass(frozen=True)
-class LocalToSq(Experiment):
+class LocalToSq(Experiment[Point, Measurement]):
     """`accept` and `same` are the protocol under test; a wrong one must make the verdict "not shown"."""
 
     name: ClassVar[str] = "local-to-sq"

@@ -140,7 +140,7 @@ def _enough_check(rows: dict[str, list[Row]]) -> Check:
     return Check("In one round, what is called proven enough is what Hoeffding's bound says, and no less than the measured minimum", not wrong, said)
 
 
-class Map(Experiment):
+class Map(Experiment[Point, Measurement]):
     """Places each class in the innermost region whose runs succeed, if what lies further in is ruled out by proof."""
 
     name: ClassVar[str] = "map"

@@ -73,7 +73,7 @@ CROSS_CHECKED = 4  # the d at which each is run client by client, with its formu
 LEAST = 0.85  # the success that counts there as what the formula says, 90 %
 
 
-class MaskedParityExperiment(Experiment):
+class MaskedParityExperiment(Experiment[Point, Measurement]):
     """Client counts of every masked-parity protocol, epsilon = 1, success 90 %."""
 
     name: ClassVar[str] = "masked-parity"

@@ -12,7 +12,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Fin
 GROWTH = 0.7  # doublings of the local n for each dimension that count as exponential
 
 
-class Parity(Experiment):
+class Parity(Experiment[Point, Measurement]):
     """KLNRS Theorem 3.8 beside Corollary 4.6: what a curator buys."""
 
     name: ClassVar[str] = "parity"

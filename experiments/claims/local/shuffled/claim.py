@@ -18,7 +18,7 @@ RULES = ("closed form", "clones", "variation ratio")
 Measured = list[tuple[Point, Measurement]]
 
 
-class Shuffled(Experiment):
+class Shuffled(Experiment[Point, Measurement]):
     """Amplification by shuffling, and histograms behind a shuffler."""
 
     name: ClassVar[str] = "shuffled"

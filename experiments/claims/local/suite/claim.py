@@ -28,7 +28,7 @@ TOP = 10.0  # of the axis of the figure about slack
 Runs = dict[tuple[str, str, float], list[dict[str, Any]]]
 
 
-class Suite(Experiment):
+class Suite(Experiment[Point, Measurement]):
     """The learners' guarantees, tried on oracles that are exact, wrong on purpose, sampled, curated, and made of local clients."""
 
     name: ClassVar[str] = "suite"
