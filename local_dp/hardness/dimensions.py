@@ -214,7 +214,7 @@ def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, suc
 
 
 def local_clients_asked_again(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
-    """The same for EVERY protocol, those that ask anybody again and again among them: `bounds.cut_and_paste.asked_again_bound` (limits 12.3)."""
+    """The same for EVERY protocol, those that ask anybody again and again among them: `bounds.channels.asked_again_bound` (limits 12.3)."""
     return _over_priors(asked_again_bound, concepts, found, epsilon, success, alpha)
 
 
