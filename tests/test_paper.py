@@ -1,4 +1,4 @@
-"""Small statements of the paper, and corrections of it, that no other test holds: each by enumeration (docs/limits.md, docs/paper-map.md)."""
+"""Small statements of the paper, and corrections of it, that no other test holds: each by enumeration (docs/limits.md, docs/theory/paper-map.md)."""
 
 import math
 from itertools import product

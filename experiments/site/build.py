@@ -44,6 +44,7 @@ def write_pages(target: Path, results: Path | None) -> list[Any]:
         shutil.copyfile(HERE / name, target / "assets" / name)
     placed = {*_GUIDES, "index.md", "contributing.md", "changelog.md"}
     background = sorted(path.name for path in target.glob("*.md") if path.name not in placed)
+    theory = sorted(path.relative_to(target).as_posix() for path in (target / "theory").glob("*.md"))
     return [
         {"Home": "index.md"},
         {"Tutorials": [f"tutorials/{name}.md" for name in _TUTORIALS]},
@@ -51,6 +52,7 @@ def write_pages(target: Path, results: Path | None) -> list[Any]:
         *gallery,
         {"Guides": list(_GUIDES)},
         {"Background": background},
+        {"Theory": theory},
         {"Reference": reference},
         {"Project": ["contributing.md", "changelog.md"]},
     ]

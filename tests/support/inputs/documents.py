@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 TUTORIALS = tuple(sorted((ROOT / "docs" / "tutorials").glob("*.md")))
-DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")), *TUTORIALS)
+DOCUMENTS = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if path not in TUTORIALS), *TUTORIALS)
 
 
 def fenced(text: str) -> list[tuple[str, str]]:
