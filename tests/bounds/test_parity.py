@@ -52,6 +52,7 @@ def test_the_curvature_is_the_largest(epsilon: float) -> None:
     assert curve[0] == pytest.approx(report_curvature(epsilon), rel=1e-12)
 
 
+@pytest.mark.long
 def test_no_channel_tells_more_than_the_bound() -> None:
     """The best of all channels and 2,000 random ones, epsilon .5 to 3, tell less. With kappa at +1/C, or G = 1/C^2 beyond ln 3, the best does not."""
     generator = np.random.default_rng(2)
@@ -100,6 +101,7 @@ def test_the_program_by_its_symmetries() -> None:
         assert -found.fun == pytest.approx(best_parity_information(d, epsilon), rel=1e-7)
 
 
+@pytest.mark.long
 def test_counts_are_those_published() -> None:
     """Deny's clients within 5 % of the simulated ones, more than the bound allows; two rounds take fewer than any one round from d = 7 or 8."""
     published = {4: 604, 6: 3_364, 8: 16_240, 10: 83_400, 12: 383_000}
@@ -119,6 +121,7 @@ def test_in_the_limit_deny_needs_no_more_than_the_bound_says() -> None:
     assert 1 / 0.9 < ratios[-1] < 1.4
 
 
+@pytest.mark.long
 def test_plans_are_whole() -> None:
     """Lists shrink, every round asks somebody, all clients are asked, and no plan near the one chosen is better; what cannot be is refused."""
     for d, rounds in ((2, 2), (5, 3), (6, 6), (8, 2)):
@@ -172,6 +175,7 @@ def best_divergence(d: int, epsilon: float) -> float:
     return best_channel(epsilon, 2 << d, divergence).value
 
 
+@pytest.mark.long(keep="1.0")
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 def test_no_channel_tells_more_than_the_proof_allows(epsilon: float) -> None:
     """The best of all channels has less than c G 2^-d. With c at +1/C it would have more, and at epsilon 3 with G = 1/C^2 too."""
