@@ -104,7 +104,7 @@ def _run(tree: Path, *words: str) -> tuple[int, str]:
 
 def tests_say(tree: Path, tests: Sequence[str], *options: str) -> str:
     """What pytest says of a copy: passed, caught (a test failed), or that it did not come to that."""
-    code, said = _run(tree, "pytest", "-q", "-p", "xdist", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", *options, *tests)
+    code, said = _run(tree, "pytest", "-q", "-p", "xdist", "-n", "0", "-m", "not slow and not long", "-p", "no:cacheprovider", *options, *tests)
     return {0: "passed", 1: "caught", -1: "timed out"}.get(code, f"pytest ended with {code}: {said.strip().splitlines()[-1] if said.strip() else ''}")
 
 
