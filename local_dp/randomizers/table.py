@@ -94,7 +94,7 @@ class TableChannel(FiniteChannel):
     def rounded(self, law: Law) -> Words:
         """The law in whole weights of 2^word_bits, rounded towards privacy. Raises InputError where words are too narrow."""
         weights = whole_weights(law, self.growth, self.word_bits)
-        if weights is None or len(weights) > 1 and (weights == weights[0]).all():
+        if weights is None or (len(weights) > 1 and (weights == weights[0]).all()):
             raise too_narrow(self)
         return weights
 
