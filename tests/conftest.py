@@ -21,6 +21,15 @@ def pytest_configure(config: pytest.Config) -> None:
         sys.dont_write_bytecode = False
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`@pytest.mark.long(keep="id")`: the parameters with this id stay in the normal suite."""
+    for item in items:
+        for mark in item.iter_markers("long"):
+            if "keep" in mark.kwargs and isinstance(item, pytest.Function) and item.callspec.id == mark.kwargs["keep"]:
+                item.own_markers.remove(mark)
+
+
 @pytest.fixture(autouse=True)
 def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """What a test's servers and clients keep is the test's, and not the user's."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import cleandoc
 
 import click
 
@@ -9,56 +10,54 @@ from local_dp.experiments.cli.completion import OWN, install_completion, show_co
 from local_dp.experiments.cli.fields import Group, Option, command_of
 from local_dp.experiments.text.screen import SCREEN
 
-COMMANDS: dict[str, tuple[str, str]] = {  # where it is, and the first line of its help
-    "run": ("run.run:RUN", "Runs a protocol: clients, server and message bus, from one command."),
-    "plan": ("inspect.plan:PLAN", "Says how many clients an accuracy takes, or how accurate so many clients are."),
-    "compare": ("inspect.plan:COMPARE", "Measures randomizers beside one another, over epsilons and numbers of clients: a table and a figure."),
-    "curate": ("curate.curate:CURATE", "Asks a trusted curator of a table: median, mean, histogram, intervals, marginals, synthetic, learn and more."),
-    "budget": ("curate.budget:Budget", "Makes a budget for one table in a file, or shows what is spent of it, or of a client's store, and what is left."),
-    "price": ("curate.budget:Price", "Prices a list of mechanisms by every rule of composition: basic, advanced, tanh, zCDP and exact."),
-    "shuffle": ("curate.shuffle:Shuffle", "Accounts for shuffled reports: epsilon from above and from below, exact where each report is a bit."),
-    "mix": ("curate.shuffle:MIX", "Simulates shares of symbols behind a shuffler, from several messages a client: its symbol among blanket messages."),
-    "attack": ("curate.attack:ATTACK", "Tries what noisy answers about a table would give away: rows by reconstruction, members by tracing."),
-    "protocols": ("inspect.listing:Protocols", "Lists the protocols: model, parameters with their defaults, source."),
-    "randomizers": ("inspect.listing:Randomizers", "Lists the randomizers on this machine, those of installed packages included."),
-    "queries": ("inspect.listing:Queries", "Lists the queries: what a client may be asked about its record."),
-    "mechanisms": ("inspect.listing:Mechanisms", "Lists the trusted curator's mechanisms, and which privacy each has: pure or approximate."),
-    "describe": ("inspect.listing:Describe", "Describes one protocol, randomizer or query: claim, privacy, utility, cost, parameters, source."),
-    "audit": ("inspect.check:Audit", "Audits a randomizer: its exact loss, whether its sampler does what it declares, and how far that is known."),
-    "server": ("run.join:SERVER", "Coordinates a run whose clients join from elsewhere."),
-    "resume": ("run.journals:Resume", "Goes on with a run whose server was killed, from what it has kept."),
-    "runs": ("run.journals:Runs", "Lists the runs that servers on this machine have kept, and where each stands."),
-    "show": ("run.journals:Show", "Prints what a run gave, or where it stands."),
-    "shuffler": ("run.join:Shuffler", "Stands between the clients and the server of a run, and takes the senders away."),
-    "host": ("run.join:HOST", "Holds many clients of a run, from index --start on: the rows of a table of theirs, or synthetic records."),
-    "client": ("run.join:CLIENT", "Is one client of a run: with the one row of a table of its own, or a synthetic record."),
-    "experiment": (
-        "inspect.experiment:RunExperiment",
-        "Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.",
-    ),
-    "report": ("inspect.experiment:Report", "Writes an index, report.html, and a page for each chapter, which explain everything in a folder of results."),
-    "dimension": (
-        "inspect.check:Dimension",
-        "Computes a class's statistical-query dimensions, and how many clients every local learner needs.",
-    ),
-    "certify": ("inspect.check:Certify", "Checks a certificate independently: every number in it is computed again from its queries."),
-    "coverage": (
-        "inspect.coverage:Coverage",
-        "Measures how often stated 95 % intervals contain the truth, by repetition and exactly.",
-    ),
-    "bench": (
-        "inspect.bench:Bench",
-        "Measures the speeds of this machine beside references of the same run.",
-    ),
-    "export": ("inspect.export:Export", "Writes a real table that an installed package ships, as CSV; needs the extra `[examples]`."),
-    "docs": ("operate.docs:Docs", "Builds the documentation as a site and opens it: tutorials, protocols, gallery, reference."),
-    "keys": ("operate.keys:KEYS", "Makes keys that sign what is said in a run, and the roster that binds them to clients."),
-    "broker-config": (
-        "operate.broker_config:BrokerConfig",
-        "Writes a Mosquitto configuration for a run over a network into DIR: TLS, access rules, limits, certificates.",
-    ),
-    "schema": ("inspect.listing:Schema", "Prints the JSON schema of what `run --json` and `server --json` print."),
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {  # by group: where it is, and the line of the list of commands
+    "Ask clients": {
+        "run": ("run.run:RUN", "Run a protocol: clients, server and message bus."),
+        "mix": ("curate.shuffle:MIX", "Estimate shares behind a shuffler, with blanket messages."),
+    },
+    "Plan": {
+        "plan": ("inspect.plan:PLAN", "How many clients an accuracy takes, and what it costs."),
+        "compare": ("inspect.plan:COMPARE", "Measure randomizers side by side: a table and a figure."),
+        "price": ("curate.budget:Price", "The smallest epsilon of a list of mechanisms together."),
+        "shuffle": ("curate.shuffle:Shuffle", "The epsilon of shuffled reports, from both sides."),
+    },
+    "Ask a curator": {
+        "curate": ("curate.curate:CURATE", "Ask a trusted curator about a table."),
+        "budget": ("curate.budget:Budget", "Store a table's privacy budget in a file, or show it."),
+        "attack": ("curate.attack:ATTACK", "Try what noisy answers about a table give away."),
+    },
+    "Study": {
+        "experiment": ("inspect.experiment:RunExperiment", "Run one experiment, or all: claim, figures, verdict."),
+        "report": ("inspect.experiment:Report", "Write pages that explain a folder of results."),
+        "coverage": ("inspect.coverage:Coverage", "Measure how often 95 % intervals contain the truth."),
+        "dimension": ("inspect.check:Dimension", "Statistical-query dimensions of a class, clients needed."),
+        "certify": ("inspect.check:Certify", "Check a certificate: compute every number in it again."),
+        "audit": ("inspect.check:Audit", "Check a randomizer: exact loss, sampler, estimates."),
+        "bench": ("inspect.bench:Bench", "Measure speeds beside references of the same run."),
+    },
+    "Deploy": {
+        "server": ("run.join:SERVER", "Coordinate a run whose clients join from elsewhere."),
+        "host": ("run.join:HOST", "Hold many clients of a run: rows of a table."),
+        "client": ("run.join:CLIENT", "Be one client of a run: one row."),
+        "shuffler": ("run.join:Shuffler", "Stand between clients and server, and drop the senders."),
+        "resume": ("run.journals:Resume", "Continue a run whose server was killed."),
+        "runs": ("run.journals:Runs", "List the runs of this machine's servers."),
+        "show": ("run.journals:Show", "Print the result of a run, or where it stands."),
+        "keys": ("operate.keys:KEYS", "Make keys that sign messages, and the roster of clients."),
+        "broker-config": ("operate.broker_config:BrokerConfig", "Write a Mosquitto configuration for a network."),
+    },
+    "Inspect": {
+        "protocols": ("inspect.listing:Protocols", "List the protocols."),
+        "randomizers": ("inspect.listing:Randomizers", "List the randomizers, also of installed packages."),
+        "queries": ("inspect.listing:Queries", "List the queries that a client answers about its record."),
+        "mechanisms": ("inspect.listing:Mechanisms", "List the trusted curator's mechanisms."),
+        "describe": ("inspect.listing:Describe", "Describe a protocol, randomizer, query or mechanism."),
+        "schema": ("inspect.listing:Schema", "Print the JSON schema of `run --json`."),
+        "export": ("inspect.export:Export", "Write a real table as CSV; needs `[examples]`."),
+        "docs": ("operate.docs:Docs", "Build the documentation as a site and open it."),
+    },
 }
+COMMANDS = {name: home for group in GROUPS.values() for name, home in group.items()}
 
 
 class Commands(Group):
@@ -72,12 +71,17 @@ class Commands(Group):
     def line_of(self, ctx: click.Context, name: str) -> str:
         return COMMANDS[name][1]
 
+    def groups(self, ctx: click.Context) -> dict[str, list[str]]:
+        return {heading: list(commands) for heading, commands in GROUPS.items()}
+
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[name][0].partition(":")
-        found = getattr(import_module(f"local_dp.experiments.cli.{module}"), attribute)
-        return found if isinstance(found, click.Command) else command_of(name, found)
+        home = getattr(import_module(f"local_dp.experiments.cli.{module}"), attribute)
+        command: click.Command = home if isinstance(home, click.Command) else command_of(name, home)
+        command.help = "\n\n".join((COMMANDS[name][1], *cleandoc(command.help or "").split("\n\n")[1:]))  # the first line stands in the list alone
+        return command
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, asked: bool) -> None:

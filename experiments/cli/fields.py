@@ -1,6 +1,7 @@
 """One command is one frozen dataclass: its fields are the options, its docstring the help, calling an instance runs it. The options stand there once."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from inspect import cleandoc, getdoc
@@ -15,6 +16,7 @@ from local_dp.errors import InputError, unknown
 from local_dp.experiments.text.layout import definitions, paragraph, screen_width
 
 OPTIONS = "Options"
+PARAMETERS = "Parameters"
 
 
 def option(default: Any = MISSING, help: str = "", *, name: str = "", metavar: str = "", unit: str = "") -> Any:
@@ -34,10 +36,11 @@ class Option(click.Option):
         super().__init__(spelled, **attributes)
         self.heading, self.unit, self.told = heading, unit, told
 
-    def meaning(self) -> str:
-        """Help, unit and default, as one paragraph."""
+    def meaning(self, brief: bool = False) -> str:
+        """Help, unit and default, as one paragraph; `brief`: the first clause of the help."""
         notes = ", ".join(filter(None, (self.unit, f"default: {self.told}" if self.told else "", "required" if self.required else "")))
         help = (self.help or "").rstrip(".")
+        help = re.split(r"[;:.] |\. ", help)[0] if brief else help
         return f"{help[:1].upper()}{help[1:]}{f' [{notes}]' if notes else ''}"
 
 
@@ -58,19 +61,38 @@ def show_help(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
         ctx.exit()
 
 
+def show_every_option(ctx: click.Context, param: click.Parameter, asked: bool) -> None:
+    """Prints the whole help of a command and ends it."""
+    from local_dp.experiments.text.screen import SCREEN
+
+    if asked and not ctx.resilient_parsing:
+        assert isinstance(ctx.command, Command)
+        SCREEN.tell(_help_of(ctx.command, ctx))
+        ctx.exit()
+
+
 HELP = Option(["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=show_help, help="Show this and end")
+HELP_ALL = Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show_every_option, help="Show every option and end")
 
 
 class Command(click.Command):
-    """A command whose help breaks no word and lists options under their headings; `example` is how it may be called."""
+    """A command whose help breaks no word and lists options under their headings; `example` is how it may be called.
+
+    `everyday` are the options that `--help` lists where not all fit a screen; `--help-all` lists all.
+    """
 
     example = ""
+    everyday: frozenset[str] = frozenset()
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        params = super().get_params(ctx)
+        return [*params, HELP_ALL] if self.everyday else params
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
         return HELP
 
     def get_help(self, ctx: click.Context) -> str:
-        return _help_of(self, ctx, [])
+        return _help_of(self, ctx, everyday=self.everyday)
 
 
 class Group(click.Group):
@@ -82,7 +104,12 @@ class Group(click.Group):
         return HELP
 
     def get_help(self, ctx: click.Context) -> str:
-        return _help_of(self, ctx, [(name, self.line_of(ctx, name)) for name in self.list_commands(ctx)])
+        groups = {heading: [(name, self.line_of(ctx, name)) for name in names] for heading, names in self.groups(ctx).items()}
+        return _help_of(self, ctx, groups)
+
+    def groups(self, ctx: click.Context) -> dict[str, list[str]]:
+        """The names of the commands under their headings."""
+        return {"Commands": self.list_commands(ctx)}
 
     def line_of(self, ctx: click.Context, name: str) -> str:
         """What a command does, in one line."""
@@ -100,26 +127,29 @@ def first_line(text: str) -> str:
     return " ".join(cleandoc(text).split("\n\n")[0].split())
 
 
-def _help_of(command: Command | Group, ctx: click.Context, commands: list[tuple[str, str]]) -> str:
+def _help_of(
+    command: Command | Group, ctx: click.Context, commands: Mapping[str, list[tuple[str, str]]] | None = None, everyday: frozenset[str] = frozenset()
+) -> str:
+    """The help of a command: its text, the `commands` under their headings, and its options, of which `everyday` may name those that are listed."""
     width = min(screen_width(), 120)
     parts = [paragraph(f"Usage: {ctx.command_path} {' '.join(command.collect_usage_pieces(ctx))}", width, "  ")]
-    parts += [paragraph(" ".join(each.split()), width) for each in cleandoc(command.help or "").split("\n\n")]
-    headings: dict[str, list[tuple[str, str]]] = {}
+    text = cleandoc(command.help or "").split("\n\n")
+    parts += [paragraph(" ".join(each.split()), width) for each in (text[:1] if everyday else text)]
+    headings: dict[str, list[tuple[str, str]]] = {**(commands or {})}
     for param in command.get_params(ctx):
         if isinstance(param, Argument):
             headings.setdefault("Arguments", []).append((param.make_metavar(ctx), param.meaning))
-        elif isinstance(param, Option):
-            headings.setdefault(param.heading, []).append((_spelled(param, ctx), param.meaning()))
-    if commands:
-        headings["Commands"] = commands
+        elif isinstance(param, Option) and (not everyday or param.name in everyday or param.heading == PARAMETERS or param in (HELP, HELP_ALL)):
+            heading = OPTIONS if everyday and param.heading != PARAMETERS else param.heading
+            headings.setdefault(heading, []).append((_spelled(param, ctx, bool(everyday)), param.meaning(bool(everyday))))
     parts += [f"{heading}:\n{definitions(entries, width)}" for heading, entries in headings.items()]
     if command.example:
         parts.append(f"Example:\n{paragraph(command.example, width - 4, '    ')}".replace("\n", "\n  ", 1))
     return "\n\n".join(parts)
 
 
-def _spelled(param: Option, ctx: click.Context) -> str:
-    names = ", ".join(param.opts) + "".join(f" / {name}" for name in param.secondary_opts)
+def _spelled(param: Option, ctx: click.Context, brief: bool) -> str:
+    names = ", ".join(param.opts) + "".join(f" / {name}" for name in param.secondary_opts if not brief)
     return names if param.is_flag else f"{names} {param.make_metavar(ctx)}"
 
 
@@ -253,5 +283,5 @@ def protocol_options(kind: type[Any], taken: set[str]) -> list[click.Parameter]:
         spelled = [each.name, f"{name}/--no-{name[2:]}" if spelling.is_switch else name, *([f"--{told['alias']}"] if told.get("alias") else [])]
         attributes: dict[str, Any] = {} if spelling.is_switch else {"metavar": spelling.metavar, "type": click.STRING}
         shown = "" if spelling.is_switch else _default(each.default)
-        made.append(Option(spelled, heading="Parameters", unit=told.get("unit", ""), told=shown, help=told.get("help", ""), default=None, **attributes))
+        made.append(Option(spelled, heading=PARAMETERS, unit=told.get("unit", ""), told=shown, help=told.get("help", ""), default=None, **attributes))
     return made

@@ -16,6 +16,7 @@ from local_dp.errors import InputError, printable
 _DELAY = 0.2  # seconds: what is done before is not announced
 _TICK = 0.2  # seconds
 _CLEAR = "\r\x1b[2K"
+CLOSED_PIPE = 141  # the exit code that a shell gives a program ended by SIGPIPE
 
 
 class Screen:
@@ -62,6 +63,9 @@ class Screen:
             with self._lock:
                 self._clear()
                 print(_sayable(text, sys.stdout), flush=True)
+        except BrokenPipeError:  # the reader has seen enough, as `| head` has
+            _forget(sys.stdout)
+            raise SystemExit(CLOSED_PIPE) from None
         except OSError as error:
             _forget(sys.stdout)
             raise InputError(f"cannot write the result to standard output: {error.strerror}") from None

@@ -30,7 +30,7 @@ class Randomizer(ABC):
     Privacy: for every coin, report w and values u, u', Pr[w | u] <= e^epsilon Pr[w | u']; `epsilon` is in nats, counted in whole nano-nats, rounded down.
     `evidence` says how that is known: every entry of the channel is enumerated; the report is a product of independent enumerated parts; it is enumerated
     whatever the public coin; it is proved from a density; or it is audited only. A client decides which evidence it accepts.
-    `work` is what it is made for: where that is one question put once, plans compare it with others of the same values (`protocols.planning`).
+    `work` is what it is made for: where that is one question put once, plans compare it with others of the same values (`protocols.planning.local`).
     `estimates` is what `estimate` is of: "averages" of the values (the shares of symbols, the mean of numbers), or else in words.
     `silence` is the value of who has nothing to say, where it may be asked in round after round and speaks in one (`LocalQuery.session`): a finite channel.
     `word_bits` is the width of the random words a report consumes: 0 picks 32 or 64; a small one lets a test enumerate every word.

@@ -134,6 +134,7 @@ def successes(d: int, epsilon: float, clients: int, trials: int) -> int:
     return exact
 
 
+@pytest.mark.long(keep="4-1.0")
 @pytest.mark.parametrize(("d", "epsilon"), [(4, 1.0), (8, 1.0), (16, 1.0), (8, 0.5)])
 def test_masked_parity_succeeds_as_often_as_stated(d: int, epsilon: float) -> None:
     """At the count for 90 %, 600 runs in law succeed between 87.5 % and 92.5 % of the time, up to chance of ALPHA; at half of it they fail the same test."""
@@ -160,6 +161,7 @@ def test_the_split_is_the_best_one(d: int) -> None:
         assert best >= max(masked_parity_success(d, 1.0, other, n - other) for other in others) - 1e-9
 
 
+@pytest.mark.long(keep="1.0-4")
 @pytest.mark.parametrize(("epsilon", "k"), [(1.0, 4), (1.0, 16), (1.0, 64), (2.0, 16), (3.0, 64)])
 def test_frequency_clients_keep_every_label_within_tolerance(epsilon: float, k: int) -> None:
     """The stated count keeps all k frequencies within tau in 95 % of 300 runs, up to chance ALPHA, whatever the law; a third of it fails for some law."""
@@ -190,6 +192,7 @@ def test_frequency_variances_match_the_table(epsilon: float, k: int, grr: float,
         assert total == pytest.approx(printed, rel=0.01)
 
 
+@pytest.mark.long(keep="3.0")
 @pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
 def test_the_best_frequency_oracle_is_chosen(epsilon: float) -> None:
     """For k symbols the chosen oracle's total variance at the uniform law is within 2 % of the least of all that there are; one-bit Hadamard's is not."""

@@ -1,13 +1,29 @@
 """What one report can carry: the closed forms stand above every channel that a linear program or a random draw finds."""
 
 import math
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.channels import best_channel, report_squares, staircase_columns
+from local_dp.bounds.channels import (
+    affinity_curvature,
+    asked_again_bound,
+    best_channel,
+    best_two_laws,
+    distance_needed,
+    easiest_laws,
+    parity_asked_again_bound,
+    pasting_constant,
+    report_squares,
+    staircase_columns,
+    two_laws_asked_again_bound,
+    two_laws_clients,
+    two_laws_in_turn_bound,
+)
+from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound
 from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 
@@ -66,3 +82,78 @@ def test_parameters_are_checked() -> None:
     with pytest.raises(InputError, match="17 symbols"):
         staircase_columns(1.0, 17)
     assert report_squares(1.0) == pytest.approx(response_gain(1.0) ** -2)
+
+
+def test_the_constant_is_a_product_over_doublings() -> None:
+    """K_n = 1, 2, 8/3, 64/21 for 1, 2, 4, 8 clients, the next power of two's between them, and 3.4627 without end."""
+    exact = [math.prod((Fraction(2**level, 2**level - 1) for level in range(1, doublings + 1)), start=Fraction(1)) for doublings in range(4)]
+    assert exact == [1, 2, Fraction(8, 3), Fraction(64, 21)]
+    assert [pasting_constant(n) for n in (1, 2, 4, 8)] == pytest.approx([float(value) for value in exact])
+    assert pasting_constant(5) == pasting_constant(8)
+    assert pasting_constant(10**9) < pasting_constant() == pytest.approx(3.46274661945506)
+    with pytest.raises(InputError, match="0 clients"):
+        pasting_constant(0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_the_curvature_is_the_largest(epsilon: float) -> None:
+    """(1 + t/2 - sqrt(1 + t)) / t^2 is nowhere larger for |t| <= 1/C, and as large at t = -1/C."""
+    shrink = 1 / response_gain(epsilon)
+    t = np.linspace(-shrink, shrink, 1000)
+    values = (1 + t / 2 - np.sqrt(1 + t)) / t**2
+    assert values.max() <= affinity_curvature(epsilon) * (1 + 1e-9)
+    assert values[0] == pytest.approx(affinity_curvature(epsilon))
+
+
+def test_total_variation_needs_so_much_distance() -> None:
+    """No pair of laws drawn at random has less squared Hellinger distance than its total variation needs; the symmetric pair of two symbols has no more."""
+    generator = np.random.default_rng(2)
+    for first, second in generator.dirichlet(np.full(4, 0.5), size=(500, 2)):
+        assert 1 - np.sqrt(first * second).sum() >= distance_needed(float(abs(first - second).sum() / 2)) - 1e-12
+    assert 1 - 2 * math.sqrt(0.9 * 0.1) == pytest.approx(distance_needed(0.8))
+    assert distance_needed(1.0) == 1.0
+    with pytest.raises(InputError, match="total variation"):
+        distance_needed(1.1)
+
+
+@pytest.mark.parametrize(("epsilon", "units"), [(0.5, 1.138), (1.0, 0.979), (2.0, 0.524)])
+def test_parity_whatever_is_asked(epsilon: float, units: float) -> None:
+    """n >= units C^2 2^d at 90 %, below the bound for protocols that ask nobody twice and below halving."""
+    again = parity_asked_again_bound(30, epsilon, 0.9)
+    assert again / response_gain(epsilon) ** 2 / 2**30 == pytest.approx(units, abs=0.0005)
+    assert again < parity_interactive_bound(30, epsilon, 0.9)
+    assert parity_asked_again_bound(6, epsilon, 0.9) < parity_halving_clients(6, epsilon, 0.1)
+
+
+def test_what_is_no_success_takes_nobody() -> None:
+    """0 clients where a guess does as well; an impossible dimension is refused."""
+    assert asked_again_bound(64, 1.0, 0.2, 0.5) == 0
+    with pytest.raises(InputError, match="dimension"):
+        asked_again_bound(0, 1.0, 0.9, 0.1)
+
+
+@pytest.mark.parametrize(("epsilon", "turn", "again", "carried"), [(0.5, 0.972, 0.220, 1.051), (1.0, 0.755, 0.171, 1.351), (2.0, 0.353, 0.080, 2.879)])
+def test_two_laws(epsilon: float, turn: float, again: float, carried: float) -> None:
+    """The bounds in units of C^2 / t^2, below yes-or-no's 1.64, and what the best report carries beside it."""
+    unit = response_gain(epsilon) ** 2 * 100
+    assert two_laws_in_turn_bound(epsilon, 0.1, 0.9) / unit == pytest.approx(turn, abs=0.0005)
+    assert two_laws_asked_again_bound(epsilon, 0.1, 0.9) / unit == pytest.approx(again, abs=0.0005)
+    assert two_laws_clients(epsilon, 0.1, 0.1) / unit == pytest.approx(1.645, abs=0.003)
+    yes = 1 - math.sqrt(1 - (0.1 / response_gain(epsilon)) ** 2)
+    assert best_two_laws(epsilon, 0.1).value / yes == pytest.approx(carried, abs=0.0005)
+
+
+def test_no_pair_of_laws_is_easier() -> None:
+    """Pairs at a total variation of .3 drawn at random are told apart by no more than the best report on three symbols, whatever channel they go through."""
+    generator, best = np.random.default_rng(3), best_two_laws(1.0, 0.3).value
+    for _ in range(300):
+        shared, first, second = generator.dirichlet(np.full(4, 0.4), size=3)
+        told = (math.e - 1) / (math.e + 4)  # the share of any channel of five reports that keeps the ratio at E beside a uniform report
+        channel = told * generator.dirichlet(np.full(5, 0.1), size=4).T + (1 - told) / 5
+        assert (channel.max(axis=1) <= math.e * channel.min(axis=1) * (1 + 1e-12)).all()
+        reports = [channel @ (0.7 * shared + 0.3 * own) for own in (first, second)]
+        assert 1 - np.sqrt(reports[0] * reports[1]).sum() <= best + 1e-12
+    first, second = easiest_laws(0.3)
+    assert abs(first - second).sum() / 2 == pytest.approx(0.3)
+    with pytest.raises(InputError, match="total variation"):
+        easiest_laws(1.0)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ import psutil
 import pytest
 
 from local_dp.bus.mqtt import MqttBus
+from local_dp.curator.catalogue import mechanisms
 from local_dp.protocols.registry import PROTOCOLS
+from local_dp.queries.registry import QUERIES
+from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.inputs.builders import with_law
 from tests.support.long import short
 from tests.support.runs.brokers import mosquitto, needs_mosquitto
@@ -354,11 +358,18 @@ def test_every_protocol_prints_a_summary(name: str) -> None:
 
 
 def test_what_there_is_can_be_listed() -> None:
-    """Protocols and randomizers are listed with model and source, and described one by one."""
-    protocols, randomizers = local_dp("protocols").stdout, local_dp("randomizers").stdout
-    assert "survey (LNI)" in protocols
-    assert "masked-parity (LI)" in protocols
-    assert "discrete-laplace" in randomizers
+    """Each list has one line an entry under the name of its theme, and every entry is described by itself."""
+    for listing, names, row in (
+        ("protocols", list(PROTOCOLS), r"^  masked-parity +LI +Learns"),
+        ("randomizers", list(RANDOMIZERS), r"^  discrete-laplace +Adds"),
+        ("queries", list(QUERIES), r"^  bounded +A numeric column"),
+        ("mechanisms", [kind.__name__ for kind in mechanisms()], r"^  ExponentialMechanism +pure +The"),
+    ):
+        shown = local_dp(listing).stdout.splitlines()
+        assert sorted(re.findall(r"^  (\S+)", "\n".join(shown), re.MULTILINE)) == sorted(names)
+        assert max(map(len, shown)) <= 80
+        assert re.search(row, "\n".join(shown), re.MULTILINE), listing
+    assert "mechanism, pure" in local_dp("describe", "ExponentialMechanism").stdout
     assert "Privacy" in local_dp("describe", "grr").stdout
     assert "protocol, model LI" in local_dp("describe", "masked-parity").stdout
     assert local_dp("describe", "telepathy").returncode == 2

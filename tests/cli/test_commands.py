@@ -83,7 +83,7 @@ def test_the_listed_help_is_each_commands_own() -> None:
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
     """`run NAME -h` gives its claim, each parameter with help, unit and default, then the options of every run, then an example."""
-    said, kind = " ".join(local_dp("run", name, "-h").stdout.split()), PROTOCOLS[name]
+    said, kind = " ".join(local_dp("run", name, "--help-all").stdout.split()), PROTOCOLS[name]
     assert first_line(kind.__doc__ or "") in said
     own, _, shared = said.partition("Options of run:")
     for field in fields(kind):
@@ -97,7 +97,7 @@ def test_the_help_of_a_protocol_is_about_it(name: str) -> None:
 
 def test_defaults_and_units_are_told() -> None:
     """A default stands as it is typed, a unit beside it; what is left open has no default; what must be given says so."""
-    said = " ".join(local_dp("run", "survey", "-h").stdout.split())
+    said = " ".join(local_dp("run", "survey", "--help-all").stdout.split())
     assert "[share, default: 0.05]" in said
     assert "[nats, default: 1]" in said
     assert "[default: yes == 1]" in said

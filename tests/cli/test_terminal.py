@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -10,9 +11,11 @@ import psutil
 import pytest
 
 from local_dp.experiments.cli.run.output import RunProgress
-from local_dp.experiments.text.screen import SCREEN, Screen
+from local_dp.experiments.text.screen import CLOSED_PIPE, SCREEN, Screen
 from local_dp.oracles.local.asked import CHUNK
+from local_dp.protocols.registry import PROTOCOLS
 from local_dp.server.progress import Attendance
+from tests.support.inputs.documents import ROOT
 from tests.support.long import short
 from tests.support.runs.command import local_dp
 from tests.support.runs.terminal import Terminal
@@ -36,8 +39,6 @@ SHOWING = [
     ["audit", "hadamard", "--set", "k=8"],
     ["attack", "-h"],
     ["attack", "trace", "-h"],
-    ["protocols"],
-    ["randomizers"],
     ["describe", "masked-parity-literal"],
     ["describe", "learn-trees"],
     ["dimension", "stumps"],
@@ -176,3 +177,22 @@ def test_ctrl_c_ends_a_measurement() -> None:
     shown = terminal.end(seconds=20)
     assert terminal.process.returncode == 130, shown
     assert "Traceback" not in shown
+
+
+def test_a_closed_pipe_ends_in_silence() -> None:
+    """Whoever reads only the first line gets it, and nothing is said of the rest: the exit code is that of a program ended by SIGPIPE."""
+    with subprocess.Popen([sys.executable, "-P", "-m", "local_dp", "mechanisms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait()) == (b"", CLOSED_PIPE)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_help_fits_a_screen(name: str) -> None:
+    """`run NAME --help` takes at most 40 lines of 80 columns; `--help-all` lists every option of a run."""
+    brief, whole = local_dp("run", name, "--help").stdout, local_dp("run", name, "--help-all").stdout
+    assert len(brief.splitlines()) <= 40
+    assert all(option in whole for option in ("--epsilon", "--worst-case", "--stores", "--crowd"))
+    assert "--epsilon" in brief
+    assert "--crowd" not in brief

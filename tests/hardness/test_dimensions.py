@@ -43,6 +43,7 @@ KNOWN: list[tuple[ConceptClass, float, float, int]] = [
 ]
 
 
+@pytest.mark.long(keep="stumps-6-6-6")
 @pytest.mark.parametrize(("concepts", "uniform", "optimised", "greedy"), KNOWN, ids=lambda value: getattr(value, "name", None))
 def test_known_dimensions(concepts: ConceptClass, uniform: float, optimised: float, greedy: int) -> None:
     """The classes of limits 5.2 have its values with the uniform prior, at least its values with the optimised one, and at least its SQ dimensions."""

@@ -40,6 +40,7 @@ def test_random_protocols_are_below_the_constant(clients: int, turns: int) -> No
         assert whole <= pasting_constant(clients) * parts
 
 
+@pytest.mark.long
 def test_the_worst_protocols_come_near_the_constant_and_not_beyond() -> None:
     """For two clients 1.85 of 2, so that no constant below that is true; and the search's ratio is that of the protocol it returns."""
     protocol, ratio = WorstProtocols(2, 8, 20, 400.0).find()

@@ -49,6 +49,7 @@ def test_it_is_the_maximum() -> None:
     assert found.log_likelihood >= -solved.fun - 1e-9  # the solver stays inside: it may be a little lower
 
 
+@pytest.mark.long
 def test_it_is_biased_and_the_estimate_is_not() -> None:
     """Of a symbol that nobody holds, the likeliest share is above 0 on average, by more than 6 of its own standard errors; the plain estimate's is not."""
     randomizer, law = GRR(1.0, k=3), np.array([0.5, 0.5, 0.0])

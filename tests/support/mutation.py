@@ -1,4 +1,6 @@
-"""The mutation run: hand-chosen wrong twins of the source, each applied to a copy of the tree, each to be caught by the tests it names.
+"""The mutation run: wrong twins of the source, chosen by hand, each applied to a copy of the tree and caught by the tests it names.
+
+The twins of a theme stand beside its tests, in `mutants.toml`. Those marked `first` guard privacy and budgets; continuous integration runs them.
 
 The checkout is never touched. Before anything is changed, the named tests must pass and the named experiments must be shown: otherwise nothing is proven.
 """
@@ -21,7 +23,7 @@ from queue import SimpleQueue
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-LIST = ROOT / "tests" / "mutants.toml"
+LISTS = sorted((ROOT / "tests").glob("*/mutants.toml"))
 AT_A_TIME = 2
 PATIENCE = 600.0  # seconds for the tests or for one experiment of one mutant
 _LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__", "results", "*.egg-info")
@@ -29,10 +31,7 @@ _LEFT_BEHIND = shutil.ignore_patterns(".git", ".venv", ".*_cache", "__pycache__"
 
 @dataclass(frozen=True)
 class Mutant:
-    """A wrong twin: `old` occurs once in `file` and becomes `new`. `tests` (files or node ids) must fail, the verdict of each of `verdicts` must fall.
-
-    Where no experiment's claim changes, `verdicts` is empty and `claims` says why.
-    """
+    """A wrong twin: `old` occurs once in `file` and becomes `new`. `tests` (files or node ids) must fail, the verdict of each of `verdicts` must fall."""
 
     name: str
     file: str
@@ -41,7 +40,7 @@ class Mutant:
     why: str
     tests: tuple[str, ...]
     verdicts: tuple[str, ...] = ()
-    claims: str = ""
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,10 +56,10 @@ class Judged:
         return self.tests != "caught" or any(verdict != "fell" for verdict in self.verdicts)
 
 
-def load(path: Path = LIST) -> list[Mutant]:
-    """The mutants of a list. Raises TypeError for an entry with a missing or unknown key."""
+def load(paths: Sequence[Path] = LISTS) -> list[Mutant]:
+    """The mutants of all lists. Raises TypeError for an entry with a missing or unknown key."""
     mutants = []
-    for entry in tomllib.loads(path.read_text())["mutant"]:
+    for entry in (entry for path in paths for entry in tomllib.loads(path.read_text())["mutant"]):
         fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
         mutants.append(Mutant(**fields))
     return mutants
@@ -105,7 +104,7 @@ def _run(tree: Path, *words: str) -> tuple[int, str]:
 
 def tests_say(tree: Path, tests: Sequence[str], *options: str) -> str:
     """What pytest says of a copy: passed, caught (a test failed), or that it did not come to that."""
-    code, said = _run(tree, "pytest", "-q", "-p", "xdist", "-n", "0", "-m", "not slow", "-p", "no:cacheprovider", *options, *tests)
+    code, said = _run(tree, "pytest", "-q", "-p", "xdist", "-n", "0", "-m", "not slow and not long", "-p", "no:cacheprovider", *options, *tests)
     return {0: "passed", 1: "caught", -1: "timed out"}.get(code, f"pytest ended with {code}: {said.strip().splitlines()[-1] if said.strip() else ''}")
 
 
@@ -161,7 +160,6 @@ def run(mutants: Sequence[Mutant], with_verdicts: bool, tell: Callable[[str], No
         for judged in pool.map(lent, [lambda tree, mutant=mutant: judge(mutant, tree, with_verdicts) for mutant in left]):
             assert isinstance(judged, Judged)
             fallen = ", ".join(f"{name} {verdict}" for name, verdict in zip(judged.mutant.verdicts, judged.verdicts, strict=False))
-            fallen = f"no claim changes: {judged.mutant.claims}" if with_verdicts and judged.mutant.claims else fallen
             tell(f"{judged.mutant.name:<{width}}  {'SURVIVES' if judged.survives else 'ok':<8}  tests: {judged.tests}  {fallen}".rstrip())
             good = good and not judged.survives
         return good
@@ -170,15 +168,16 @@ def run(mutants: Sequence[Mutant], with_verdicts: bool, tell: Callable[[str], No
 def main() -> None:
     """`scripts/mutants`: exit code 1 if a mutant survives or cannot be applied."""
     parser = argparse.ArgumentParser(prog="scripts/mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="some mutants only; default: all of tests/mutants.toml")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="some mutants only; default: all")
+    parser.add_argument("--first", action="store_true", help="only those that guard privacy and budgets")
     parser.add_argument("--verdicts", action="store_true", help="also run, at quick scale, the experiments whose verdict a mutant must make fall")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
     chosen = parser.parse_args()
-    mutants = [mutant for mutant in load() if not chosen.names or mutant.name in chosen.names]
+    mutants = [mutant for mutant in load() if (not chosen.names or mutant.name in chosen.names) and (mutant.first or not chosen.first)]
     if unknown := set(chosen.names) - {mutant.name for mutant in mutants}:
         parser.error(f"no mutant named {', '.join(sorted(unknown))}; --list has them all")
     if chosen.list:
-        print("\n".join(f"{mutant.name}: {mutant.why} ({mutant.file}); {', '.join(mutant.verdicts) or mutant.claims}" for mutant in mutants))
+        print("\n".join(f"{mutant.name}: {mutant.why} ({mutant.file})" for mutant in mutants))
         return
     sys.exit(0 if run(mutants, chosen.verdicts, lambda line: print(line, flush=True)) else 1)
 

@@ -192,6 +192,7 @@ def test_query_count_is_geometric() -> None:
     assert sizes.sum() <= n * math.exp(epsilon) + 6 * math.sqrt(n * (1 - accept)) / accept
 
 
+@pytest.mark.long
 def test_dependent_replies_follow_their_law() -> None:
     """Two dependent replies of each of 1,500 simulated clients: within the distance that chance exceeds once in 10^6; two independent ones are far outside."""
     epsilon, n = 1.5, 1500
@@ -257,6 +258,7 @@ def test_table_of_all_reports() -> None:
     assert abs(ones / 10**8 - 0.5) < 5 * 0.5 / 10**4
 
 
+@pytest.mark.long
 def test_public_coins_are_drawn_by_the_simulation() -> None:
     """A randomizer with public-coin cells is simulated cell by cell: rejection and table both decode the frequencies of the population."""
     n, randomizer = 1500, Hadamard(1.0, k=5)
@@ -369,6 +371,7 @@ def test_theorems_as_types() -> None:
     assert run(adaptive[0], ExactOracle(WORLD)) == "done"
 
 
+@pytest.mark.long
 def test_bernoulli_share_by_both_simulations() -> None:
     """A survey of a share of 30 %: real clients, rejection and table end within 5 standard errors of each other's truth."""
     population = bernoulli("x", 0.3, 1500, seed=1)

@@ -1,9 +1,11 @@
 """`local-dp protocols`, `randomizers`, `queries` and `describe`: what there is."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from importlib.resources import files
+from textwrap import shorten
 from typing import Any
 
 from local_dp.curator.catalogue import mechanisms, privacy_in
@@ -18,41 +20,41 @@ from local_dp.randomizers.registry import RANDOMIZERS
 
 @dataclass(frozen=True)
 class Protocols:
-    """Lists the protocols: model, parameters with their defaults, source."""
+    """List the protocols."""
 
     def __call__(self) -> None:
-        SCREEN.tell("\n".join(_listed(name, PROTOCOLS, lambda kind: f" ({kind.model()})") for name in PROTOCOLS))
+        _show(PROTOCOLS, lambda kind: kind.model())
 
 
 @dataclass(frozen=True)
 class Randomizers:
-    """Lists the randomizers on this machine, those of installed packages included."""
+    """List the randomizers."""
 
     def __call__(self) -> None:
-        SCREEN.tell("\n".join(_listed(name, RANDOMIZERS) for name in RANDOMIZERS))
+        _show(RANDOMIZERS)
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Lists the queries: what a client may be asked about its record."""
+    """List the queries."""
 
     def __call__(self) -> None:
-        SCREEN.tell("\n".join(_listed(name, QUERIES) for name in QUERIES))
+        _show(QUERIES)
 
 
 @dataclass(frozen=True)
 class Mechanisms:
-    """Lists the trusted curator's mechanisms, and which privacy each has: pure or approximate."""
+    """List the trusted curator's mechanisms: what each protects is pure, approximate or concentrated privacy."""
 
     def __call__(self) -> None:
-        SCREEN.tell("\n".join(_entry(f"{kind.__name__} ({privacy_in(kind)}, neighbours: {kind.neighbours})", kind) for kind in mechanisms()))
+        _show({kind.__name__: kind for kind in mechanisms()}, privacy_in)
 
 
 @dataclass(frozen=True)
 class Describe:
-    """Describes one protocol, randomizer or query: claim, privacy, utility, cost, parameters, source."""
+    """Describe a protocol, randomizer, query or mechanism."""
 
-    name: str = argument("A protocol, a randomizer or a query.", metavar="NAME")
+    name: str = argument("A protocol, randomizer, query or mechanism.", metavar="NAME")
 
     def __call__(self) -> None:
         kind, label = _found(self.name)
@@ -70,7 +72,10 @@ def _found(name: str) -> tuple[Any, str]:
         return RANDOMIZERS[name], "randomizer"
     if name in QUERIES:
         return QUERIES[name], "query"
-    raise InputError(unknown("no protocol, randomizer or query", name, (*PROTOCOLS, *RANDOMIZERS, *QUERIES)))
+    curated = {kind.__name__: kind for kind in mechanisms()}
+    if name in curated:
+        return curated[name], f"mechanism, {privacy_in(curated[name])}, neighbours: {curated[name].neighbours}"
+    raise InputError(unknown("no protocol, randomizer, query or mechanism", name, (*PROTOCOLS, *RANDOMIZERS, *QUERIES, *curated)))
 
 
 def _facts(kind: Any) -> list[str]:
@@ -79,21 +84,39 @@ def _facts(kind: Any) -> list[str]:
     return [f"parameters: {_parameters(kind)}", *([f"source: {source}"] if source else [])]
 
 
-def _listed(name: str, registry: Mapping[str, type[Any]], label: Callable[[Any], str] = lambda kind: "") -> str:
-    """An entry of a registry; of one whose package cannot be imported, why not, and the others are none the worse."""
-    try:
-        kind = registry[name]
-        return _entry(f"{name}{label(kind)}", kind)
-    except RefusedError as error:
-        return "\n".join((name, *(f"  {line}" for line in paragraph(f"not usable: {error}", screen_width() - 2, "  ").splitlines())))
+def _show(registry: Mapping[str, type[Any]], label: Callable[[Any], str] = lambda kind: "") -> None:
+    """A table of one line each, grouped by the folder that each class stands in. One whose package cannot be imported says so."""
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for name in registry:
+        try:
+            kind = registry[name]
+            groups.setdefault(_purpose(kind), []).append((name, label(kind), (inspect.getdoc(kind) or "").split("\n")[0]))
+        except RefusedError as error:
+            groups.setdefault("not usable", []).append((name, "", str(error)))
+    for place, (purpose, rows) in enumerate(groups.items()):
+        names, labels = (max(len(row[column]) for row in rows) for column in (0, 1))
+        lines = (f"  {name:<{names}}  {kind:<{labels}}{'  ' if labels else ''}" for name, kind, _ in rows)
+        shown = "\n".join(f"{line}{_within(screen_width() - len(line), claim)}".rstrip() for line, (*_, claim) in zip(lines, rows, strict=True))
+        SCREEN.tell(f"{chr(10) if place else ''}{purpose}:\n{shown}")
+    SCREEN.tell("\n`local-dp describe NAME` shows parameters, privacy, utility, cost and source.")
 
 
-def _entry(heading: str, kind: Any) -> str:
-    """One entry of a list: name, claim, parameters, source."""
-    claim = (inspect.getdoc(kind) or "").split("\n")[0]
-    width = screen_width() - 2
-    told = (claim, *_facts(kind))
-    return "\n".join((heading, *(f"  {line}" for each in told for line in paragraph(each, width, "  ").splitlines())))
+def _within(width: int, claim: str) -> str:
+    """As much of a claim as fits, up to the end of a clause where there is one."""
+    whole = claim.rstrip(".")
+    if len(whole) <= width:
+        return whole
+    clauses = [whole[: match.start()] for match in re.finditer(r"[,;:](?= )| \(", whole[: width + 1])]
+    clauses = [clause for clause in clauses if all(clause.count(left) == clause.count(right) for left, right in ("()", "[]", "{}"))]
+    return clauses[-1] if clauses and len(clauses[-1]) > width / 2 else shorten(whole, max(width, 1), placeholder=" …")
+
+
+def _purpose(kind: type[Any]) -> str:
+    """The theme of a class: the folder of its module, or its package where it is not of this library."""
+    home = kind.__module__.split(".")
+    if home[0] != "local_dp":
+        return f"from the package {home[0]}"
+    return home[2].replace("_", " ") if len(home) > 3 else "others" if home[1] in ("randomizers", "protocols", "curator") else home[1]
 
 
 def _parameters(kind: Any) -> str:

@@ -9,6 +9,8 @@ from local_dp.experiments.cli.fields import Command, Group, Option, parameters_o
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.registry import PROTOCOLS, find_protocol
 
+EVERYDAY = frozenset(("epsilon", "records", "clients", "seed", "private", "tier", "as_json", "plot", "run", "key", "roster"))  # what `--help` lists
+
 
 class RoleOfProtocols(Group):
     """`local-dp ROLE PROTOCOL`. Options may also stand before the protocol's name.
@@ -46,5 +48,6 @@ def _command(called: str, kind: type[LocalProtocol[Any]], role: type[Any]) -> Co
         role(**typed)(kind, given)
 
     command = Command(kind.name, params=[*own, *shared], callback=play, help=f"{getdoc(kind)}\n\nModel: {kind.model()}. Source: {kind.source}.")
+    command.everyday = EVERYDAY
     command.example = f"local-dp {called} {kind.example or '--seed 1 --tier population'}" if called.startswith("run ") else ""
     return command

@@ -29,7 +29,7 @@ class KNormCounts(CountsMechanism[Pure]):
 
     Privacy: epsilon, pure and exact: a replaced record moves the counts by a vector of entries -1, 0, 1, and max |z_i| by at most 1.
     Utility: the largest error is r with weight e^(-eps r) ((2r + 1)^k - (2r - 1)^k), about k / eps; if the counts may be of any size no pure mechanism keeps
-    within any t more often (`bounds.counts.best_within`). Noise on each count errs by about (k / eps) ln k.
+    within any t more often (`bounds.packing.best_within`). Noise on each count errs by about (k / eps) ln k.
     Cost: z is uniform in the cube [-R, R]^k, R with weight e^(-eps R) (2R + 1)^k, since the sum of e^(-eps R) over R >= r is proportional to e^(-eps r): a
     table of about (k + 12 sqrt(k) + 60) / eps rows, 7 us each, made once; then 40 ns a count. Source: Hardt, Talwar 2010, on the integers.
     """

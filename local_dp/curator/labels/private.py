@@ -35,7 +35,7 @@ class LabelPrivateLearner(DichotomyLearner[R_co]):
     """A concept among one for each dichotomy of the examples' own points, with probability proportional to e^(-eps (errors) / 2).
 
     Privacy: eps for the labels alone: the candidates depend on the points, of which nothing is kept secret.
-    Utility: by VC dimension, not by the size of the class (`bounds.labels.label_examples`): every third threshold (`apart`) on any domain is
+    Utility: by VC dimension, not by the size of the class (`bounds.frequencies.label_examples`): every third threshold (`apart`) on any domain is
     within alpha .1 from 80 examples at 90 % and eps 1. Cost: one score for each dichotomy, m + 1 for thresholds.
     The text sets n examples aside to list the candidates and chooses by the others; as points are public, all examples serve for both.
     Source: Beimel, Nissim, Stemmer 2013, Figure 13 and Theorem 6.2; erratum E4.
@@ -52,7 +52,7 @@ class SemiPrivateLearner(DichotomyLearner[R_co]):
     """A concept among one for each dichotomy of `public` points, with probability proportional to e^(-eps (errors) / 2) on the private examples.
 
     Privacy: eps for whole examples, points and labels; of the public points nothing. Utility: as that of label privacy, by VC dimension, given public points
-    from the same distribution: `bounds.labels.public_points` of them. Cost: one score for each dichotomy.
+    from the same distribution: `bounds.frequencies.public_points` of them. Cost: one score for each dichotomy.
     Source: Beimel, Nissim, Stemmer 2013, Section 6.2 and Example 6.3.
     """
 

@@ -34,7 +34,7 @@ class AllPoints(Groups[int]):
 class ProperPointLearner(ByScore[LabelledMultiset, int]):
     """A point x with probability proportional to e^(eps q(x) / 2), q(x) how many examples are (x, 1).
 
-    Privacy: eps. Utility: within alpha of the target with 302 examples at 2^16 points, alpha .1, 90 % and eps 1, 1,018 at 2^64 (`bounds.points.pure_success`);
+    Privacy: eps. Utility: within alpha of the target with 302 examples at 2^16 points, alpha .1, 90 % and eps 1, 1,018 at 2^64 (`bounds.packing.pure_success`);
     no pure proper learner does with fewer than 155 and 520 (`bounds.packing.point_records`).
     Cost: that of the points that occur, and one power of 2 bits / eps factors. Source: KLNRS 2008, Theorem 3.7; Beimel, Nissim, Stemmer 2013, Section 3.1.
     """
@@ -59,7 +59,7 @@ class PointLearner(WithinDelta[LabelledMultiset, int | None]):
     The hypothesis x is 1 at x alone. `otherwise` "zero" is proper in the points with the all-zero function added, "uniform" in the points alone.
     Privacy: (eps, delta): a replaced example moves the multiplicity of (x, 1) by at most 1.
     Utility: within alpha of the target with 345 examples at alpha .1, 90 % and (1, 1e-6), 192 at delta 1e-3, whatever the domain
-    (`bounds.points.stable_success`). A uniform point errs where it is and at the target, by 2 alpha in the worst case (erratum E3); in a domain of many more
+    (`bounds.packing.stable_success`). A uniform point errs where it is and at the target, by 2 alpha in the worst case (erratum E3); in a domain of many more
     than 1 / (alpha beta) points, where it hardly ever is a heavy one, the same examples do (`uniform_success`).
     Cost: one pass. Source: Beimel, Nissim, Stemmer 2013, Lemma 3.2 and Remark 3.3, on stable choice repaired (E1).
     """

@@ -26,7 +26,7 @@ class ThresholdedHistogram(WithinDelta[Multiset, NoisyCounts]):
 
     Privacy: (eps, delta). A replacement moves two counts by one each: eps / 2 twice. A count of 1 that comes or goes is told with probability
     e^(-eps (threshold - 1) / 2) / (1 + e^(-eps / 2)) <= delta, which is what the worst pair of databases has.
-    Utility: `bounds.points.histogram_success`: all counts of all points within alpha m, from 340 records on for alpha .1, 90 % and (1, 1e-6).
+    Utility: `bounds.packing.histogram_success`: all counts of all points within alpha m, from 340 records on for alpha .1, 90 % and (1, 1e-6).
     Cost: 0.3 us for each distinct point; the domain does not matter.
     Source: in place of SanPoints of Beimel, Nissim, Stemmer 2013, Theorem 4.6, which asks for 7.6e5 records; Korolova et al. 2009, in whole numbers.
     """

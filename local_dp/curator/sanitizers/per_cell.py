@@ -24,7 +24,7 @@ class PerCellHistogram(Mechanism[Multiset, NoisyCounts, Pure]):
 
     `least` is the least count that a point without records is told to have with probability `strangers` / 2^bits at most: about so many are told.
     Privacy: eps, at every number of records: a replacement moves two counts by one each, eps / 2 twice.
-    Utility: `bounds.points.per_cell_success`: alpha m must pass the largest noise of 2^bits cells, (2 / eps) ln(2^bits / beta) and a little more.
+    Utility: `bounds.packing.per_cell_success`: alpha m must pass the largest noise of 2^bits cells, (2 / eps) ln(2^bits / beta) and a little more.
     Cost: that of the points that occur. How many of the others are told is binomial; which ones, uniform; how much beyond `least`, geometric: exactly.
     Source: the Laplace mechanism on a histogram (Beimel, Nissim, Stemmer 2013, Theorem 2.24 and Section 4.2).
     """

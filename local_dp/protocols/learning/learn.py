@@ -66,15 +66,15 @@ class Learn(LocalProtocol[Lesson]):
     name: ClassVar[str] = "learn"
     source: ClassVar[str] = "KLNRS 2008, Theorem 4.8; the learners' own"
     example: ClassVar[str] = "--records fair.csv --label 'affairs > 0' --missing exclude"
-    learner: str = parameter("logistic-regression", f"one of {', '.join(TABULAR)}")
+    learner: str = parameter("logistic-regression", f"the learner: {', '.join(TABULAR)}")
     label: str = parameter("", "what is predicted: a yes/no question such as 'affairs > 0', or a column")
-    features: tuple[str, ...] = parameter((), "number columns and yes/no questions to predict from, separated by ';'; every other number column if left out")
-    bounds: tuple[str, ...] = parameter((), "public bounds such as 'age=17..60', separated by ';'; those that are left out are found privately")
-    cuts: int = parameter(1, "at how many places a learner of bits cuts a number column")
-    parameters: tuple[str, ...] = parameter((), "the learner's own parameters, such as 'depth=4', separated by ';'")
+    features: tuple[str, ...] = parameter((), "number columns and yes/no questions to predict from; every other number column if left out")
+    bounds: tuple[str, ...] = parameter((), "public bounds such as 'age=17..60'; those that are left out are found privately")
+    cuts: int = parameter(1, "cuts of a number column, for learners of bits")
+    parameters: tuple[str, ...] = parameter((), "the learner's own parameters, such as 'depth=4'")
     missing: str = parameter("refuse", "rows that lack a feature or the label: refuse, or exclude (they are left out)")
     held_out: float = parameter(0.2, "the last clients, who judge the hypothesis", unit="share of clients")
-    tolerance: float = parameter(0.05, "the default number of clients states the accuracy within this, with probability 95 %", unit="share")
+    tolerance: float = parameter(0.05, "error of the accuracy in 95 % of runs; sets the default number of clients", unit="share")
 
     def check(self) -> None:
         check_share("held_out", self.held_out)

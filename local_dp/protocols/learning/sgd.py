@@ -27,7 +27,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
     """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
 
     A client tells of its gradient one coordinate in a bit, the signs of several, or which of a few directions it is nearest to: whichever has the least error V
-    by closed form (`protocols.gradients`). Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of
+    by closed form (`learning.gradients`). Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of
     margin gamma: the hinge loss of the averaged weights, and with it the error, is in expectation at most sqrt(1 / rounds + V / n) / gamma, V at most
     d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1): features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it.
     Cost: one to twelve bits a client, `rounds` rounds.

@@ -30,7 +30,7 @@ class HeavyHitters(FrequentStrings):
     from all levels, and so on, as long as its mean over the levels stands higher than noise does anywhere among 2^`bits` strings with probability 1 %.
     A number counts by its last `bits` bits, a text by its first `bits` / 8 bytes; `text` says which it is, and is read off a table.
     Privacy: each client answers once, epsilon-locally private. Utility: a string of share s is found if s is above about 9.5 standard errors of one frequency
-    oracle over all clients (`bounds.heavy_hitters`). `share` sets the default number of clients: all strings that have it are found in 95 % of runs, if there
+    oracle over all clients (`bounds.frequencies`). `share` sets the default number of clients: all strings that have it are found in 95 % of runs, if there
     are ten. Cost: at most 3 bits a client, one round; the server O(n + 2^21) a level.
     """
 

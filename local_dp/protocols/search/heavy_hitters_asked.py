@@ -29,7 +29,7 @@ class HeavyHittersAsked(FrequentStrings):
     by local hashing; or, at a large epsilon, 12 bits, 31 prefixes and 7 bits, by the best oracle for 4,096 symbols: whichever needs fewer clients. Scores,
     subtraction and the height of noise are those of `heavy-hitters`, which asks everybody at once, and nothing below half of `share` is taken. Up to epsilon
     4 this one needs about as many clients, beyond that fewer.
-    Privacy: each client answers once, epsilon-locally private. Utility: `bounds.heavy_hitters.Schedule`; `share` sets the default number of clients: all
+    Privacy: each client answers once, epsilon-locally private. Utility: `bounds.frequencies.Schedule`; `share` sets the default number of clients: all
     strings that have it are found in 95 % of runs, if there are ten. Cost: at most 12 bits a client, two rounds for 32 bits, or four.
     """
 

@@ -49,7 +49,7 @@ class Survey(LocalProtocol[Estimate]):
     other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
     randomizer: str = parameter(BinaryRR.name, "the randomizer of a yes/no value, of this library or of an installed package")
     p: float = parameter(0.3, "without a table: the share of yes in the made-up population")
-    tolerance: float = parameter(0.05, "the default number of clients is for an error of at most this, with probability 95 %", unit="share")
+    tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share")
 
     def check(self) -> None:
         check_share("p", self.p)

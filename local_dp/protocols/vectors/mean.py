@@ -54,7 +54,7 @@ class Mean(LocalProtocol[Estimate]):
     labels_from_data: bool = parameter(False, "read the groups from the table: in a simulation only, for it publishes them")
     other: str = parameter("refuse", "a group that is not listed: refuse, or exclude")
     p: float = parameter(0.3, "without a table: the mean of the made-up column, as a share of the range")
-    tolerance: float = parameter(0.05, "the default number of clients is for an error of at most this, with probability 95 %", unit="share of the range")
+    tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range")
 
     def check(self) -> None:
         check_share("p", self.p)

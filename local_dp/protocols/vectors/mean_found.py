@@ -59,7 +59,7 @@ class MeanFound(LocalProtocol[FoundMean]):
     missing: str = parameter("exclude", "a missing number: exclude (the mean of those present), or refuse")
     finding: float = parameter(0.3, "how many of the clients find the bounds", unit="share")
     resolved: float = parameter(0.15, "a magnitude that so many numbers have must be seen: fewer clients than that takes are refused", unit="share")
-    tolerance: float = parameter(0.05, "the default number of clients is for an error of at most this, with probability 95 %", unit="share of the range found")
+    tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range found")
 
     def check(self) -> None:
         check_share("finding", self.finding)

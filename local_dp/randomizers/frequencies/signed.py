@@ -45,7 +45,7 @@ class SignedBlocks(SignedOracle):
     A k-ary randomized response over G = ceil(k / size) blocks with two signs each, and null, truthful with p = E / (E + 2 G). One block is three-valued
     randomized response on the hashed sign, blocks of one symbol need no coin and name symbol and sign.
     Privacy: T / s <= e^eps for every row. Utility: each mean has variance ((p - q) Pr[block] + 2 q) / (p - q)^2 - m^2, all over n
-    (`bounds.signed.blocks_variance`). Cost: log2 (2 G + 1) bits, one word. `size` is a power of two below 2 k.
+    (`bounds.masked_parity.blocks_variance`). Cost: log2 (2 G + 1) bits, one word. `size` is a power of two below 2 k.
     """
 
     name: ClassVar[str] = "signed-blocks"

@@ -19,7 +19,7 @@ class BoundedLaplace(NumberTable):
     Privacy: at w = 0, against the value d, the ratio is a^-d Z(d) / Z(0), which rises with d up to a^-S at d = S, where Z is the same again: eps, although Z
     depends on the value. Only where numbers differ by less than the range would it take a larger scale than unbounded noise.
     Utility: a report's own mean is not its value; it stands for the numbers that the channel's inverse, three diagonals, gives it, which are unbiased, at a
-    price (`bounds.numbers.bounded_laplace_variances`): clamped noise, `discrete-laplace`, is better for a mean. Cost: log2(steps + 1) bits.
+    price (`bounds.means.bounded_laplace_variances`): clamped noise, `discrete-laplace`, is better for a mean. Cost: log2(steps + 1) bits.
     """
 
     name: ClassVar[str] = "bounded-laplace"

@@ -21,7 +21,7 @@ class DiscreteLaplace(NumberTable):
 
     Pr[w | v] = a^|w - v| (1 - a) / (1 + a) inside and a^|w - v| / (1 + a) at either end: a ratio of exactly a^(+-steps) at most, so eps-local.
     Decoding adds a / (1 - a) beyond the ends, which (the geometric law has no memory) makes the estimate unbiased at every lattice point and of
-    smaller variance than the unclamped noise: worst in the middle (`bounds.numbers.discrete_laplace_variances`). The table is whole numbers over 2^64
+    smaller variance than the unclamped noise: worst in the middle (`bounds.means.discrete_laplace_variances`). The table is whole numbers over 2^64
     built for epsilon - 1e-7: that slack covers their rounding; in narrow words it decodes with the bias of their rounding. Cost: log2(steps + 1) bits.
     """
 

@@ -29,7 +29,7 @@ class Hybrid(NumberTable):
 
     b makes the variance the same at every x: 1 - e^(-eps/2) on fine lattices; up to epsilon .61 one bit alone is better, and b is 0.
     Privacy: a mixture, by a coin that does not look at the value, of two channels that lose eps each. Utility: on the [-1, 1] scale (r + 3) / (3 r (r - 1)) +
-    C^2 / r, r = e^(eps/2) (`bounds.numbers.hybrid_variance`): less than one bit's C^2 and piecewise's worst case, at every epsilon above .61.
+    C^2 / r, r = e^(eps/2) (`bounds.means.hybrid_variance`): less than one bit's C^2 and piecewise's worst case, at every epsilon above .61.
     Cost: log2(steps + window + 2) bits.
     """
 

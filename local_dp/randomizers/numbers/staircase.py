@@ -21,7 +21,7 @@ class Staircase(NumberTable):
     modulo S, one of 3 S in all, and stands for the mean of what is folded there. So the estimate is unbiased, of less variance than the noise that it
     folds, optimal among additive noise: by P[tail] S^2 b / (1 - b)^2.
     Privacy: weights of two values are of ratio at most e^eps. Utility: `folded_variance` at the best r; the noise alone, on the [-1, 1] scale,
-    `bounds.numbers.staircase_variance`. Cost: log2(3 steps) bits.
+    `bounds.means.staircase_variance`. Cost: log2(3 steps) bits.
     """
 
     name: ClassVar[str] = "staircase"

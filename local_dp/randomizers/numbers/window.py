@@ -74,7 +74,7 @@ class Piecewise(Window):
     The window has `likely` cells; 0, the default, is as many as make the worst variance least. The paper's has steps / r, r = e^(eps/2): best at small epsilon,
     1.5 times the variance of the best at epsilon 4.
     Privacy: two weights, of ratio at most e^eps. Utility: variance `window_variance`, worst at either end; with the paper's window on a fine lattice, on the
-    [-1, 1] scale, t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2) (`bounds.numbers.piecewise_variance`). Better than one bit from epsilon 1.2 on, for the mean of these
+    [-1, 1] scale, t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2) (`bounds.means.piecewise_variance`). Better than one bit from epsilon 1.2 on, for the mean of these
     very numbers. Cost: log2(steps + likely) bits.
     """
 

@@ -60,7 +60,7 @@ class SampledSigns(VectorCoin):
 
     They are b successive ones, from any of the d on and around: each coordinate is among them with chance b / d. Privacy: k-ary response of the signs,
     k = 2^b, whatever the coin. Utility: unbiased; a coordinate has variance (1 / m^2 - x_j^2) / n_j, m = (E - 1) / (E + 2^b - 1), n_j the number asked for it,
-    about n b / d: with b = 1 that of `random-coordinate`, and less than it from epsilon 1.4 on, 2.6 times at 4, where b = 4 (`bounds.vectors.signs_variance`).
+    about n b / d: with b = 1 that of `random-coordinate`, and less than it from epsilon 1.4 on, 2.6 times at 4, where b = 4 (`bounds.means.signs_variance`).
     `signs` is b, at most d and 12; 0 picks the best. Cost: b bits; b / 4 words made of the coin.
     """
 

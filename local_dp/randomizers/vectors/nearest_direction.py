@@ -27,7 +27,7 @@ class NearestDirection(VectorCoin):
     Privacy: k-ary randomized response of the code, whatever the coin: exact, where PrivUnit's cap is a claim about real numbers.
     Utility: E||estimate - x||^2 of one report is `nearest_variance`, about d (1 - 1/M) ((E + M - 1) / ((E - 1) e_M))^2, e_M the mean largest of M normals;
     with M = 2, the best up to epsilon .8, that is (pi / 2) C^2 d, as of PrivUnit with half a sphere for its cap. The best cap has 10 % less at epsilon 1,
-    16 % at 4 (`bounds.vectors.best_privunit`), in few dimensions less.
+    16 % at 4 (`bounds.means.best_privunit`), in few dimensions less.
     `directions` is M, 2 to 32; 0 picks the best. Cost: log2 M bits; M d / 4 words made of the coin.
     """
 

@@ -100,7 +100,7 @@ class PrivUnit(Randomizer):
     Privacy: eps for points drawn in real numbers, by the density; the choice itself is exact, an integer threshold, but points come from a table of normals and
     from floating-point arithmetic, and which of them can occur depends on the vector. So the evidence is a density, and clients refuse it unless
     their policy accepts that; `nearest-direction` costs 12 % more at epsilon 1 and is exact.
-    Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.vectors.privunit_variance`). Cost: 16 d bits; d / 4 + 2 words.
+    Utility: E||estimate - x||^2 = 1 / m^2 - ||x||^2 (`bounds.means.privunit_variance`). Cost: 16 d bits; d / 4 + 2 words.
     """
 
     name: ClassVar[str] = "privunit"

@@ -1,4 +1,4 @@
-"""The largest of correlated normal errors, and the errors of a channel's reports: bounds from above that are tight."""
+"""Tails of laws, and how many clients keep the largest error small."""
 
 import math
 from itertools import combinations
