@@ -5,6 +5,10 @@ import math
 from local_dp.errors import InputError
 
 
+def check_built(*parts: object) -> None:
+    """Accepts everything: computing the arguments is the check, for it raises InputError where parameters are wrong."""
+
+
 def check_whole(name: str, value: int, least: int, most: int) -> None:
     """Raises InputError unless `value` is a whole number with least <= value <= most."""
     if type(value) is not int or not least <= value <= most:

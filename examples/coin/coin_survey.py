@@ -67,7 +67,7 @@ class CoinMultiples(LocalProtocol[Estimate]):
 
     def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
         coin = CoinRR(epsilon)
-        return Nonadaptive((LocalQuery(self.query, coin, Cohort(0, clients)),), lambda tallies: coin.estimate(tallies[0]))
+        return Nonadaptive((LocalQuery(self.query, coin, Cohort(0, clients)),), lambda tallies: coin.estimate(tallies[0]).at(1))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         return Finite(Records({self.column: np.arange(1, 7)}), [1.0] * 6, clients, seed)

@@ -8,6 +8,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from local_dp.arrays import Bools, Floats, Ints
+from local_dp.checks import check_built
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.learners.conjunctions import AllOf
@@ -47,8 +48,8 @@ class Verdict(Query):
     kind: str
     hypothesis: str
 
-    def __post_init__(self) -> None:
-        self.judged  # noqa: B018  # read now, so that a wrong text fails where it is written
+    def check(self) -> None:
+        check_built(self.judged)  # read now, so that a wrong text fails where it is written
 
     @cached_property
     def judged(self) -> Any:

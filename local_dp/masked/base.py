@@ -22,7 +22,7 @@ class MaskedParityProtocol(LocalProtocol[Concept]):
     r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
     a: int | None = parameter(None, "whether the label is masked, 0 or 1; without it, drawn at random")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         MaskedIndex(self.d)
         if self.r is not None:
             MaskedParity(self.d, self.r)

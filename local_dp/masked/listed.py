@@ -37,8 +37,8 @@ class MaskedParityList(MaskedParityProtocol):
     bits: int = parameter(0, "how many bits of r round one leaves undecided; 0 picks the best known", unit="bits")
     share: float = parameter(0.0, "round two's share of the clients; 0 picks the best known")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         if not 0 <= self.bits <= min(self.d, MOST_OPEN):
             raise InputError(f"bits is {self.bits}; give the number of undecided bits, 1 to {min(self.d, MOST_OPEN)}, or 0 for the default")
         if not 0 <= self.share < 1:

@@ -32,8 +32,8 @@ class MaskedParityOneRound(MaskedParityProtocol):
     source: ClassVar[str] = "non-interactive masked parity, KLNRS 2008, Section 5 corrected (limits 3.3)"
     form: str = parameter("bent", "what a client with b = 0 is asked: bent, one function for all, or masks, a random parity each")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         if self.form not in ("bent", "masks"):
             raise InputError(f"form is {self.form!r}; give bent or masks")
         if self.form == "masks" and self.d > MAX_MASKED:

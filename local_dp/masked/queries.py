@@ -24,7 +24,7 @@ class _Position(Query):
     d: int
     j: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_dimension(self.d)
         check_whole("j", self.j, 0, self.d - 1)
 
@@ -41,7 +41,7 @@ class _Parity(Query):
     d: int
     r: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_dimension(self.d)
         check_vector("r", self.r, self.d)
 
@@ -92,11 +92,10 @@ class MaskedList(_Parity):
     free: int = 0
     asked: int = 0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_vector("free", self.free, self.d)
         check_vector("asked", self.asked, self.d)
-        self.domain  # noqa: B018  # checks that the list is not too long
 
     @property
     def positions(self) -> int:
@@ -139,11 +138,10 @@ class MaskedBent(Query):
     d: int
     told: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_dimension(self.d)
         if type(self.told) is not int or not 0 <= self.told <= self.d or (self.d - self.told) % 2:
             raise InputError(f"told is {self.told!r}; give how many bits of x are told, at most d = {self.d}, so that d - told is even")
-        self.domain  # noqa: B018  # checks that not too many are told
 
     @property
     def positions(self) -> int:
@@ -187,7 +185,7 @@ class MaskedIndex(Query):
     name: ClassVar[str] = "masked-index"
     d: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_dimension(self.d)
 
     @property

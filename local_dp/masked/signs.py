@@ -30,12 +30,8 @@ class MaskedSign(Query):
     def domain(self) -> Domain:
         return symbols(2)
 
-    def __post_init__(self) -> None:
-        check_dimension(self.d)
-        self.check()
-
     def check(self) -> None:
-        """Checks the other parameters."""
+        check_dimension(self.d)
 
     @abstractmethod
     def signal(self, records: Records) -> tuple[Bools, Ints]:
@@ -59,6 +55,7 @@ class MaskedBit(MaskedSign):
     j: int
 
     def check(self) -> None:
+        super().check()
         check_whole("j", self.j, 0, self.d - 1)
 
     def signal(self, records: Records) -> tuple[Bools, Ints]:
@@ -99,6 +96,7 @@ class MaskedCoset(MaskedFunction):
     s: int = 0
 
     def check(self) -> None:
+        super().check()
         if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
             raise InputError(f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d = {self.d}")
         check_vector("s", self.s, self.d - self.k)
@@ -118,6 +116,7 @@ class MaskedRandom(MaskedFunction):
     seed: int
 
     def check(self) -> None:
+        super().check()
         check_vector("the seed", self.seed, 63)
 
     def function(self, x: Words) -> Ints:

@@ -40,6 +40,13 @@ class LocalProtocol(ABC, Generic[R]):
     source: ClassVar[str]
     example: ClassVar[str] = ""  # the options of a run on a table, for the help
 
+    def __post_init__(self) -> None:
+        self.check()
+
+    def check(self) -> None:
+        """Checks the parameters. Raises InputError."""
+        return
+
     @abstractmethod
     def clients(self, epsilon: float) -> int:
         """How many clients `local_dp.bounds` asks for 95 % success."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.checks import check_number, check_range, check_whole
+from local_dp.checks import check_built, check_number, check_range, check_whole
 from local_dp.cube import parity
 from local_dp.domains import MAX_SYMBOLS, Domain, grouped_levels, levels, symbols
 from local_dp.errors import InputError
@@ -35,7 +35,7 @@ class Binned(Query):
     bins: int
     spare: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_spare(self.spare, ("missing",))
         check_whole("bins", self.bins, 1, MAX_SYMBOLS - 3)
         check_range("", self.low, self.high)
@@ -72,7 +72,7 @@ class Below(Query):
     end: float
     missing: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_number("the end", self.end)
         check_whole("the level of a missing number", self.missing, 0, STEPS)
 
@@ -103,7 +103,7 @@ class Crossed(Query):
     labels: tuple[str, ...]
     spare: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_spare(self.spare, ("other", "missing", "none"))
         if len(self.labels) != len(self.parts) or not self.parts:
             raise InputError(f"there are {len(self.parts)} parts and {len(self.labels)} lists of labels; give one for each part")
@@ -145,8 +145,8 @@ class Odd(Crossed):
 
     name: ClassVar[str] = "odd"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         if set(self.shape) != {2} or "none" in self.spare:
             raise InputError(f"the parts have {self.shape} symbols; a parity is of parts with two each")
 
@@ -173,10 +173,10 @@ class Grouped(Query):
     labels: tuple[str, ...] = ()
     steps: int = STEPS
 
-    def __post_init__(self) -> None:
-        self.bounded  # noqa: B018  # checks the bounds
+    def check(self) -> None:
+        check_built(self.bounded)
         if self.by:
-            self._category  # noqa: B018  # checks the labels
+            check_built(self._category)
         check_whole("the number of groups", self.groups, 1, 64)
 
     @property
@@ -212,7 +212,7 @@ class Cell(Query):
     column: str
     edges: tuple[float, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not (1 <= len(self.numbers) <= MAX_SYMBOLS - 2 and all(first < second for first, second in pairwise(self.edges))):
             raise InputError(f"the edges of {self.column!r} are {self.edges!r:.80}; give from 1 to {MAX_SYMBOLS - 2} numbers in ascending order")
 

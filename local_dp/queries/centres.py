@@ -30,7 +30,7 @@ class _ByCentre(Query):
     centres: tuple[float, ...]
     centre: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_columns(self.columns)
         k, rest = divmod(len(self.numbers), len(self.columns))
         if rest or type(self.centre) is not int or not 0 <= self.centre < k:
@@ -68,8 +68,8 @@ class CentreSum(_ByCentre):
     coordinate: int = 0
     bound: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
 

@@ -50,7 +50,7 @@ class Decrypted(Query):
     number: int
     bits: str
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("the ciphertext's number", self.number, 0, 1 << 32)
         try:
             bytes.fromhex(self.bits)

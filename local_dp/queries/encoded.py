@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Column, Floats, Ints
-from local_dp.checks import check_range, check_whole, check_width
+from local_dp.checks import check_built, check_range, check_whole, check_width
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
@@ -35,7 +35,7 @@ class Bit(Query):
     name: ClassVar[str] = "bit"
     number: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("the bit's number", self.number, 0, MOST - 1)
 
     @property
@@ -88,7 +88,7 @@ class Encoding:
         check_width("the scale", self.scale)
         if self.scale > 1:
             raise InputError(f"the scale is {self.scale}; give a number above 0 and at most 1")
-        self._questions  # noqa: B018  # parsed once
+        check_built(self._questions)  # parsed once
 
     @cached_property
     def _questions(self) -> tuple[Expression | None, ...]:

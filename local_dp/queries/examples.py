@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints
+from local_dp.checks import check_built
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.numbers import STEPS, check_bound, matrix, on_lattice
@@ -28,7 +29,7 @@ class Correlation(Query):
     columns: tuple[str, ...]
     label: str = ""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if len(set(self.columns)) != len(self.columns):
             raise InputError(f"the columns are {self.columns!r}; give each once")
 
@@ -51,8 +52,8 @@ class SignedLabel(Query):
     condition: str
     label: str
 
-    def __post_init__(self) -> None:
-        self.expression  # noqa: B018  # parsed now, so that a wrong condition fails where it is written
+    def check(self) -> None:
+        check_built(self.expression)  # parsed now, so that a wrong condition fails where it is written
 
     @cached_property
     def expression(self) -> Expression:
@@ -76,7 +77,7 @@ class Product(Query):
     factors: tuple[str, ...]
     bound: float = 1.0
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not 1 <= len(self.factors) <= MAX_FACTORS:
             raise InputError(f"a product of {len(self.factors)} factors; give from 1 to {MAX_FACTORS}")
         check_bound(self.bound)

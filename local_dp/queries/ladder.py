@@ -28,7 +28,7 @@ class PathStep(Query):
     path: str
     first: int = 0
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not re.fullmatch(f"[01]{{1,{MOST_LEVELS}}}", self.path):
             raise InputError(f"path is {self.path!r}; give 1 to {MOST_LEVELS} steps, each 0 or 1")
         if type(self.first) is not int or not 0 <= self.first < len(self.path):

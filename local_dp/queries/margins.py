@@ -48,7 +48,7 @@ class Mistake(Query):
     label: str
     weights: tuple[float, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_weights(self.numbers, self.columns)
 
     @cached_property
@@ -72,7 +72,7 @@ class _Descending(Query):
     label: str
     weights: tuple[float, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_weights(self.numbers, self.columns)
         if self.loss not in LOSSES:
             raise InputError(f"no loss {self.loss!r}; there are {', '.join(LOSSES)}")
@@ -98,8 +98,8 @@ class Descent(_Descending):
     coordinate: int
     bound: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
 
@@ -123,11 +123,10 @@ class DescentVector(_Descending):
     kind: Literal["cube", "ball"] = "ball"
     steps: int = 1 << 14
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_bound(self.bound)
         check_body(self.kind)
-        self.domain  # noqa: B018  # checks the lattice
 
     @property
     def domain(self) -> Vectors:

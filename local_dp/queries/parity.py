@@ -27,7 +27,7 @@ class ParityExample(Query):
     name: ClassVar[str] = "parity-example"
     d: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         examples(self.d)
 
     @property
@@ -52,7 +52,7 @@ class ParityCoset(Query):
     s: int = 0
     t: int = 0
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_dimension(self.d)
         if type(self.k) is not int or not 0 <= self.k <= self.d or self.k % 2:
             raise InputError(f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d = {self.d}")

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints
+from local_dp.checks import check_built
 from local_dp.domains import Domain, Parameter, parameters
 from local_dp.records import Records
 
@@ -16,6 +17,14 @@ class Query(ABC):
     """A question to one record."""
 
     name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        self.check()
+        check_built(self.domain)
+
+    def check(self) -> None:
+        """Checks the parameters; that they make a domain is checked afterwards. Raises InputError."""
+        return
 
     @property
     @abstractmethod

@@ -43,10 +43,9 @@ class Prefix(Query):
     bits: int
     length: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("bits", self.bits, 1, MAX_BITS)
         check_whole("length", self.length, 1, self.bits)
-        self.domain  # noqa: B018  # checks that it is not too long
 
     @property
     def domain(self) -> Domain:
@@ -71,11 +70,10 @@ class HashedPrefix(Query):
     width: int
     seed: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("bits", self.bits, 1, MAX_BITS)
         check_whole("length", self.length, 1, self.bits)
         check_whole("seed", self.seed, 0, 2**62 - 1)
-        self.domain  # noqa: B018  # checks the width
 
     @property
     def domain(self) -> Domain:
@@ -105,11 +103,10 @@ class KeptPrefix(Query):
     width: int
     kept: tuple[str, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("bits", self.bits, 1, MAX_BITS)
         check_whole("length", self.length, 2, self.bits)
         check_whole("step", self.step, 1, self.length - 1)
-        self.domain  # noqa: B018  # checks the width
         if not 1 <= len(self.kept) << self.step < 1 << self.width:
             raise InputError(f"there are {len(self.kept)} prefixes, followed by {self.step} bits, for codes of {self.width} bits; give 1 or more, and fewer")
         try:

@@ -25,7 +25,7 @@ class Subset(Query):
     name: ClassVar[str] = "subset"
     members: str
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         try:
             bytes.fromhex(self.members)
         except (TypeError, ValueError):

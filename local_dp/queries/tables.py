@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.checks import check_range
+from local_dp.checks import check_built, check_range
 from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.numbers import STEPS
@@ -33,11 +33,11 @@ class Question(Query):
     text: str
     spare: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if not isinstance(self.text, str):
             raise InputError(f"a question is text, not {self.text!r}")
         check_spare(self.spare, ("missing",))
-        self.expression  # noqa: B018  # parsed now, so that a wrong question fails where it is written
+        check_built(self.expression)  # parsed now, so that a wrong question fails where it is written
 
     @cached_property
     def expression(self) -> Expression:
@@ -73,7 +73,7 @@ class Category(Query):
     labels: tuple[str, ...]
     spare: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_spare(self.spare)
         if len(set(self.labels)) != len(self.labels):
             raise InputError(f"the labels of {self.column!r} are not distinct")
@@ -141,7 +141,7 @@ class Bounded(Query):
     low: float
     high: float
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_range("", self.low, self.high)
 
     @property

@@ -41,7 +41,7 @@ class Coordinates(Query):
     kind: Literal["cube", "ball"] = "ball"
     steps: int = 1 << 10
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_columns(self.columns)
         if not len(self.centres) == len(self.reaches) == len(self.columns):
             raise InputError(f"{len(self.columns)} columns need as many centres and reaches; given are {self.centres!r:.80} and {self.reaches!r:.80}")
@@ -49,7 +49,6 @@ class Coordinates(Query):
             check_number("a centre", centre)
             check_width("a reach", reach)
         check_body(self.kind)
-        self.domain  # noqa: B018  # checks the lattice
 
     @property
     def domain(self) -> Vectors:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Ints
-from local_dp.checks import check_whole
+from local_dp.checks import check_built, check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
@@ -34,13 +34,13 @@ class ChangeInterval(Query):
     change: int
     width: int
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("the number of waves", len(self.waves), 2, MAX_SYMBOLS - 1)
         check_whole("change", self.change, 1, len(self.waves))
         if len(self.labels) not in (0, 2):
             raise InputError(f"there are {len(self.labels)} labels; changes are of two, no and yes")
         check_whole("width", self.width, 1, len(self.waves))
-        self.parts  # noqa: B018  # checks what is asked in each wave
+        check_built(self.parts)
 
     @cached_property
     def parts(self) -> tuple[Category | Question, ...]:

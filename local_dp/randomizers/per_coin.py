@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
+from local_dp.checks import check_built
 from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.in_blocks import in_blocks
@@ -23,6 +24,9 @@ class Coined(Randomizer):
     @abstractmethod
     def inner(self) -> Randomizer:
         """What reports; it uses no coin."""
+
+    def check(self) -> None:
+        check_built(self.domain, self.inner)
 
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":

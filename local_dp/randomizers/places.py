@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
+from local_dp.checks import check_built
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.randomizers.randomizer import NO_COIN, Evidence, Randomizer
 from local_dp.tallies import Tally
@@ -51,6 +52,9 @@ class PlaceVector(Places):
     @abstractmethod
     def inner(self) -> FiniteChannel:
         """The channel of one place, with at most 256 reports and words of the same width."""
+
+    def check(self) -> None:
+        check_built(self.domain, self.inner)
 
     @property
     def report_dtype(self) -> "np.dtype[np.generic]":

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
+from local_dp.checks import check_built
 from local_dp.domains import Domain, Parameter, Vectors, parameters
 from local_dp.errors import InputError
 from local_dp.loss import Loss, Pure, nano_epsilon
@@ -50,15 +51,20 @@ class Randomizer(ABC):
             raise InputError(f"word_bits is {self.word_bits!r}; give 64, or 0 to 32")
         if self.word_bits == 0:
             object.__setattr__(self, "word_bits", 32 if self._fits(32) else 64)
+        self.check()
         self.prepare()
 
     def _fits(self, bits: int) -> bool:
         """Whether words of this width lose little to rounding."""
         return False
 
-    @abstractmethod
+    def check(self) -> None:
+        """Checks the other parameters once `word_bits` is known: here, that they make a domain. Raises InputError."""
+        check_built(self.domain)
+
     def prepare(self) -> None:
-        """Checks the other parameters and computes the thresholds; called once `word_bits` is known. Raises InputError."""
+        """Computes what reports are made with, after `check`. Raises InputError where words are too narrow."""
+        return
 
     @property
     def loss(self) -> Loss:

@@ -2,18 +2,26 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from decimal import Decimal, localcontext
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import Self
+from functools import cached_property, lru_cache
+from typing import Self, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Ints, Words
-from local_dp.randomizers.finite import FiniteChannel
+from local_dp.arrays import Floats, Ints, Words
+from local_dp.domains import parameters
+from local_dp.errors import InputError
+from local_dp.loss import exp_epsilon
+from local_dp.randomizers.finite import FiniteChannel, too_narrow
+from local_dp.tallies import Estimate, Tally
 
 _BLOCK = 1 << 14  # reports at a time: their indices stay in cache, and the allocator keeps their memory
 _MOST = 1 << 18  # entries of a guide
+_ROUNDING = 1e-9  # what the arithmetic of a law may be off, relative to 1
+Law: TypeAlias = Sequence[Sequence[Decimal]] | Sequence[Sequence[Fraction]]
 
 
 @dataclass(frozen=True)
@@ -69,12 +77,38 @@ class Guide:
 
 @dataclass(frozen=True)
 class TableChannel(FiniteChannel):
-    """A finite channel without public coins whose weights are held as one table. A subclass gives it in `prepare`, by `hold`."""
+    """A finite channel without a public coin that is one table. A subclass gives its `law`, and is sampled, verified and decoded by it.
 
-    def hold(self, weights: Words) -> None:
-        """Takes `weights`, shape (domain size, alphabet), every row summing to 2^word_bits, as the channel."""
+    The estimate is that of the symbols' shares, shape (k,), or of the mean of numbers in [0, 1], shape ().
+    """
+
+    def law(self) -> Law:
+        """Pr[report | value], shape (domain size, alphabet), in fractions or decimals of 60 digits: every row sums to 1."""
+        raise NotImplementedError
+
+    @property
+    def growth(self) -> Fraction:
+        """e^epsilon, rounded down: no probability may be more than so many times another of the same report."""
+        return exp_epsilon(self.nano)
+
+    def rounded(self, law: Law) -> Words:
+        """The law in whole weights of 2^word_bits, rounded towards privacy. Raises InputError where words are too narrow."""
+        weights = whole_weights(law, self.growth, self.word_bits)
+        if weights is None or (len(weights) > 1 and (weights == weights[0]).all()):
+            raise too_narrow(self)
+        return weights
+
+    def table(self) -> Words:
+        """The whole weights, shape (domain size, alphabet), every row summing to 2^word_bits. Raises InputError."""
+        with precise():
+            law = self.law()
+            _check_law(self, law)
+            return self.rounded(law)
+
+    def prepare(self) -> None:
+        weights, guide = _built(_Recipe((type(self), *parameters(self).values()), self))
         object.__setattr__(self, "_weights", weights)
-        object.__setattr__(self, "_guide", Guide.of(weights, self.word_bits))
+        object.__setattr__(self, "_guide", guide)
 
     @property
     def weights(self) -> Words:
@@ -101,21 +135,67 @@ class TableChannel(FiniteChannel):
         weights: Words = self.weights[np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)]
         return weights
 
+    @cached_property
+    def stands(self) -> Floats:
+        """What each report stands for, shape (alphabet, parameters): the least squares inverse of the channel."""
+        domain = self.domain
+        means = np.linspace(0, 1, domain.size)[:, None] if domain.kind == "levels" else np.eye(domain.size)
+        stands: Floats = np.linalg.pinv(self.weights / self.total) @ means
+        return stands
+
+    def estimate(self, tally: Tally) -> Estimate:
+        n = tally.answered
+        law = tally.counts[0] / n
+        mean = law @ self.stands
+        error = np.sqrt(np.maximum(law @ self.stands**2 - mean**2, 0.0) / n)
+        return Estimate(mean[0], error[0], n) if self.domain.kind == "levels" else Estimate(mean, error, n)
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """A randomizer whose table is computed once for its class and parameters."""
+
+    key: tuple[object, ...]
+    made: TableChannel = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _built(recipe: _Recipe) -> tuple[Words, Guide]:
+    weights = recipe.made.table()
+    return weights, Guide.of(weights, recipe.made.word_bits)
+
+
+def _check_law(randomizer: TableChannel, law: Law) -> None:
+    """Raises InputError unless every row sums to 1 and no probability is above e^epsilon times another of its report, both up to rounding."""
+    if len(law) != randomizer.domain.size or len({len(row) for row in law}) != 1:
+        raise InputError(f"{randomizer.name}: its law does not have {randomizer.domain.size} rows of one length, one for each value")
+    shares = np.array([[float(share) for share in row] for row in law])
+    wrong = (abs(shares.sum(axis=1) - 1) > _ROUNDING) | (shares < 0).any(axis=1)
+    if wrong.any():
+        raise InputError(f"{randomizer.name}: the probabilities of value {randomizer.domain.low + int(wrong.argmax())} do not sum to 1")
+    above = shares.max(axis=0) > (1 + _ROUNDING) * float(randomizer.growth) * shares.min(axis=0)
+    if above.any():
+        raise InputError(f"{randomizer.name}: report {above.argmax()} is more than e^epsilon times as likely for one value as for another")
+
+
+def precise() -> AbstractContextManager[Context]:
+    """A context in which decimals have 60 digits."""
+    return localcontext(prec=60)
+
 
 def as_decimal(number: Fraction) -> Decimal:
     """In the precision of the context."""
     return Decimal(number.numerator) / Decimal(number.denominator)
 
 
-def whole_weights(law: Sequence[Sequence[Decimal]], growth: Fraction, bits: int) -> Words | None:
+def whole_weights(law: Law, growth: Fraction, bits: int) -> Words | None:
     """A law, shape (values, reports), in whole weights of 2^bits of which none is above `growth` times another of the same report; None if bits are too few.
 
     Each report's least weight is rounded up, and no other is below it or above `growth` times it; what is missing or too much in a row to make 2^bits, less
     than one for each report, is added to or taken from its likeliest reports as far as these limits allow.
     """
     total = 1 << bits
-    with localcontext() as context:
-        context.prec = 60
+    with precise():
         rows = [[int(share * total) for share in row] for row in law]
         least = [math.ceil(min(column) * total) for column in zip(*law, strict=True)]
     most = [growth.numerator * each // growth.denominator for each in least]

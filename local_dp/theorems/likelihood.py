@@ -43,7 +43,7 @@ class Joint(Query):
     name: ClassVar[str] = "joint"
     queries: tuple[Query, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         if self.domain.size > MAX_JOINT:
             raise InputError(f"{len(self.queries)} queries to one client have {self.domain.size} joint values; {MAX_JOINT} is the most")
 

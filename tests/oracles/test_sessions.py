@@ -67,8 +67,6 @@ class Quiet(FiniteChannel):
     domain = THREE.domain
     alphabet = 3
 
-    def prepare(self) -> None: ...
-
     def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
         return np.where(values == 2, 4 * (reports == 2), np.where(reports == values, 3, 1 * (reports < 2))).astype(np.uint64)
 

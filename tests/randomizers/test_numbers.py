@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Ints, Words
 from local_dp.bounds.means import best_width, hybrid_variance, piecewise_variance, staircase_variance, window_limit
 from local_dp.conformance import conform
+from local_dp.domains import Domain, Parameter, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import Approximate, Pure, nano_epsilon
 from local_dp.noise import Draw, KeyedNoise
@@ -24,7 +26,7 @@ from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.numbers.hybrid import Hybrid, best_mix
 from local_dp.randomizers.numbers.staircase import Staircase, added_variance
 from local_dp.randomizers.numbers.window import Piecewise, SquareWave, wave_width
-from local_dp.randomizers.table import Guide, TableChannel, whole_weights
+from local_dp.randomizers.table import Guide, Law, TableChannel, whole_weights
 from local_dp.verification.audit import audit
 from tests.support.inputs.randomizers import approximate
 from tests.support.theory.closed_forms import NUMBERS
@@ -279,3 +281,47 @@ def test_tables_are_tables() -> None:
     """All of the room but the one-bit mean and the rounded ones share one sampler."""
     kinds: list[type[NumberTable]] = [*KINDS, DiscreteLaplace]
     assert all(kind.respond is TableChannel.respond for kind in kinds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers(TableChannel):
+    """k answers and none, by a law of this many rows; the truth is `truth` times as likely as another answer, over e^epsilon."""
+
+    name: ClassVar[str] = "answers"
+    source: ClassVar[str] = "this test"
+    k: int = 3
+    truth: Fraction = Fraction(1)
+    certain: Fraction = Fraction(1)
+    given: int = 3
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.k)
+
+    def law(self) -> Law:
+        other = self.certain / (self.truth * self.growth + self.k)
+        return [[other * (self.truth * self.growth if report == value else 1) for report in range(self.k + 1)] for value in range(self.given)]
+
+    def params(self) -> dict[str, Parameter]:
+        return {"epsilon": self.epsilon, "word_bits": self.word_bits, "k": self.k}
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+def test_a_law_is_all_that_a_table_needs(epsilon: float) -> None:
+    """A class of a domain and a law conforms: its loss, its sampler, and an unbiased estimate of the shares with the exact standard error."""
+    conform(Answers(epsilon))
+
+
+WRONG_LAWS: list[tuple[dict[str, Any], str]] = [
+    ({"truth": Fraction(2)}, "as likely for one value as for another"),
+    ({"certain": Fraction(9, 10)}, "do not sum to 1"),
+    ({"given": 2}, "does not have 3 rows"),
+    ({"epsilon": 0.001, "word_bits": 2}, "too narrow"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "reason"), WRONG_LAWS)
+def test_a_wrong_law_is_refused(wrong: dict[str, Any], reason: str) -> None:
+    """A law that loses more than epsilon, is no law, or does not fit into its words is refused by the name of its randomizer."""
+    with pytest.raises(InputError, match=f"answers.*{reason}"):
+        Answers(**{"epsilon": 1.0, **wrong})

@@ -290,9 +290,6 @@ class Opaque(PerCoin):
 
     name: ClassVar[str] = "opaque"
 
-    def prepare(self) -> None:
-        """Nothing to check."""
-
     @cached_property
     def inner(self) -> BinaryRR:
         return BinaryRR(self.epsilon, word_bits=self.word_bits)

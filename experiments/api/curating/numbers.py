@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from local_dp.arrays import Counts
-from local_dp.checks import check_whole
+from local_dp.checks import check_built, check_whole
 from local_dp.curator.intervals.factorization import PrefixFactorization
 from local_dp.curator.intervals.level import MAX_BITS, IntervalCounts
 from local_dp.curator.intervals.tree import CountTree, best_branching
@@ -38,7 +38,7 @@ class BetweenBounds:
     def for_table(self, launch: Launch, trust: Trust) -> Self:
         """Raises InputError for text, missing numbers, bounds that are none, and numbers beyond them unless they are to be clipped."""
         check_policy("outside", self.outside, OUTSIDE)
-        self.bounded  # noqa: B018  # checks the bounds
+        check_built(self.bounded)
         numbers_of(launch.records, self.column)
         launch.refuse_outside(self.outside, self.column, self.low, self.high, "outside=clip (they count as the nearer bound), or wider bounds")
         return self

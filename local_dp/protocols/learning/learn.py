@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from local_dp.bounds.response import rr_clients
-from local_dp.checks import check_share, check_whole
+from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Play, as_play, run, translate
 from local_dp.learners.learner import Learner
@@ -76,14 +76,14 @@ class Learn(LocalProtocol[Lesson]):
     held_out: float = parameter(0.2, "the last clients, who judge the hypothesis", unit="share of clients")
     tolerance: float = parameter(0.05, "error of the accuracy in 95 % of runs; sets the default number of clients", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("held_out", self.held_out)
         check_share("tolerance", self.tolerance)
         check_whole("cuts", self.cuts, 1, 64)
         check_policy("missing", self.missing, MISSING)
         if self.seen.form == "grid" and len(self._inputs) != 1:
             raise InputError(f"{self.learner} has one feature, and {len(self._inputs)} are given; name it with features=")
-        self.built  # noqa: B018  # checks the learner's parameters and the bounds
+        check_built(self.built)
         self.encoding(dict.fromkeys(self.unknown, _YES_NO))
 
     @property

@@ -7,6 +7,7 @@ from inspect import getdoc
 from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
 
 from local_dp.bounds.response import rr_clients_hoeffding
+from local_dp.checks import check_built
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play
 from local_dp.learners.tasks import TRIED, Task
@@ -66,8 +67,8 @@ class Learned(LocalProtocol[Lesson]):
 
     taught: ClassVar[str]
 
-    def __post_init__(self) -> None:
-        self.task  # noqa: B018  # checks the learner's parameters and the task's
+    def check(self) -> None:
+        check_built(self.task)
 
     @cached_property
     def task(self) -> Task[Any]:

@@ -46,7 +46,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
         "best", "how a gradient is told: one-bit-mean (which alone tier aggregate can draw), sampled-signs, nearest-direction, or best: the least error"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_margin(self.d, self.gamma, self.bound)
         check_share("alpha", self.alpha)
         check_whole("rounds", self.rounds, 1, 1_000_000)

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 from typing import ClassVar
 
 from local_dp.bounds.interaction import group_lengths, ladder_clients
-from local_dp.checks import check_whole
+from local_dp.checks import check_built, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play, Repeated
 from local_dp.loss import split_epsilon
@@ -76,7 +76,7 @@ class _Ladder(LocalProtocol[str]):
 
     k: int = parameter(4, "the levels, from 1 to 16", unit="levels")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("k", self.k, 1, MOST_LEVELS)
 
     @abstractmethod
@@ -107,9 +107,9 @@ class _LadderInRounds(_Ladder):
 
     rounds: int | None = parameter(None, "how many rounds there may be; without it, one for each level")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.lengths  # noqa: B018  # checks the rounds
+    def check(self) -> None:
+        super().check()
+        check_built(self.lengths)
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -131,8 +131,8 @@ class LadderAgain(_LadderInRounds):
     charged: str = parameter("session", "how the rounds are charged: session (epsilon for all of them), or sum (a part of it for each)")
     session: str = parameter("ladder", "the label of the session: clients who keep a store need another one for another session")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_policy("charged", self.charged, ("session", "sum"))
 
     def each(self, epsilon: float) -> float:
@@ -200,7 +200,7 @@ class LadderOneRound(_Ladder):
     name: ClassVar[str] = "ladder-one-round"
     source: ClassVar[str] = "limits 12.1"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("k", self.k, 1, DEEPEST)
 
     def clients(self, epsilon: float) -> int:

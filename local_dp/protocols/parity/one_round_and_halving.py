@@ -30,7 +30,7 @@ class ParityProtocol(LocalProtocol[int]):
     d: int = parameter(4, "the dimension: records are vectors of so many bits", unit="bits")
     r: int | None = parameter(None, "the hidden vector, a whole number below 2^d; without it, drawn at random")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         ParityExample(self.d)
         if self.r is not None:
             check_vector("r", self.r, self.d)

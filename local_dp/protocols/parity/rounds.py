@@ -30,8 +30,8 @@ class ParityRounds(ParityProtocol):
     source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
     rounds: int = parameter(2, "in how many rounds, from 2 to d")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_rounds(self.d, self.rounds)
 
     def clients(self, epsilon: float) -> int:

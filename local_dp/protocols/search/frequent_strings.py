@@ -45,7 +45,7 @@ class FrequentStrings(LocalProtocol[Found]):
     missing: str = parameter("refuse", "a missing value: refuse, or category (a string of its own, all zeros)")
     share: float = parameter(0.02, "the default number of clients finds every string that so many hold", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("bits", self.bits, 8, MAX_BITS)
         if self.text and self.bits % 8:
             raise InputError(f"bits is {self.bits}; give whole bytes of text, a multiple of 8")

@@ -70,7 +70,7 @@ class Quantiles(LocalProtocol[Located]):
     missing: str = parameter("refuse", "a missing number: refuse the table, or exclude it: quantiles of the numbers that there are")
     tolerance: float = parameter(0.02, "the default number of clients is for rank errors of at most this, all together, with probability 95 %", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("tolerance", self.tolerance)
         if not self.shares:
             raise InputError("there is no quantile to estimate; give at least one share, such as 0.5 for the median")

@@ -58,7 +58,7 @@ class Compare(LocalProtocol[Comparison]):
     q: float = parameter(0.4, "without a table: the share of yes in the second group")
     tolerance: float = parameter(0.05, "the default number of clients is for shares within this, both together, with probability 95 %", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         for name, share in (("p", self.p), ("q", self.q), ("tolerance", self.tolerance)):
             check_share(name, share)
         check_policy("missing", self.missing, ("refuse", "exclude"))

@@ -9,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import frequency_clients
-from local_dp.checks import check_share
+from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
@@ -55,14 +55,14 @@ class Crosstab(LocalProtocol[CrossTable]):
     k: int = parameter(3, "without a table: how many labels each of the two made-up columns has")
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all cells together, with probability 95 %", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("tolerance", self.tolerance)
         check_policy("missing", self.missing, ("refuse", "category", "exclude"))
         check_policy("other", self.other, ("refuse", "category"))
         if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give two or more different ones, separated by ';'")
 
-        self.query  # noqa: B018  # checks the labels
+        check_built(self.query)
 
     @property
     def parts(self) -> Columns:

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from local_dp.checks import check_share
+from local_dp.checks import check_built, check_share
 from local_dp.domains import symbols
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
@@ -39,12 +39,12 @@ class Frequency(Shares):
     randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the one of least variance")
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all labels together, with probability 95 %", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         symbols(self.k)
         check_share("tolerance", self.tolerance)
         check_policy("missing", self.missing, ("refuse", "category", "exclude"))
         check_policy("other", self.other, ("refuse", "category"))
-        self.query  # noqa: B018  # checks the labels
+        check_built(self.query)
 
     @property
     def query(self) -> Category:

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from local_dp.checks import check_share
+from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
@@ -38,10 +38,10 @@ class Histogram(Shares):
     randomizer: str = parameter("best", "one for k symbols, of this library or of an installed package, or best: the one of least variance")
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all shares together, with probability 95 %", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("tolerance", self.tolerance)
         check_policy("missing", self.missing, ("refuse", "category", "exclude"))
-        self.query  # noqa: B018  # checks the bounds
+        check_built(self.query)
 
     @property
     def query(self) -> Binned:

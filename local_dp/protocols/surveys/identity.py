@@ -7,6 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.interaction import ROWS, check_distance, chi_square_tail, private_coin_clients, public_coin_clients
+from local_dp.checks import check_built
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -72,14 +73,14 @@ class Identity(LocalProtocol[IdentityTest]):
     k: int = parameter(16, "without a table: how many symbols there are; half of them are more frequent by alpha in all")
     alpha: float = parameter(0.25, "the default number of clients is for laws that are so far away in total variation", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         symbols(self.k)
         check_distance(self.alpha)
         check_policy("missing", self.missing, ("refuse", "category"))
         check_policy("other", self.other, ("refuse", "category"))
         if self.coins not in COINS:
             raise InputError(f"coins is {self.coins!r}; give public or private")
-        self.named  # noqa: B018  # checks the shares
+        check_built(self.named)
 
     @property
     def query(self) -> Category:
@@ -150,7 +151,7 @@ def public_rows(k: int, coin: int) -> np.ndarray:
 
 def decide(randomizer: SignRows, tally: Tally, named: Floats) -> IdentityTest:
     """The test of the named law, shape (k,). A row of one sign for all symbols tells nothing and is left out."""
-    tally.weights  # noqa: B018  # raises where nobody answered
+    check_built(tally.weights)  # raises where nobody answered
     table = randomizer.table.astype(np.float64)
     telling = np.abs(table.sum(axis=1)) < randomizer.k
     counts = tally.counts[telling].astype(np.float64)

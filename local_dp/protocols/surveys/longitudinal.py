@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.longitudinal import Way, longitudinal_clients, ways
-from local_dp.checks import check_share, check_whole
+from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import philox_words, stream_key
@@ -60,7 +60,7 @@ class Longitudinal(LocalProtocol[Course]):
     first: float = parameter(1.0, "of a memoised answer, the share of epsilon that one report alone may tell; below 1, each wave has a fresh report")
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this in all waves, with probability 95 %", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("tolerance", self.tolerance)
         check_policy("missing", self.missing, ("refuse", "category"))
         check_policy("other", self.other, ("refuse", "category"))
@@ -72,7 +72,7 @@ class Longitudinal(LocalProtocol[Course]):
             check_share("first", self.first)
         if len(self.columns) == 1 or len(set(self.columns)) < len(self.columns):
             raise InputError(f"the waves ask {';'.join(self.columns)!r}; give two or more different columns or questions, separated by ';'")
-        self.asking  # noqa: B018  # checks columns and labels
+        check_built(self.asking)
 
     @property
     def asking(self) -> Asking:

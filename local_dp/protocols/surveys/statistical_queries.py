@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.checks import check_whole
+from local_dp.checks import check_built, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
@@ -48,10 +48,10 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     missing: str = parameter("refuse", "where a missing value leaves a question open: refuse, or no (it counts as no)")
     t: int = parameter(4, "without a table: how many made-up columns are asked about")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_whole("t", self.t, 1, MAX_SYNTHETIC)
         check_policy("missing", self.missing, ("refuse", "no"))
-        self.statistical  # noqa: B018  # checks the queries and tolerances
+        check_built(self.statistical)
 
     @property
     def texts(self) -> tuple[str, ...]:

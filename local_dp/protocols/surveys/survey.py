@@ -51,7 +51,7 @@ class Survey(LocalProtocol[Estimate]):
     p: float = parameter(0.3, "without a table: the share of yes in the made-up population")
     tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("p", self.p)
         check_share("tolerance", self.tolerance)
         check_policy("missing", self.missing, ("refuse", "no", "exclude"))

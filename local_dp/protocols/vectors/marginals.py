@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.bounds.tails import normal_quantile
-from local_dp.checks import check_share
+from local_dp.checks import check_built, check_share
 from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
@@ -66,14 +66,14 @@ class Marginals(LocalProtocol[Margins]):
     k: int = parameter(2, "without a table: how many labels each column has")
     tolerance: float = parameter(0.05, "the default number of clients is for errors of at most this, all cells together, with probability 95 %", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("tolerance", self.tolerance)
         check_policy("missing", self.missing, ("refuse", "category"))
         check_policy("other", self.other, ("refuse", "category"))
         symbols(self.k)
         if not self.columns or len(set(self.columns)) < len(self.columns) or len(self.columns) > 64:
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give up to 64 different ones, separated by ';'")
-        self.task  # noqa: B018  # checks labels and ways
+        check_built(self.task)
 
     @cached_property
     def parts(self) -> Columns:

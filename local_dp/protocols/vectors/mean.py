@@ -9,7 +9,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
 from local_dp.bounds.frequencies import grouped_clients
 from local_dp.bounds.response import levelled_clients, rr_clients
-from local_dp.checks import check_share
+from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, LocalQuery
@@ -56,13 +56,13 @@ class Mean(LocalProtocol[Estimate]):
     p: float = parameter(0.3, "without a table: the mean of the made-up column, as a share of the range")
     tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("p", self.p)
         check_share("tolerance", self.tolerance)
         check_policy("outside", self.outside, ("refuse", "clip"))
         check_policy("missing", self.missing, ("refuse", "exclude"))
         check_policy("other", self.other, ("refuse", "exclude"))
-        self.bounded  # noqa: B018  # checks the bounds
+        check_built(self.bounded)
 
     @property
     def bounded(self) -> Bounded:

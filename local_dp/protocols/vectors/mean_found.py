@@ -61,7 +61,7 @@ class MeanFound(LocalProtocol[FoundMean]):
     resolved: float = parameter(0.15, "a magnitude that so many numbers have must be seen: fewer clients than that takes are refused", unit="share")
     tolerance: float = parameter(0.05, "error in 95 % of runs; sets the default number of clients", unit="share of the range found")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("finding", self.finding)
         check_positive("resolved", self.resolved)
         check_share("tolerance", self.tolerance)

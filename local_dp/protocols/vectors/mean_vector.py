@@ -71,7 +71,7 @@ class MeanVector(LocalProtocol[FoundVector]):
         0.05, "the default number of clients is for errors of at most this, all columns, with probability 95 %", unit="share of a range"
     )
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("tolerance", self.tolerance)
         check_whole("d", self.d, 1, MAX_DIMENSION)
         check_policy("outside", self.outside, ("refuse", "clip"))

@@ -35,7 +35,7 @@ class PrefixSums(LocalProtocol[Estimate]):
     k: int = parameter(256, "the values are 0 to k - 1; whole numbers outside count as 0")
     tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all sums together, with probability 95 %", unit="share")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("tolerance", self.tolerance)
         PrefixSigns(1.0, k=self.k)
 

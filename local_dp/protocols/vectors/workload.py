@@ -11,7 +11,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import known_totals, local_variance_bound
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import normal_quantile
-from local_dp.checks import check_share
+from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
@@ -111,13 +111,13 @@ class Workload(LocalProtocol[Answers]):
     k: int = parameter(32, "without a table: how many labels each column has")
     tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all answers together, with probability 95 %")
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         check_share("tolerance", self.tolerance)
         check_policy("missing", self.missing, ("refuse", "category"))
         check_policy("other", self.other, ("refuse", "category"))
         if not self.columns or len(set(self.columns)) < len(self.columns):
             raise InputError(f"the columns are {';'.join(self.columns)!r}; give different ones, separated by ';'")
-        self.listed  # noqa: B018  # checks the queries
+        check_built(self.listed)
 
     @property
     def parts(self) -> Columns:

@@ -53,10 +53,12 @@ class Compressed(FiniteChannel):
         Both are of shape (streams, values, N); parts are below 2^62.
         """
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         check_whole("streams", self.streams, 1, 1 << 10)
         if self.streams & (self.streams - 1):
             raise InputError(f"streams is {self.streams}; give a power of two")
+
+    def prepare(self) -> None:
         channel = inner_channel(self.inner, self.setting, self.epsilon)
         object.__setattr__(self, "_domain", channel.domain)
         if channel.domain.size * self.streams * self.choices > _MOST:

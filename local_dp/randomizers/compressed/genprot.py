@@ -32,9 +32,9 @@ class SeededRejection(Compressed):
     def choices(self) -> int:
         return 1 << self.seed_bits
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         check_whole("seed_bits", self.seed_bits, 1, MAX_BITS)
-        super().prepare()
+        super().check()
 
     def parts(self, ratios: Ints) -> Ints:
         accepted = ratios.sum(axis=2, keepdims=True)
@@ -64,9 +64,9 @@ class GenProt(Compressed):
     def choices(self) -> int:
         return self.samples
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         check_whole("samples", self.samples, 2, MAX_SAMPLES)
-        super().prepare()
+        super().check()
 
     @property
     def limit(self) -> float:

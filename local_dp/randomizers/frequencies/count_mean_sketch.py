@@ -44,9 +44,6 @@ class CountMeanSketch(PerCoin):
     def _fits(self, bits: int) -> bool:
         return SUE(self.epsilon, k=self.hash.g).word_bits == bits
 
-    def prepare(self) -> None:
-        self.inner  # noqa: B018  # checks the parameters and the width of words
-
     @cached_property
     def inner(self) -> SUE:
         return SUE(self.epsilon, word_bits=self.word_bits, k=self.hash.g)

@@ -30,9 +30,6 @@ class EncodedGRR(PerCoin, FiniteOracle):
     def _fits(self, bits: int) -> bool:
         return GRR(self.epsilon, k=self.alphabet).word_bits == bits
 
-    def prepare(self) -> None:
-        self.inner  # noqa: B018  # checks the parameters and the width of words
-
     @cached_property
     def inner(self) -> GRR:
         return GRR(self.epsilon, word_bits=self.word_bits, k=self.alphabet)

@@ -48,7 +48,6 @@ class GRR(FiniteOracle):
         return loses_little(2**bits - (self.k - 1) * other, other, nano)
 
     def prepare(self) -> None:
-        symbols(self.k)
         if self.truth <= self.other:
             raise too_narrow(self)
 

@@ -32,10 +32,6 @@ class Hadamard(OneBit, FiniteOracle):
     source: ClassVar[str] = "Bassily, Smith 2015; Acharya, Sun, Zhang 2019 (one bit, public coin)"
     k: int = 2
 
-    def prepare(self) -> None:
-        symbols(self.k)
-        super().prepare()
-
     @property
     def domain(self) -> Domain:
         return symbols(self.k)
@@ -70,10 +66,6 @@ class SignedHadamard(OneBit, SignedOracle):
     name: ClassVar[str] = "signed-hadamard"
     source: ClassVar[str] = "one-round hashing of KLNRS 2008, Section 5.1 (masked parity)"
     k: int = 1
-
-    def prepare(self) -> None:
-        signed_symbols(self.k)
-        super().prepare()
 
     @property
     def domain(self) -> Domain:

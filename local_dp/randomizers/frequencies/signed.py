@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
+from local_dp.checks import check_built
 from local_dp.cube import parity, walsh_hadamard
 from local_dp.domains import Domain, signed_symbols
 from local_dp.errors import InputError
@@ -53,14 +54,13 @@ class SignedBlocks(SignedOracle):
     size: int = 1
 
     def prepare(self) -> None:
-        self._check()
-        self._response  # noqa: B018  # checks the width of words
+        check_built(self._response)
 
     def _fits(self, bits: int) -> bool:
-        self._check()
+        self.check()
         return GRR(self.epsilon, k=self.alphabet).word_bits == bits
 
-    def _check(self) -> None:
+    def check(self) -> None:
         signed_symbols(self.k)
         if type(self.size) is not int or not 1 <= self.size < 2 * self.k or self.size.bit_count() != 1:
             raise InputError(f"size is {self.size!r}; give the symbols of a block, a power of two below {2 * self.k}")

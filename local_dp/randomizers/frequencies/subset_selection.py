@@ -38,17 +38,13 @@ class Translates(TwoWeights):
     w: int = 1
 
     def _fits(self, bits: int) -> bool:
-        self._check()
+        self.check()
         held, other = self._steps(bits)
         return held > other and loses_little(held, other, nano_epsilon(self.epsilon))
 
-    def _check(self) -> None:
-        symbols(self.k)
+    def check(self) -> None:
+        super().check()
         check_whole("w", self.w, 1, self.k - 1)
-
-    def prepare(self) -> None:
-        self._check()
-        super().prepare()
 
     @property
     def domain(self) -> Domain:
@@ -88,9 +84,6 @@ class SubsetSelection(PerCoin, Design):
     name: ClassVar[str] = "subset-selection"
     source: ClassVar[str] = "Wang et al. 2016; Ye, Barg 2018; the sets by a block design: Park, Nam, Lee 2023"
     k: int = 2
-
-    def prepare(self) -> None:
-        self.inner  # noqa: B018  # checks k and the width of words
 
     def _fits(self, bits: int) -> bool:
         order, w = self._chosen

@@ -2,20 +2,19 @@
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
-from functools import cached_property, lru_cache
+from decimal import Decimal
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints, Words
+from local_dp.arrays import Floats, Ints
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
-from local_dp.loss import NANO, exp_epsilon
-from local_dp.randomizers.finite import too_narrow
+from local_dp.loss import NANO
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.places import PlaceVector
-from local_dp.randomizers.table import TableChannel, whole_weights
+from local_dp.randomizers.table import Law, TableChannel
 from local_dp.tallies import Estimate, Joint, Tally
 
 WIDEST = 127  # whole numbers to either side that are told apart
@@ -29,11 +28,9 @@ class NoisyBit(TableChannel):
     name: ClassVar[str] = "noisy-bit"
     source: ClassVar[str] = "Ghosh, Roughgarden, Sundararajan 2009"
 
-    def prepare(self) -> None:
-        weights = _weights(self.nano, self.reach, self.word_bits)
-        if weights is None:
-            raise too_narrow(self)
-        self.hold(weights)
+    def law(self) -> Law:
+        a, ends = (-Decimal(self.nano) / NANO).exp(), (-self.reach, self.reach + 1)
+        return [[a ** abs(y - bit) / (1 + a) * (1 if y in ends else 1 - a) for y in range(ends[0], ends[1] + 1)] for bit in (0, 1)]
 
     @property
     def reach(self) -> int:
@@ -61,17 +58,6 @@ class NoisyBit(TableChannel):
         return Estimate(np.asarray(mean), np.sqrt(np.asarray(max(0.0, counts @ self.decoded**2 / n - mean**2) / n)), n)
 
 
-@lru_cache(maxsize=64)
-def _weights(nano: int, reach: int, bits: int) -> Words | None:
-    """The law of both bits in whole weights, None where words are too narrow."""
-    with localcontext() as context:
-        context.prec = 60
-        a = (-Decimal(nano) / NANO).exp()
-        ends = -reach, reach + 1
-        law = [[a ** abs(y - bit) / (1 + a) * (1 if y in ends else 1 - a) for y in range(ends[0], ends[1] + 1)] for bit in (0, 1)]
-    return whole_weights(law, exp_epsilon(nano), bits)
-
-
 @dataclass(frozen=True, kw_only=True)
 class SHE(PlaceVector, FrequencyOracle):
     """Reports for each symbol its count, 1 at the own one and 0 elsewhere, plus discrete Laplace noise of scale 2 / eps; the tally adds up.
@@ -85,11 +71,10 @@ class SHE(PlaceVector, FrequencyOracle):
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017; on a lattice Ghosh, Roughgarden, Sundararajan 2009"
     k: int = 2
 
-    def prepare(self) -> None:
-        symbols(self.k)
+    def check(self) -> None:
         if self.nano < 2000:
             raise InputError(f"epsilon is {self.epsilon!r}; {self.name} needs at least 2e-6 nats")
-        self.inner  # noqa: B018  # checks the width of words
+        super().check()
 
     @cached_property
     def inner(self) -> NoisyBit:

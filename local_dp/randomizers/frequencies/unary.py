@@ -32,7 +32,6 @@ class UnaryEncoding(BitVector, FrequencyOracle):
     k: int = 2
 
     def prepare(self) -> None:
-        symbols(self.k)
         if self.ones[1] <= self.ones[0]:
             raise too_narrow(self)
 

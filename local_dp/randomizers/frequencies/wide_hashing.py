@@ -39,9 +39,6 @@ class WideHashing(PerCoin):
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017 (local hashing); Bassily, Nissim, Stemmer, Thakurta 2017 (its transform)"
     length: int = 1
 
-    def prepare(self) -> None:
-        self.inner  # noqa: B018  # checks the length and the width of words
-
     def _fits(self, bits: int) -> bool:
         return self._response(0).word_bits == bits
 

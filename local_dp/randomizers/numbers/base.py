@@ -3,54 +3,42 @@
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
 
 import numpy as np
 
-from local_dp.arrays import Floats, Words
+from local_dp.arrays import Floats
 from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
-from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.table import TableChannel
 from local_dp.tallies import Estimate, Tally
 
 MAX_STEPS = 255
-Held: TypeAlias = tuple[Words | None, Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
 class NumberTable(TableChannel):
     """A randomizer of a number x in [0, 1] on the lattice of multiples of 1 / steps, as a table of whole weights.
 
-    A subclass gives the table and what each report stands for: numbers whose mean is x, whatever x. The estimate is their average. 1 <= steps <= 255.
+    A subclass gives the law and what each report stands for: numbers whose mean is x, whatever x. The estimate is their average. 1 <= steps <= 255.
     """
 
     steps: int = 63
 
-    @abstractmethod
-    def tables(self) -> Held:
-        """The weights, shape (steps + 1, alphabet), None where words are too narrow; and what each report stands for in units of [0, 1], shape (alphabet,)."""
-
-    def prepare(self) -> None:
+    def check(self) -> None:
         if type(self.steps) is not int or not 1 <= self.steps <= MAX_STEPS:
             raise InputError(f"the lattice has {self.steps!r} steps; give a whole number from 1 to {MAX_STEPS}")
         if self.nano < 1000:
             raise InputError(f"epsilon is {self.epsilon!r}; {self.name} needs at least 1e-6 nats")
-        weights, decoded = self.tables()
-        if weights is None:
-            raise too_narrow(self)
-        self.hold(weights)
-        object.__setattr__(self, "_decoded", decoded)
 
     @property
     def domain(self) -> Domain:
         return levels(self.steps)
 
-    @property
+    @cached_property
+    @abstractmethod
     def decoded(self) -> Floats:
         """What each report stands for, in units of the [0, 1] range, shape (alphabet,)."""
-        table: Floats = self.__dict__["_decoded"]
-        return table
 
     def variances(self) -> Floats:
         """The variance of what one report stands for, at every lattice point, from the whole table; shape (steps + 1,)."""

@@ -1,16 +1,15 @@
 """Discrete Laplace noise cut off at the ends of the lattice and renormalised."""
 
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
-from functools import lru_cache
+from decimal import Decimal
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.loss import exp_epsilon
-from local_dp.randomizers.numbers.base import Held, NumberTable
-from local_dp.randomizers.table import as_decimal, whole_weights
+from local_dp.randomizers.numbers.base import NumberTable
+from local_dp.randomizers.table import Law, as_decimal, precise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +25,22 @@ class BoundedLaplace(NumberTable):
     name: ClassVar[str] = "bounded-laplace"
     source: ClassVar[str] = "Holohan, Antonatos, Braghin, Mac Aonghusa 2020, on a lattice"
 
-    def tables(self) -> Held:
-        return _table(self.nano, self.steps, self.word_bits)
+    @property
+    def _decay(self) -> Decimal:
+        """a."""
+        return (-as_decimal(self.growth).ln() / self.steps).exp()
+
+    def law(self) -> Law:
+        decay, points = self._decay, range(self.steps + 1)
+        sums, powers = _sums(decay, self.steps), [decay**away for away in points]
+        return [[powers[abs(report - value)] / sums[value] for report in points] for value in points]
+
+    @cached_property
+    def decoded(self) -> Floats:
+        with precise():
+            decay = self._decay
+            sums = _sums(decay, self.steps)
+            return _inverse([sums[value] * value / self.steps for value in range(self.steps + 1)], decay)
 
 
 def _sums(decay: Decimal, steps: int) -> list[Decimal]:
@@ -39,19 +52,6 @@ def _sums(decay: Decimal, steps: int) -> list[Decimal]:
     for power in powers:
         upward.append(upward[-1] + power)
     return [upward[value + 1] + upward[steps - value + 1] - 1 for value in range(steps + 1)]
-
-
-@lru_cache(maxsize=64)
-def _table(nano: int, steps: int, bits: int) -> Held:
-    growth = exp_epsilon(nano)
-    with localcontext() as context:
-        context.prec = 60
-        decay = (-as_decimal(growth).ln() / steps).exp()
-        sums = _sums(decay, steps)
-        powers = [decay**away for away in range(steps + 1)]
-        rows = [[powers[abs(report - value)] / sums[value] for report in range(steps + 1)] for value in range(steps + 1)]
-        decoded = _inverse([sums[value] * value / steps for value in range(steps + 1)], decay)
-    return whole_weights(rows, growth, bits), decoded
 
 
 def _inverse(wanted: list[Decimal], decay: Decimal) -> Floats:

@@ -4,15 +4,15 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Words
+from local_dp.arrays import Floats, Words
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, atto_delta, exp_epsilon, nano_epsilon
-from local_dp.randomizers.numbers.base import Held, NumberTable
+from local_dp.randomizers.numbers.base import NumberTable
 
 _UNIT = 64  # the noise's variance is a multiple of 1 / 64 of a squared step
 _MOST = 1 << 22  # entries of a table
@@ -41,13 +41,17 @@ class DiscreteGaussian(NumberTable):
         """V, in squared steps."""
         return Fraction(_least_spread(self.loss, self.steps, self.word_bits), _UNIT)
 
-    def tables(self) -> Held:
+    def table(self) -> Words:
         noise = _noise(_least_spread(self.loss, self.steps, self.word_bits), self.word_bits)
-        width = len(noise) // 2
         table = np.zeros((self.steps + 1, len(noise) + self.steps), dtype=np.uint64)
         for value in range(self.steps + 1):
             table[value, value : value + len(noise)] = noise
-        return table, (np.arange(table.shape[1]) - width) / self.steps
+        return table
+
+    @cached_property
+    def decoded(self) -> Floats:
+        width = (self.alphabet - self.steps) // 2
+        return (np.arange(self.alphabet) - width) / self.steps
 
 
 @lru_cache(maxsize=256)

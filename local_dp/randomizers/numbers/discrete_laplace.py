@@ -1,16 +1,16 @@
 """Discrete Laplace noise on a lattice, clamped to the lattice's own range."""
 
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
-from functools import lru_cache
+from decimal import Decimal
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Words
-from local_dp.loss import NANO, exp_epsilon
-from local_dp.randomizers.numbers.base import Held, NumberTable
-from local_dp.randomizers.table import whole_weights
+from local_dp.arrays import Floats, Words
+from local_dp.loss import NANO
+from local_dp.randomizers.numbers.base import NumberTable
+from local_dp.randomizers.table import Law, precise
 
 _ROUNDING = Decimal("1e-7")  # nats kept back so that rounded tables never exceed epsilon
 
@@ -28,28 +28,31 @@ class DiscreteLaplace(NumberTable):
     name: ClassVar[str] = "discrete-laplace"
     source: ClassVar[str] = "KLNRS 2008, Claim 4.1, on a lattice; Ghosh, Roughgarden, Sundararajan 2009"
 
-    def tables(self) -> Held:
-        return _table(self.nano, self.steps, self.word_bits)
+    @property
+    def _ratio(self) -> Decimal:
+        """a."""
+        epsilon = Decimal(self.nano) / NANO
+        return (-(epsilon - min(_ROUNDING, epsilon / 10)) / self.steps).exp()
 
+    def law(self) -> Law:
+        a, points = self._ratio, range(self.steps + 1)
+        return [[a ** abs(w - value) / (1 + a) * (1 if w in (0, self.steps) else 1 - a) for w in points] for value in points]
 
-@lru_cache(maxsize=64)
-def _table(nano: int, steps: int, bits: int) -> Held:
-    """The integer channel, rows summing to 2^bits, and what each report decodes to."""
-    with localcontext() as context:
-        context.prec = 60
-        inner = Decimal(nano) / NANO - min(_ROUNDING, Decimal(nano) / NANO / 10)
-        a = (-inner / steps).exp()
-        laws = [[a ** abs(w - value) / (1 + a) * (1 if w in (0, steps) else 1 - a) for w in range(steps + 1)] for value in range(steps + 1)]
-        beyond = float(a / (1 - a)) / steps
-    decoded = np.arange(steps + 1) / steps
-    decoded[0] -= beyond
-    decoded[-1] += beyond
-    return _rounded(laws) if bits == 64 else whole_weights(laws, exp_epsilon(nano), bits), decoded
+    def rounded(self, law: Law) -> Words:
+        """Whole weights; of 2^64 what rounding down left over goes to the likeliest report."""
+        if self.word_bits < 64:
+            return super().rounded(law)
+        rows = [[int(p * 2**64) for p in row] for row in law]
+        for value, row in enumerate(rows):
+            row[value] += 2**64 - sum(row)
+        return np.array(rows, dtype=np.uint64)
 
-
-def _rounded(laws: list[list[Decimal]]) -> Words:
-    """Whole weights of 2^64: what rounding down left over goes to the likeliest report."""
-    rows = [[int(p * 2**64) for p in law] for law in laws]
-    for value, row in enumerate(rows):
-        row[value] += 2**64 - sum(row)
-    return np.array(rows, dtype=np.uint64)
+    @cached_property
+    def decoded(self) -> Floats:
+        with precise():
+            a = self._ratio
+            beyond = float(a / (1 - a)) / self.steps
+        decoded = np.arange(self.steps + 1) / self.steps
+        decoded[0] -= beyond
+        decoded[-1] += beyond
+        return decoded

@@ -1,16 +1,17 @@
 """The hybrid mechanism: the piecewise one with some probability, and one bit otherwise."""
 
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
-from functools import lru_cache
+from decimal import Decimal
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
+from local_dp.arrays import Floats
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.numbers.base import Held, NumberTable
+from local_dp.randomizers.numbers.base import NumberTable
 from local_dp.randomizers.numbers.window import window_decoded, window_law, window_variance
-from local_dp.randomizers.table import as_decimal, whole_weights
+from local_dp.randomizers.table import Law, as_decimal
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,21 @@ class Hybrid(NumberTable):
         """What it chooses of windows and shares."""
         return best_mix(self.nano, self.steps)
 
-    def tables(self) -> Held:
-        return _table(self.nano, self.steps, self.word_bits)
+    def law(self) -> Law:
+        mix, growth = self.mix, self.growth
+        follows, slope = Decimal(mix.share), as_decimal((growth - 1) / (growth + 1)) / (2 * self.steps)
+        rows = []
+        for value, row in enumerate(window_law(as_decimal(growth), self.steps, mix.window)):
+            one = (1 - follows) * (Decimal("0.5") + (2 * value - self.steps) * slope)
+            rows.append([*(follows * each for each in row if mix.share), 1 - follows - one, one])
+        return rows
+
+    @cached_property
+    def decoded(self) -> Floats:
+        mix, growth = self.mix, self.growth
+        gain = float((growth + 1) / (growth - 1))
+        cells = window_decoded(float(growth), self.steps, mix.window) if mix.share else np.zeros(0)
+        return np.concatenate([cells, [(1 - gain) / 2, (1 + gain) / 2]])
 
 
 @lru_cache(maxsize=1024)
@@ -56,18 +70,3 @@ def best_mix(nano: int, steps: int) -> Mix:
         at = middle + least * (end - middle)
         choices.append(Mix(window, share, share * at + (1 - share) * (gain**2 - least) / 4))
     return min(choices, key=lambda mix: mix.worst)
-
-
-@lru_cache(maxsize=64)
-def _table(nano: int, steps: int, bits: int) -> Held:
-    mix, growth = best_mix(nano, steps), exp_epsilon(nano)
-    gain = float((growth + 1) / (growth - 1))
-    with localcontext() as context:
-        context.prec = 60
-        follows, slope = Decimal(mix.share), as_decimal((growth - 1) / (growth + 1)) / (2 * steps)
-        rows = []
-        for value, row in enumerate(window_law(as_decimal(growth), steps, mix.window)):
-            one = (1 - follows) * (Decimal("0.5") + (2 * value - steps) * slope)
-            rows.append([*(follows * each for each in row if mix.share), 1 - follows - one, one])
-    cells = window_decoded(float(growth), steps, mix.window) if mix.share else np.zeros(0)
-    return whole_weights(rows, growth, bits), np.concatenate([cells, [(1 - gain) / 2, (1 + gain) / 2]])

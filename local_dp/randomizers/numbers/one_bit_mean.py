@@ -27,7 +27,6 @@ class OneBitMean(FiniteChannel):
     steps: int = 1 << 16
 
     def prepare(self) -> None:
-        levels(self.steps)
         if self.slope < 1:
             raise too_narrow(self)
 

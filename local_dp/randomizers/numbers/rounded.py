@@ -69,7 +69,6 @@ class RoundedGRR(Rounded):
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Kairouz, Oh, Viswanath 2014"
 
     def prepare(self) -> None:
-        grouped_levels(self.steps, self.groups)
         if self.slope < 1:
             raise too_narrow(self)
 
@@ -139,7 +138,6 @@ class RoundedHadamard(Rounded):
     source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013 (rounding); Bassily, Smith 2015"
 
     def prepare(self) -> None:
-        grouped_levels(self.steps, self.groups)
         if self.slope < 2:
             raise too_narrow(self)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
-from local_dp.domains import grouped_levels
+from local_dp.checks import check_built
 from local_dp.errors import InputError
 from local_dp.randomizers.finite import too_narrow
 from local_dp.randomizers.frequencies.base import FiniteOracle
@@ -35,15 +35,15 @@ class RoundedOracle(Rounded):
     steps: int = 1 << 12
     oracle: str = "subset-selection"
 
-    def prepare(self) -> None:
-        grouped_levels(self.steps, self.groups)
+    def check(self) -> None:
+        super().check()
         if self.steps.bit_count() != 1:
             raise InputError(f"steps is {self.steps}; give a power of two")
         if self.oracle not in _ORACLES:
             raise InputError(f"the oracle is {self.oracle!r}; choose from {', '.join(_ORACLES)}")
         if self._inner_bits < 1:
             raise too_narrow(self)
-        self.inner  # noqa: B018  # checks the width of its words
+        check_built(self.inner)
 
     @property
     def _level_bits(self) -> int:

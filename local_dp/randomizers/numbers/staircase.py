@@ -1,16 +1,16 @@
 """Staircase noise on a lattice, its endless tails folded into as many reports as the lattice has steps."""
 
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
-from functools import lru_cache
+from decimal import Decimal
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.numbers.base import Held, NumberTable
-from local_dp.randomizers.table import as_decimal, whole_weights
+from local_dp.randomizers.numbers.base import NumberTable
+from local_dp.randomizers.table import Law, as_decimal, precise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +32,30 @@ class Staircase(NumberTable):
         """r, the length of the first stair."""
         return best_stair(self.nano, self.steps)
 
-    def tables(self) -> Held:
-        return _table(self.nano, self.steps, self.word_bits)
+    def law(self) -> Law:
+        """Reports 0..S-1 are sums -S..-1 with what is below them, S..2S-1 are 0..S-1, 2S..3S-1 are S..2S-1 with what is above."""
+        steps, stair, decay = self.steps, self.stair, 1 / as_decimal(self.growth)
+        stairs = [Decimal(1) if place < stair else decay for place in range(steps)]
+        weight = [each * decay**times for times in range(2) for each in stairs] + [decay**2]
+        first = (1 - decay) / (2 * sum(stairs) - (1 - decay))
+        folded = 1 / (1 - decay)
+        rows = []
+        for value in range(steps + 1):
+            below = [first * folded * weight[value - place] for place in range(-steps, 0)]
+            inside = [first * weight[abs(place - value)] for place in range(steps)]
+            above = [first * folded * weight[place - value] for place in range(steps, 2 * steps)]
+            rows.append([*below, *inside, *above])
+        return rows
+
+    @cached_property
+    def decoded(self) -> Floats:
+        with precise():
+            decay = 1 / as_decimal(self.growth)
+            beyond = self.steps * float(decay * (1 / (1 - decay)))
+        places = np.arange(-self.steps, 2 * self.steps, dtype=np.float64)
+        places[: self.steps] -= beyond
+        places[-self.steps :] += beyond
+        return places / self.steps
 
 
 def _first(growth: float, steps: int, stair: int) -> float:
@@ -68,27 +90,3 @@ def best_stair(nano: int, steps: int) -> int:
     """The first stair of least worst-case variance."""
     growth = float(exp_epsilon(nano))
     return min(range(1, steps + 1), key=lambda stair: float(folded_variance(growth, steps, stair).max()))
-
-
-@lru_cache(maxsize=64)
-def _table(nano: int, steps: int, bits: int) -> Held:
-    """Reports 0..S-1 are sums -S..-1 with what is below them, S..2S-1 are 0..S-1, 2S..3S-1 are S..2S-1 with what is above."""
-    stair, growth = best_stair(nano, steps), exp_epsilon(nano)
-    with localcontext() as context:
-        context.prec = 60
-        decay = 1 / as_decimal(growth)
-        stairs = [Decimal(1) if place < stair else decay for place in range(steps)]
-        weight = [each * decay**times for times in range(2) for each in stairs] + [decay**2]
-        first = (1 - decay) / (2 * sum(stairs) - (1 - decay))
-        folded = 1 / (1 - decay)
-        rows = []
-        for value in range(steps + 1):
-            below = [first * folded * weight[value - place] for place in range(-steps, 0)]
-            inside = [first * weight[abs(place - value)] for place in range(steps)]
-            above = [first * folded * weight[place - value] for place in range(steps, 2 * steps)]
-            rows.append([*below, *inside, *above])
-        beyond = steps * float(decay * folded)
-    places = np.arange(-steps, 2 * steps, dtype=np.float64)
-    places[:steps] -= beyond
-    places[-steps:] += beyond
-    return whole_weights(rows, growth, bits), places / steps

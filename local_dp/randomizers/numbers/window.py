@@ -5,7 +5,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +13,8 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.numbers.base import MAX_STEPS, Held, NumberTable
-from local_dp.randomizers.table import as_decimal, whole_weights
+from local_dp.randomizers.numbers.base import MAX_STEPS, NumberTable
+from local_dp.randomizers.table import Law, as_decimal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,18 +30,12 @@ class Window(NumberTable):
     def window(self) -> int:
         """W, 1 or more."""
 
-    def tables(self) -> Held:
-        return window_table(self.nano, self.steps, self.window, self.word_bits)
+    def law(self) -> Law:
+        return window_law(as_decimal(self.growth), self.steps, self.window)
 
-
-@lru_cache(maxsize=64)
-def window_table(nano: int, steps: int, window: int, bits: int) -> Held:
-    """The weights of a window of this width, and what each cell stands for."""
-    growth = exp_epsilon(nano)
-    with localcontext() as context:
-        context.prec = 60
-        rows = window_law(as_decimal(growth), steps, window)
-    return whole_weights(rows, growth, bits), window_decoded(float(growth), steps, window)
+    @cached_property
+    def decoded(self) -> Floats:
+        return window_decoded(float(self.growth), self.steps, self.window)
 
 
 def window_law(growth: Decimal, steps: int, window: int) -> list[list[Decimal]]:
@@ -89,10 +83,10 @@ class Piecewise(Window):
 
     likely: int = 0
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         if type(self.likely) is not int or not 0 <= self.likely <= MAX_STEPS:
             raise InputError(f"the window has {self.likely!r} cells; give a whole number from 1 to {MAX_STEPS}, or 0 for the best")
-        super().prepare()
+        super().check()
 
     @property
     def window(self) -> int:

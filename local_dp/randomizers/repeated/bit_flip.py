@@ -37,9 +37,9 @@ class BitFlip(PerCoin):
     def _fits(self, bits: int) -> bool:
         return ChangeTracking(self.epsilon, intervals=self.d).word_bits == bits
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         check_whole("d", self.d, 1, symbols(self.k).size)
-        self.inner  # noqa: B018  # checks the width of words
+        super().check()
 
     @cached_property
     def inner(self) -> ChangeTracking:

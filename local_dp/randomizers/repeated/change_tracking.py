@@ -34,8 +34,10 @@ class ChangeTracking(BitVector, FrequencyOracle):
     work: ClassVar[Work] = "repeated surveys"
     intervals: int = 2
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         check_whole("intervals", self.intervals, 1, MAX_SYMBOLS - 1)
+
+    def prepare(self) -> None:
         if self.ones[1] <= self.ones[0]:
             raise too_narrow(self)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from local_dp.arrays import Ints, Words
 from local_dp.checks import check_share
-from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, Noise
@@ -70,7 +69,6 @@ class MemoisedGRR(GRR):
         return False  # each step has half of a word
 
     def prepare(self) -> None:
-        symbols(self.k)
         if self.part <= self.k * self.others[1]:
             raise too_narrow(self)
 
@@ -178,12 +176,10 @@ class MemoisedRAPPOR(UnaryEncoding):
     def _fits(self, bits: int) -> bool:
         return False  # each step has half of a word
 
-    def prepare(self) -> None:
-        symbols(self.k)
+    def check(self) -> None:
         if self.permanent not in PERMANENT:
             raise InputError(f"permanent is {self.permanent!r}; choose from {', '.join(PERMANENT)}")
-        if self.ones[1] <= self.ones[0]:
-            raise too_narrow(self)
+        super().check()
 
     @property
     def part(self) -> int:

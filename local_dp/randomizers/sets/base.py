@@ -2,10 +2,11 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from local_dp.arrays import Bools, Counts, Ints
+from local_dp.arrays import Bools, Counts, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
@@ -39,29 +40,42 @@ class Padded(TableChannel):
         """The gains of the reports of the items, from those of the items, shape (values, k)."""
         return gains
 
-    def fill(self, told: int) -> None:
-        """Holds the table of `told` reports for items and L for dummies. Raises InputError if words are too narrow."""
+    def check(self) -> None:
+        super().check()
         check_whole("limit", self.limit, 1, self.k)
-        reports = told + self.limit
-        base = ceil_fraction(self.total / (reports + self.limit * (exp_epsilon(self.nano) - 1)))
-        gain = (self.total - reports * base) // (self.limit * self.fineness) * self.fineness
-        if gain < 1:
-            raise too_narrow(self)
+
+    @property
+    def signs(self) -> int:
+        """How many reports name an item: two where it comes with a sign."""
+        return 1
+
+    def table(self) -> Words:
+        reports = self.signs * self.k + self.limit
+        base, gain = self._split
         held = self.held
         sizes = held.sum(axis=1, keepdims=True)
         all_gains = [divmod(gain * self.limit, max(size, self.limit)) for size in range(self.k + 1)]
         each, over = (np.array(part, dtype=np.uint64)[sizes] for part in zip(*all_gains, strict=True))
         gains = np.where(held, each + (np.cumsum(held, axis=1).astype(np.uint64) <= over), np.uint64(0))
         dummies = np.where(np.arange(self.limit)[None, :] < self.limit - sizes, np.uint64(gain), np.uint64(0))
-        table = np.concatenate([self.spread(gains), dummies], axis=1) + np.uint64(base)
+        table: Words = np.concatenate([self.spread(gains), dummies], axis=1) + np.uint64(base)
         table[:, -1] += np.uint64(self.total - reports * base - self.limit * gain)  # what rounding left over: the same for all
-        object.__setattr__(self, "_odds", (base, gain))
-        self.hold(table)
+        return table
+
+    @cached_property
+    def _split(self) -> tuple[int, int]:
+        """The weights s and g. Raises InputError if words are too narrow."""
+        reports = self.signs * self.k + self.limit
+        base = ceil_fraction(self.total / (reports + self.limit * (exp_epsilon(self.nano) - 1)))
+        gain = (self.total - reports * base) // (self.limit * self.fineness) * self.fineness
+        if gain < 1:
+            raise too_narrow(self)
+        return base, gain
 
     @property
     def odds(self) -> tuple[float, float]:
         """s and g over 2^word_bits: how likely each report is whatever the set, and how much likelier a member of one of at most L."""
-        base, gain = self.__dict__["_odds"]
+        base, gain = self._split
         return base / self.total, gain / self.total
 
     def seen(self, counts: Counts) -> Counts:

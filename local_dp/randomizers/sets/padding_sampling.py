@@ -26,9 +26,9 @@ class PaddingSampling(Padded):
     estimates: ClassVar[str] = "the shares of clients whose set has each item"
     k: int = 3
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         check_whole("k", self.k, 1, 12)
-        self.fill(self.k)
+        super().check()
 
     @property
     def domain(self) -> Domain:

@@ -30,10 +30,6 @@ class PCKV(Padded):
     estimates: ClassVar[str] = "for each key the share that holds it, and the sum of its numbers by the number of clients"
     steps: int = 2
 
-    def prepare(self) -> None:
-        self.domain  # noqa: B018  # checks the sizes
-        self.fill(2 * self.k)
-
     @property
     def domain(self) -> Domain:
         return key_values(self.k, self.steps, MAX_VALUES)
@@ -47,6 +43,10 @@ class PCKV(Padded):
     def held(self) -> Bools:
         held: Bools = self.digits > 0
         return held
+
+    @property
+    def signs(self) -> int:
+        return 2
 
     @property
     def fineness(self) -> int:

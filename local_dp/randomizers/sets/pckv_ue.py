@@ -29,7 +29,7 @@ class SignedPlace(TableChannel):
     name: ClassVar[str] = "signed-place"
     source: ClassVar[str] = "Gu, Li, Cheng, Xiong, Cao 2020, Section 5.2"
 
-    def prepare(self) -> None:
+    def table(self) -> Words:
         growth, total = exp_epsilon(self.nano), self.total
         other = ceil_fraction(total / (growth + 3))
         wrong = max(ceil_fraction(total / (2 * (growth + 1))), -(-other * total // (2 * (total - 2 * other))))
@@ -37,7 +37,7 @@ class SignedPlace(TableChannel):
         if right <= wrong or right <= other:
             raise too_narrow(self)
         half = total // 2
-        self.hold(np.array([[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]], dtype=np.uint64))
+        return np.array([[total - 2 * other, other, other], [half, right, wrong], [half, wrong, right]], dtype=np.uint64)
 
     @property
     def domain(self) -> Domain:
@@ -65,9 +65,9 @@ class SignedPlaces(PlaceVector):
     source: ClassVar[str] = SignedPlace.source
     k: int = 2
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         check_whole("k", self.k, 1, MAX_RECORDS.bit_length())
-        self.inner  # noqa: B018  # checks the width of words
+        super().check()
 
     @property
     def domain(self) -> Domain:
@@ -105,10 +105,9 @@ class PCKVUE(PerCoin):
     limit: int = 2
     steps: int = 2
 
-    def prepare(self) -> None:
-        self.domain  # noqa: B018  # checks the sizes
+    def check(self) -> None:
+        super().check()
         check_whole("limit", self.limit, 1, self.k)
-        self.inner  # noqa: B018
 
     @property
     def domain(self) -> Domain:

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts, Ints, Words
-from local_dp.checks import check_dimension
+from local_dp.checks import check_built, check_dimension
 from local_dp.cube import parity
 from local_dp.domains import Domain
 from local_dp.errors import InputError
@@ -45,10 +45,8 @@ class Characters(OneBit):
     d: int = 1
     masks: str = ""
 
-    def prepare(self) -> None:
-        super().prepare()
-        examples(self.d)
-        self.listed  # noqa: B018  # checks the masks
+    def check(self) -> None:
+        check_built(self.domain, self.listed)
 
     @cached_property
     def listed(self) -> Counts:

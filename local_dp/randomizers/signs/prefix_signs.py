@@ -92,9 +92,8 @@ class PrefixSigns(OneBit):
     estimates: ClassVar[str] = "prefix sums"
     k: int = 2
 
-    def prepare(self) -> None:
-        super().prepare()
-        symbols(self.k)
+    def check(self) -> None:
+        super().check()
         if self.k > MAX_K:
             raise InputError(f"k is {self.k}; prefix sums go up to {MAX_K} values, so merge neighbouring ones")
 

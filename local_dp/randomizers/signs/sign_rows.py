@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
+from local_dp.checks import check_built
 from local_dp.cube import parity
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
@@ -44,10 +45,8 @@ class SignRows(OneBit):
     k: int = 2
     signs: tuple[str, ...] = ()
 
-    def prepare(self) -> None:
-        super().prepare()
-        symbols(self.k)
-        self.table  # noqa: B018  # checks the signs
+    def check(self) -> None:
+        check_built(self.domain, self.table)
 
     @cached_property
     def table(self) -> np.ndarray:

@@ -26,11 +26,6 @@ class VectorCoin(PerCoin):
     d: int = 4
     steps: int = 1 << 10
 
-    def prepare(self) -> None:
-        """Checks the lattice and the channel."""
-        self.domain  # noqa: B018
-        self.inner  # noqa: B018
-
     @cached_property
     def domain(self) -> Vectors:
         return vectors(self.ball, self.d, self.steps)

@@ -36,10 +36,10 @@ class NearestDirection(VectorCoin):
     ball = "ball"
     directions: int = 0
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         if type(self.directions) is not int or not (self.directions == 0 or 2 <= self.directions <= MAX_DIRECTIONS):
             raise InputError(f"there are {self.directions!r} directions; give a whole number from 2 to {MAX_DIRECTIONS}, or 0 for the best")
-        super().prepare()
+        super().check()
 
     def _fits(self, bits: int) -> bool:
         return GRR(self.epsilon, k=max(2, self.chosen)).word_bits <= bits

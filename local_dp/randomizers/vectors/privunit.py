@@ -109,7 +109,7 @@ class PrivUnit(Randomizer):
     d: int = 3
     steps: int = 1 << 10
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         if self.word_bits != 64:
             raise InputError(f"word_bits is {self.word_bits}; PrivUnit needs 64")
         if self.domain.d < 2:

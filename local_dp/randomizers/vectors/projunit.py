@@ -45,13 +45,13 @@ class ProjUnit(Coined):
     steps: int = 1 << 10
     k: int = 0
 
-    def prepare(self) -> None:
+    def check(self) -> None:
         if self.domain.d < 2:
             raise InputError(f"d is {self.d}; a sphere needs 2 coordinates or more")
         check_whole("k", self.k, 0, self.filled)
         if self.k & (self.k - 1) or 0 < self.k < min(LEAST, self.filled):
             raise InputError(f"k is {self.k}; give a power of two from {min(LEAST, self.filled)} to {self.filled}, or 0 for the best")
-        self.inner  # noqa: B018  # checks the width of words
+        super().check()
 
     @cached_property
     def domain(self) -> Vectors:

@@ -135,8 +135,6 @@ class DoubleGRR(FiniteChannel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "word_bits", 32)
 
-    def prepare(self) -> None: ...
-
     @property
     def domain(self) -> Domain:
         return symbols(self.k)

@@ -164,9 +164,6 @@ class Unary(BitVector):
     source: ClassVar[str] = "Erlingsson, Pihur, Korolova 2014"
     k: int = 5
 
-    def prepare(self) -> None:
-        symbols(self.k)
-
     @property
     def domain(self) -> Domain:
         return symbols(self.k)
@@ -210,9 +207,6 @@ class Hash(PerCoin):
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
     k: int = 6
 
-    def prepare(self) -> None:
-        symbols(self.k)
-
     @property
     def domain(self) -> Domain:
         return symbols(self.k)
@@ -254,13 +248,9 @@ class Opaque(Randomizer):
     real: float = 1.0
     k: int = 3
 
-    def prepare(self) -> None:
-        object.__setattr__(self, "_inner", GRR(self.epsilon * self.real, k=self.k, word_bits=self.word_bits))
-
-    @property
+    @cached_property
     def inner(self) -> FiniteChannel:
-        made: FiniteChannel = self.__dict__["_inner"]
-        return made
+        return GRR(self.epsilon * self.real, k=self.k, word_bits=self.word_bits)
 
     @property
     def domain(self) -> Domain:

@@ -30,9 +30,6 @@ class OptimisedUnary(BitVector):
     source: ClassVar[str] = "Wang, Blocki, Li, Jha 2017"
     k: int = 2
 
-    def prepare(self) -> None:
-        symbols(self.k)
-
     def _fits(self, bits: int) -> bool:
         return True
 
@@ -79,8 +76,8 @@ class LocalHash(PerCoin):
     k: int = 2
     g: int = 4
 
-    def prepare(self) -> None:
-        symbols(self.k)
+    def check(self) -> None:
+        super().check()
         symbols(self.g)
 
     def _fits(self, bits: int) -> bool:
