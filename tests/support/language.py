@@ -1,0 +1,102 @@
+"""Plain English, as far as a program can check it: long sentences, and words that a reader has to translate.
+
+`python -m tests.support.language README.md docs local_dp` prints each place, its file and its line.
+"""
+
+import ast
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+MOST_WORDS = 25
+BANNED = re.compile(
+    r"\b(whoever|whomever|whichever|whosoever|of whom|to whom|from whom|those of which|that of which|all of which|none that is not|none of which|"
+    r"but for|save that|save for|in its stead|in their stead|told|tells|whereof|thereof|aloud|laid together|goes on with|"
+    r"what is not|who says|says nothing|is heard|are heard|nobody hears|no one hears|holds so long)\b",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_CODE, _LINK, _URL = re.compile(r"`[^`]*`"), re.compile(r"!?\[([^\]]*)\]\([^)]*\)"), re.compile(r"https?://\S+")
+_ABBREVIATION = re.compile(r"\b(e\.g|i\.e|cf|vs|et al|Def|Thm|Prop|Lem|Cor|Sec|Fig|No|pp?|Dr|St)\.")
+_END = re.compile(r"(?<=[.!?:;])[\s)]+|\n\s*\n|\n(?=\s*(?:[-*#|]|\d+\. ))|\s\|\s")
+
+
+def sentences(text: str) -> Iterator[tuple[int, str]]:
+    """Each sentence of prose, and the line on which it begins, from 1. Code, formulas and link targets count as one word."""
+    text = _FENCE.sub(lambda match: "\n" * match[0].count("\n"), text)
+    text = re.sub(r"\$\$.*?\$\$|\$[^$\n]*\$", "X", text, flags=re.DOTALL)
+    text = _ABBREVIATION.sub(r"\1", _URL.sub("X", _LINK.sub(r"\1", _CODE.sub("X", text))))
+    start = 0
+    for match in (*_END.finditer(text), None):
+        end = len(text) if match is None else match.start()
+        sentence = text[start:end]
+        if sentence.strip():
+            lead = len(sentence) - len(sentence.lstrip())
+            yield text.count("\n", 0, start + lead) + 1, " ".join(sentence.split())
+        start = len(text) if match is None else match.end()
+
+
+def words(sentence: str) -> int:
+    return len(re.findall(r"[A-Za-z][\w'-]*", sentence))
+
+
+def complaints(text: str, most: int | None = MOST_WORDS) -> Iterator[tuple[int, str]]:
+    """What a reader stumbles over: the line, and why."""
+    for line, sentence in sentences(text):
+        banned = BANNED.search(sentence)
+        if banned:
+            yield line, f"{banned[0]!r} in: {sentence}"
+        if most is not None and words(sentence) > most:
+            yield line, f"{words(sentence)} words: {sentence}"
+
+
+def docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Each docstring of a module, and the line on which it begins."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+            yield node.body[0].lineno, ast.get_docstring(node) or ""
+
+
+def comments(path: Path) -> Iterator[tuple[int, str]]:
+    with tokenize.open(path) as file:
+        yield from ((token.start[0], token.string.lstrip("# ")) for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT)
+
+
+def messages(source: str) -> Iterator[tuple[int, str]]:
+    """The text of each error that is raised; a value that is filled in counts as one word."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            for part in node.exc.args:
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield node.lineno, part.value
+                elif isinstance(part, ast.JoinedStr):
+                    yield node.lineno, "".join(str(each.value) if isinstance(each, ast.Constant) else "X" for each in part.values)
+
+
+def in_file(path: Path) -> Iterator[tuple[int, str]]:
+    """Every complaint about a document, or about docstrings, errors and comments of a module."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        yield from complaints(text)
+        return
+    for line, prose in docstrings(text):
+        yield from ((line + at - 1, why) for at, why in complaints(prose))
+    for line, prose in messages(text):
+        yield from ((line, why) for _, why in complaints(prose))
+    for line, prose in comments(path):
+        yield from ((line, why) for _, why in complaints(prose, most=None))
+
+
+def main() -> None:
+    for name in sys.argv[1:]:
+        top = Path(name)
+        for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
+            if path.suffix in (".md", ".py"):
+                for line, why in in_file(path):
+                    print(f"{path}:{line}: {why}")
+
+
+if __name__ == "__main__":
+    main()
