@@ -9,7 +9,7 @@ from local_dp.arrays import Bools, Ints
 from local_dp.checks import check_dimension
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import Learner, share, signs
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 
@@ -85,7 +85,7 @@ class Conjunctions(Learner[AllOf]):
     def rounds(self) -> int:
         return 1
 
-    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AllOf]:
+    def algorithm(self) -> Statistical[AllOf]:
         literals, most = self.literals, self.tolerance / 2
 
         def decode(answers: tuple[float, ...]) -> AllOf:

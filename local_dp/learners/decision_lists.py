@@ -7,10 +7,10 @@ import numpy as np
 
 from local_dp.arrays import Ints
 from local_dp.checks import check_dimension
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.conjunctions import Literal
 from local_dp.learners.learner import Learner, share
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalRounds
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 
@@ -76,10 +76,10 @@ class DecisionLists(Learner[RuleList]):
     def rounds(self) -> int:
         return self.d + 1
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, RuleList]:
+    def algorithm(self) -> StatisticalRounds[RuleList]:
         return Adaptive(self._play)
 
-    def _play(self) -> Play[StatisticalQuery, float, RuleList]:
+    def _play(self) -> StatisticalPlay[RuleList]:
         caught: list[Literal] = []
         rules: list[Rule] = []
         while True:

@@ -13,7 +13,7 @@ from local_dp.checks import check_dimension, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import Learner, features, signs, weighted
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical
 from local_dp.queries.examples import Correlation
 from local_dp.queries.numbers import check_weights
 from local_dp.records import Records
@@ -85,7 +85,7 @@ class LowDegree(Learner[Polynomial]):
         """Clients for an expected square distance of alpha, and so an expected error of alpha: N^2 C^2 / alpha, n / N of them for each coefficient."""
         return math.ceil((self.queries * response_gain(epsilon)) ** 2 / self.alpha)
 
-    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Polynomial]:
+    def algorithm(self) -> Statistical[Polynomial]:
         sets, columns = self.sets, features(self.d)
         queries = tuple(self.ask(Correlation(tuple(columns[place] for place in members), "y")) for members in sets)
         return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))

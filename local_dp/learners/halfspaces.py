@@ -9,9 +9,9 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.learner import Learner, features, share, signs, weighted
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.queries.margins import Descent, Mistake
 from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
 from local_dp.records import Records
@@ -105,10 +105,10 @@ class Perceptron(Descending):
     def rounds(self) -> int:
         return math.floor(4.6 / self.gamma**2) + 1
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:
+    def algorithm(self) -> StatisticalRounds[Halfspace]:
         return Adaptive(self._play)
 
-    def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
+    def _play(self) -> StatisticalPlay[Halfspace]:
         weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
         for _ in range(self.rounds):
             answers = yield (self.ask(Mistake(features(self.d), "y", written(weights))), *self.descents("perceptron", weights))

@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.checks import check_positive
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.halfspaces import Descending, Halfspace, within
 from local_dp.learners.learner import features
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalRounds
 from local_dp.populations.finite import Finite
 from local_dp.queries.numbers import matrix
 
@@ -52,10 +52,10 @@ class LogisticRegression(Descending):
     def rounds(self) -> int:
         return math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:
+    def algorithm(self) -> StatisticalRounds[Halfspace]:
         return Adaptive(self._play)
 
-    def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
+    def _play(self) -> StatisticalPlay[Halfspace]:
         weights, total = np.zeros(self.d), np.zeros(self.d)
         for _ in range(self.rounds):
             answers = yield self.descents("logistic", weights)

@@ -9,9 +9,9 @@ import numpy as np
 from local_dp.bounds.response import response_gain
 from local_dp.checks import check_positive, check_whole
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.halfspaces import Descending, Halfspace, within
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalRounds
 from local_dp.queries.margins import LOSSES
 
 
@@ -67,10 +67,10 @@ class MarginDescent(Descending):
         fewer = self.steps * math.sqrt(clients / self.clients(epsilon, 0.5))
         return replace(self, steps=max(1, min(self.steps, clients // self.d, math.floor(fewer))))
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:
+    def algorithm(self) -> StatisticalRounds[Halfspace]:
         return Adaptive(self._play)
 
-    def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
+    def _play(self) -> StatisticalPlay[Halfspace]:
         weights, total = np.zeros(self.d), np.zeros(self.d)
         for step in range(self.steps):
             answers = yield self.descents(self.loss, weights)

@@ -11,7 +11,7 @@ from local_dp.arrays import Floats
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.fourier import LowDegree, Polynomial
 from local_dp.learners.learner import features
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.queries.examples import Correlation
 
 Set: TypeAlias = tuple[int, ...]
@@ -46,7 +46,7 @@ class OneRoundPolynomial:
         """How many statistical queries it asks."""
         return len(self.moments) + len(self.sets)
 
-    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Polynomial]:
+    def algorithm(self) -> Statistical[Polynomial]:
         """The learner, for any oracle."""
         columns = features(self.d)
 

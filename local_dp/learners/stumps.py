@@ -10,7 +10,7 @@ from local_dp.checks import check_dimension
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.conjunctions import Literal
 from local_dp.learners.learner import Learner, signs
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 
@@ -57,7 +57,7 @@ class Stumps(Learner[Stump]):
     def rounds(self) -> int:
         return 1
 
-    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Stump]:
+    def algorithm(self) -> Statistical[Stump]:
         def decode(answers: tuple[float, ...]) -> Stump:
             best = int(np.abs(answers).argmax())
             return Stump(Literal(best, int(answers[best] >= 0)))

@@ -7,11 +7,11 @@ import numpy as np
 
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension, check_whole
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.conjunctions import AllOf, Literal
 from local_dp.learners.decision_lists import LABELS
 from local_dp.learners.learner import Learner, share
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.queries.tables import Question
 from local_dp.records import Records
 
@@ -66,10 +66,10 @@ class Trees(Learner[Tree]):
     def rounds(self) -> int:
         return self.depth
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, Tree]:
+    def algorithm(self) -> StatisticalRounds[Tree]:
         return Adaptive(self._play)
 
-    def _play(self) -> Play[StatisticalQuery, float, Tree]:
+    def _play(self) -> StatisticalPlay[Tree]:
         open_leaves: dict[Path, int] = {(): -1}
         closed: dict[Path, int] = {}
         for _ in range(self.depth):

@@ -9,14 +9,13 @@ import numpy as np
 from local_dp.bounds.masked_parity import masked_parity_list_clients
 from local_dp.bounds.response import check_positive_epsilon
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.masked.base import MaskedParityProtocol, vector_of
 from local_dp.masked.concept import NULL_SHARE, Concept
 from local_dp.masked.decoding import index_law, index_oracle, list_law, list_question
 from local_dp.masked.queries import MaskedIndex
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.protocols.local_protocol import BETA, parameter
-from local_dp.tallies import Tally
 
 MOST_OPEN = 8  # bits of r that round one may leave undecided
 
@@ -47,14 +46,14 @@ class MaskedParityList(MaskedParityProtocol):
     def clients(self, epsilon: float) -> int:
         return masked_parity_list_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Concept]:
         if clients < 2:
             raise InputError(f"masked parity has two rounds; {clients} client is too few")
         undecided = self.bits or default_bits(self.d, epsilon)
         share = self.share or default_share(self.d, undecided)
         first = min(max(round(clients * (1 - share)), 1), clients - 1)
 
-        def play() -> Play[LocalQuery, Tally, Concept]:
+        def play() -> LocalPlay[Concept]:
             index = index_oracle(epsilon, self.d, self.one_bit)
             (hashed,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             means = index.estimate(hashed, NULL_SHARE).value

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 from local_dp.bounds.masked_parity import masked_parity_literal_clients, masked_parity_literal_success
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.masked.base import MaskedParityProtocol
 from local_dp.masked.concept import Concept
 from local_dp.masked.queries import LATTICE, MaskedDisagreement, MaskedIndicator
 from local_dp.optimise import best_split
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.protocols.local_protocol import BETA
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.tallies import Tally
@@ -42,7 +42,7 @@ class MaskedParityLiteral(MaskedParityProtocol):
     def clients(self, epsilon: float) -> int:
         return masked_parity_literal_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Concept]:
         laplace = DiscreteLaplace(epsilon, steps=LATTICE)
         success = partial(masked_parity_literal_success, self.d, epsilon)
         first = best_split(success, clients)
@@ -51,7 +51,7 @@ class MaskedParityLiteral(MaskedParityProtocol):
         def expectation(tally: Tally) -> float:
             return 2 * float(laplace.estimate(tally).value) - 1
 
-        def play() -> Play[LocalQuery, Tally, Concept]:
+        def play() -> LocalPlay[Concept]:
             tallies = yield tuple(LocalQuery(MaskedIndicator(self.d, j), laplace, cohort) for j, cohort in enumerate(cohorts))
             r = sum(1 << j for j, tally in enumerate(tallies) if expectation(tally) > 1 / (4 * self.d))
             (tally,) = yield (LocalQuery(MaskedDisagreement(self.d, r), laplace, Cohort(first, clients)),)

@@ -10,7 +10,7 @@ from local_dp.masked.base import MaskedParityProtocol, vector_of
 from local_dp.masked.concept import Concept
 from local_dp.masked.decoding import mask_law, signed_oracle
 from local_dp.masked.queries import MaskedBent
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.protocols.local_protocol import BETA, parameter
 from local_dp.tallies import Tally
 
@@ -46,7 +46,7 @@ class MaskedParityOneRound(MaskedParityProtocol):
     def clients(self, epsilon: float) -> int:
         return self.question(epsilon).clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Concept]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Concept]:
         question = self.question(epsilon)
         query = MaskedBent(self.d, question.told)
         randomizer = signed_oracle(epsilon, query.domain.high, question.size)

@@ -7,16 +7,16 @@ import numpy as np
 
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.masked.concept import Concept
 from local_dp.masked.midpoint import Spectrum
 from local_dp.masked.signs import MaskedBit, MaskedCoset, MaskedRandom
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
 
 MAX_RANDOM_D = 16  # the learner that asks random functions tabulates their 2^d coefficients
 
-NonadaptiveLearner: TypeAlias = Nonadaptive[StatisticalQuery, float, Concept]
-AdaptiveLearner: TypeAlias = Adaptive[StatisticalQuery, float, Concept]
+NonadaptiveLearner: TypeAlias = Statistical[Concept]
+AdaptiveLearner: TypeAlias = StatisticalRounds[Concept]
 
 
 def _bit_queries(d: int, tolerance: float) -> tuple[StatisticalQuery, ...]:
@@ -84,7 +84,7 @@ def two_round_learner(d: int, share: float = 0.9) -> AdaptiveLearner:
     if not 0 < share < 1:
         raise InputError(f"the share of the tolerance is {share}; give a number strictly between 0 and 1")
 
-    def play() -> Play[StatisticalQuery, float, Concept]:
+    def play() -> StatisticalPlay[Concept]:
         r = _read_bits((yield _bit_queries(d, share / (2 * d))))
         (answer,) = yield (StatisticalQuery(MaskedCoset(d, 0, r), share / 2),)
         return Concept(d, r, int(answer < 0))

@@ -5,7 +5,7 @@ from functools import partial
 from typing import ClassVar
 
 from local_dp.bounds.masked_parity import masked_parity_clients, masked_parity_fresh_clients, masked_parity_fresh_success, masked_parity_split
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.masked.base import MaskedParityProtocol, vector_of
 from local_dp.masked.concept import NULL_SHARE, Concept
 from local_dp.masked.decoding import index_oracle, mask_oracle
@@ -13,7 +13,7 @@ from local_dp.masked.literal import fresh_cohorts
 from local_dp.masked.queries import MaskedIndex, MaskedParity
 from local_dp.masked.signs import MaskedBit, MaskedCoset
 from local_dp.optimise import best_split
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.protocols.local_protocol import BETA
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Tally
@@ -34,10 +34,10 @@ class MaskedParityLearner(MaskedParityProtocol):
     def clients(self, epsilon: float) -> int:
         return masked_parity_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Concept]:
         first = masked_parity_split(self.d, epsilon, clients)
 
-        def play() -> Play[LocalQuery, Tally, Concept]:
+        def play() -> LocalPlay[Concept]:
             index = index_oracle(epsilon, self.d)
             (tally,) = yield (LocalQuery(MaskedIndex(self.d), index, Cohort(0, first)),)
             r = vector_of(index.estimate(tally, NULL_SHARE).value)
@@ -62,7 +62,7 @@ class MaskedParityFresh(MaskedParityProtocol):
     def clients(self, epsilon: float) -> int:
         return masked_parity_fresh_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Concept]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Concept]:
         success = partial(masked_parity_fresh_success, self.d, epsilon)
         first = best_split(success, clients)
         cohorts = fresh_cohorts(self.d, first)
@@ -71,7 +71,7 @@ class MaskedParityFresh(MaskedParityProtocol):
         def negative(tally: Tally) -> bool:
             return float(response.estimate(tally).value) < 1 / 2
 
-        def play() -> Play[LocalQuery, Tally, Concept]:
+        def play() -> LocalPlay[Concept]:
             tallies = yield tuple(LocalQuery(MaskedBit(self.d, j), response, cohort) for j, cohort in enumerate(cohorts))
             r = sum(1 << j for j, tally in enumerate(tallies) if negative(tally))
             (tally,) = yield (LocalQuery(MaskedCoset(self.d, 0, r), response, Cohort(first, clients)),)

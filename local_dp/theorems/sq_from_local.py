@@ -10,24 +10,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import TypeAlias, TypeVar, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
 from local_dp.arrays import Words
 from local_dp.bounds.simulations import relative_error
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play, expand, translate
+from local_dp.interaction import Nonadaptive, R, expand, translate
 from local_dp.noise import stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 from local_dp.theorems.likelihood import Observed, likelihood_query, spent, transparent
 from local_dp.theorems.rejection import acceptance, ceiling_after, mean_ratio
 
-R = TypeVar("R")
 Kinds: TypeAlias = tuple[tuple[Query, FiniteChannel], ...]  # what one client is asked in one round
 
 
@@ -118,12 +117,10 @@ def _check(tolerance: float, trials: int) -> None:
 
 
 @overload
-def sq_from_local(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int) -> Nonadaptive[StatisticalQuery, float, R]: ...
+def sq_from_local(algorithm: Local[R], tolerance: float, trials: int, seed: int) -> Statistical[R]: ...
 @overload
-def sq_from_local(algorithm: Adaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int) -> Adaptive[StatisticalQuery, float, R]: ...
-def sq_from_local(
-    algorithm: Nonadaptive[LocalQuery, Tally, R] | Adaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int
-) -> Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R]:
+def sq_from_local(algorithm: LocalRounds[R], tolerance: float, trials: int, seed: int) -> StatisticalRounds[R]: ...
+def sq_from_local(algorithm: LocalAlgorithm[R], tolerance: float, trials: int, seed: int) -> StatisticalAlgorithm[R]:
     """The same algorithm with every report drawn by statistical queries of this `tolerance`, for clients that are independent draws of the distribution.
 
     Non-interactive: all `trials` candidates of every draw are made, and asked about, before any answer: t * trials queries. Interactive: one candidate a
@@ -139,14 +136,14 @@ def sq_from_local(
     if isinstance(algorithm, Nonadaptive):
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
-    def begin() -> Callable[[tuple[LocalQuery, ...]], Play[StatisticalQuery, float, tuple[Tally, ...]]]:
+    def begin() -> Callable[[tuple[LocalQuery, ...]], StatisticalPlay[tuple[Tally, ...]]]:
         generator, transcripts = _generator("sq-from-local", seed), dict[int, _Transcript]()
         return lambda queries: _round(queries, transcripts, tolerance, trials, generator)
 
     return expand(algorithm, begin)
 
 
-def _nonadaptive(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int) -> Nonadaptive[StatisticalQuery, float, R]:
+def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) -> Statistical[R]:
     """Every draw's candidates first, then the answers."""
     generator = _generator("sq-from-local candidates", seed)
     drawn: list[tuple[tuple[int, ...], list[tuple[Observed, ...]]]] = []
@@ -175,7 +172,7 @@ def _nonadaptive(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float,
 
 def _round(
     queries: tuple[LocalQuery, ...], transcripts: dict[int, _Transcript], tolerance: float, trials: int, generator: np.random.Generator
-) -> Play[StatisticalQuery, float, tuple[Tally, ...]]:
+) -> StatisticalPlay[tuple[Tally, ...]]:
     """One local round: every client's candidate is asked about, then another one's for the clients that did not accept, and so on."""
     shares = [(cohort, asks, _kinds(queries, asks)) for cohort, asks in _shares(queries)]
     cells = [_cells(kinds, len(cohort), generator) for cohort, _, kinds in shares]

@@ -1,26 +1,24 @@
 """SQ algorithms from non-interactive local algorithms of small alphabet, without rejection: the whole law of a report is asked for."""
 
 import math
-from typing import TypeVar
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
+from local_dp.interaction import Nonadaptive, R
 from local_dp.noise import stream_key
-from local_dp.oracles.local.asked import LocalQuery, check_disjoint
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.local.asked import Local, check_disjoint
+from local_dp.oracles.statistical.oracles import Statistical
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
 from local_dp.theorems.likelihood import Observed, density, likelihood_query, transparent
 from local_dp.theorems.rejection import mean_ratio
 
-R = TypeVar("R")
 MAX_TABLE = 4096
 
 
-def sq_from_local_by_table(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float, seed: int) -> Nonadaptive[StatisticalQuery, float, R]:
+def sq_from_local_by_table(algorithm: Local[R], tolerance: float, seed: int) -> Statistical[R]:
     """`sq_from_local` without rejection: asks for the probability of every report, then draws all tallies from the normalised answers.
 
     One query for each (cell, report) of each distinct (query, randomizer), and a single one where reports are bits; no candidate is rejected, none

@@ -10,7 +10,7 @@ import pytest
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play, run
+from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.learners import examples
 from local_dp.learners.conjunctions import Conjunctions, Literal
 from local_dp.learners.decision_lists import DecisionLists, Rule, RuleList
@@ -24,7 +24,7 @@ from local_dp.learners.thresholds import dyadic, prefix
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.populations.population import Population
 from local_dp.protocols.learning.sgd import LocalSGD
 from local_dp.queries.centres import NearestCentre
@@ -254,10 +254,10 @@ def forgets(learner: Learner[Any]) -> bool:
 class Remembering(DecisionLists):
     """The wrong twin: what an earlier run caught stays in the list."""
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, RuleList]:
+    def algorithm(self) -> StatisticalRounds[RuleList]:
         earlier: list[Rule] = []
 
-        def play() -> Play[StatisticalQuery, float, RuleList]:
+        def play() -> StatisticalPlay[RuleList]:
             earlier.extend((yield from self._play()).rules)
             return RuleList(tuple(earlier))
 

@@ -9,17 +9,16 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError, unknown
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.examples import error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
 from local_dp.learners.tasks import BARELY
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import LocalPlay, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.learning.gradients import WAYS, Gradients, gradients_of
 from local_dp.protocols.local_protocol import LocalProtocol, PlainData, parameter
 from local_dp.queries.numbers import written
-from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +77,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
             raise InputError(f"{self.rounds} rounds cannot promise error {self.alpha} at margin {self.gamma}; give more than {least:.0f}")
         return math.ceil(self.gradients(epsilon).moment / room)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Halfspace]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Halfspace]:
         """The learner for clients 0..clients-1, each with a budget of epsilon. Raises InputError with fewer clients than cohorts."""
         gradients = self.gradients(epsilon)
         parts = self.rounds * gradients.cohorts
@@ -87,7 +86,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
         ends = [clients * part // parts for part in range(parts + 1)]
         step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
 
-        def play() -> Play[LocalQuery, Tally, Halfspace]:
+        def play() -> LocalPlay[Halfspace]:
             weights, total = np.zeros(self.d), np.zeros(self.d)
             for round in range(self.rounds):
                 cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]

@@ -7,12 +7,11 @@ import numpy as np
 
 from local_dp.bounds.parity import parity_deny_clients
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.protocols.local_protocol import BETA
 from local_dp.protocols.parity.one_round_and_halving import ParityProtocol
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.signs.deny import Deny
-from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,6 @@ class ParityDeny(ParityProtocol):
     def clients(self, epsilon: float) -> int:
         return parity_deny_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, int]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[int]:
         query = LocalQuery(ParityExample(self.d), Deny(epsilon, d=self.d), Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: int(np.argmin(answers[0].weights[0])))

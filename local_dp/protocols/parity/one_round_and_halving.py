@@ -12,9 +12,9 @@ from local_dp.arrays import Floats
 from local_dp.bounds.parity import parity_halving_clients, parity_one_round_clients, parity_rounds
 from local_dp.checks import check_vector
 from local_dp.cube import places_of
-from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.parity import ParityPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
@@ -69,10 +69,10 @@ class ParityHalving(ParityProtocol):
     def clients(self, epsilon: float) -> int:
         return parity_halving_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, int]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
         ends = tuple(accumulate(parity_rounds(self.d, clients), initial=0))
 
-        def play() -> Play[LocalQuery, Tally, int]:
+        def play() -> LocalPlay[int]:
             masks, scores = np.arange(1 << self.d), np.zeros(1 << self.d)
             for start, stop in pairwise(ends):
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
@@ -99,7 +99,7 @@ class ParityOneRound(ParityProtocol):
     def clients(self, epsilon: float) -> int:
         return parity_one_round_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, int]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[int]:
         randomizer = Characters(epsilon, d=self.d)
         query = LocalQuery(ParityExample(self.d), randomizer, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: int(np.argmax(log_likelihoods(randomizer, answers[0]))))

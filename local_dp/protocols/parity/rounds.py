@@ -8,14 +8,13 @@ import numpy as np
 
 from local_dp.bounds.interaction import check_rounds, few_rounds_clients, few_rounds_plan
 from local_dp.bounds.parity import named_score
-from local_dp.interaction import Adaptive, Play
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.interaction import Adaptive
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.protocols.local_protocol import BETA, parameter
 from local_dp.protocols.parity.one_round_and_halving import ParityProtocol, log_likelihoods
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.randomizers.signs.deny import Deny
-from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,12 @@ class ParityRounds(ParityProtocol):
     def clients(self, epsilon: float) -> int:
         return few_rounds_clients(self.d, epsilon, self.rounds, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, int]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
         plan = few_rounds_plan(self.d, self.rounds)
         cohorts = [Cohort(start, stop) for start, stop in pairwise(accumulate(plan.sizes(clients), initial=0))]
         example = ParityExample(self.d)
 
-        def play() -> Play[LocalQuery, Tally, int]:
+        def play() -> LocalPlay[int]:
             (named,) = yield (LocalQuery(example, Deny(epsilon, d=self.d), cohorts[0]),)
             masks, scores = np.arange(1 << self.d), named_score(self.d, epsilon) * named.weights[0]
             for cohort, keep in zip(cohorts[1:], plan.kept, strict=False):

@@ -10,7 +10,7 @@ from local_dp.bounds.frequencies import KEPT, heavy_hitters_clients, level_lengt
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.protocols.local_protocol import BETA
 from local_dp.protocols.search.frequent_strings import Found, FrequentStrings, level_of
 from local_dp.protocols.search.prefix_search import Search
@@ -44,7 +44,7 @@ class HeavyHitters(FrequentStrings):
     def clients(self, epsilon: float) -> int:
         return heavy_hitters_clients(epsilon, self.bits, self.share, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Found]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Found]:
         levels = self._levels(epsilon, clients)
         queries = tuple(query for level in levels for query in level)
 

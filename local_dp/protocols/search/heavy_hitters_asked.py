@@ -8,9 +8,9 @@ import numpy as np
 
 from local_dp.bounds.frequencies import NARROW, Schedule, best_schedule
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.protocols.local_protocol import BETA
 from local_dp.protocols.search.frequent_strings import Found, FrequentStrings, level_of
 from local_dp.protocols.search.prefix_search import Search
@@ -18,7 +18,6 @@ from local_dp.protocols.surveys.shares import frequency_randomizer
 from local_dp.queries.strings import KeptPrefix, Prefix
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.randomizer import Randomizer
-from local_dp.tallies import Tally
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,14 @@ class HeavyHittersAsked(FrequentStrings):
     def clients(self, epsilon: float) -> int:
         return self.schedule(epsilon).clients(epsilon, self.bits, self.share, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Found]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Found]:
         schedule = self.schedule(epsilon)
         lengths, needs = schedule.lengths(self.bits), np.array(schedule.needs(self.bits, BETA))
         if clients < len(lengths):
             raise InputError(f"{clients} clients are too few for {len(lengths)} rounds: give {self.clients(epsilon):,} for a result")
         ends = [0, *(np.rint(needs / needs[-1] * (clients - len(needs))).astype(int) + np.arange(1, len(needs) + 1)).tolist()]
 
-        def play() -> Play[LocalQuery, Tally, Found]:
+        def play() -> LocalPlay[Found]:
             search = Search(schedule.kept, self.tolerance)
             for length, cohort in zip(lengths, pairwise(ends), strict=True):
                 query = self._query(length, search, schedule)

@@ -13,9 +13,9 @@ from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import GROWTH, one_round_error, prefers_search, quantile_clients, search_error, search_rounds
 from local_dp.checks import check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
@@ -27,7 +27,7 @@ from local_dp.queries.numbers import STEPS
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.signs.prefix_signs import MAX_K, PrefixSigns, correlation, excess
 from local_dp.records import Records
-from local_dp.tallies import Z95, Tally
+from local_dp.tallies import Z95
 
 PARTS = np.array([0.2, 0.6, 0.2])  # of a quantile's clients in a round: below it, at it, above it
 LEAST = 20  # clients of one quantile in the first round of a search, so that each question has a few
@@ -132,7 +132,7 @@ class Quantiles(LocalProtocol[Located]):
     def clients(self, epsilon: float) -> int:
         return quantile_clients(epsilon, math.inf if self.searches() else self.excess, len(self.shares), self.tolerance, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Located]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Located]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         return Adaptive(lambda: self._search(epsilon, clients) if self.searches(clients) else self._one_round(epsilon, clients))
 
@@ -142,14 +142,14 @@ class Quantiles(LocalProtocol[Located]):
         several, one = search_error(epsilon, count, clients, BETA), one_round_error(epsilon, self.excess, count, clients, BETA)
         return {"one": min(one, 1.0), "several": min(several, 1.0)}
 
-    def _one_round(self, epsilon: float, clients: int) -> Play[LocalQuery, Tally, Located]:
+    def _one_round(self, epsilon: float, clients: int) -> LocalPlay[Located]:
         randomizer = PrefixSigns(epsilon, k=self.grid.domain.size)
         (tally,) = yield (LocalQuery(self.grid, randomizer, Cohort(0, clients)),)
         sums = randomizer.estimate(tally).value
         places = [_invert(sums[: self.symbols], share, randomizer, tally.n) for share in self.shares]
         return Located(tuple(places), tally.n, "one", self._errors(epsilon, clients))
 
-    def _search(self, epsilon: float, clients: int) -> Play[LocalQuery, Tally, Located]:
+    def _search(self, epsilon: float, clients: int) -> LocalPlay[Located]:
         randomizer = OneBitMean(epsilon, steps=STEPS)
         searches = [Search(randomizer, self.symbols, round(share * STEPS)) for share in self.shares]
         rounds, n = list(self._cohorts(clients)), 0

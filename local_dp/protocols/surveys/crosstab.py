@@ -13,7 +13,7 @@ from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
@@ -80,7 +80,7 @@ class Crosstab(LocalProtocol[CrossTable]):
     def aim(self) -> Aim | None:
         return None if self.missing == "exclude" else Aim.shares(self.query.domain.size)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, CrossTable]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[CrossTable]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         crossed, conditional = self.query, self.conditional
         oracle = frequency_randomizer(epsilon, crossed.domain.size, joint=True)

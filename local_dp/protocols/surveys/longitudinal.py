@@ -11,7 +11,7 @@ from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import Local
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
@@ -21,7 +21,7 @@ from local_dp.protocols.surveys.waves import METHODS, Asking
 from local_dp.queries.tables import Question
 from local_dp.queries.waves import asked_in
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 
 KINDS = 64  # of life in a made-up population
 
@@ -99,7 +99,7 @@ class Longitudinal(LocalProtocol[Course]):
         asking = self.asking
         return longitudinal_clients(self.taken(epsilon).worst, len(asking.waves), asking.k, self.tolerance, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Course]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Course]:
         known, taken = self.known(epsilon), self.taken(epsilon)
         queries, decode = METHODS[taken.name](self.asking, epsilon, clients)
         return Nonadaptive(queries, lambda told: Course(decode(told), taken, known))

@@ -11,7 +11,7 @@ from local_dp.bounds.frequencies import frequency_clients
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol
 from local_dp.queries.query import Query
@@ -92,7 +92,7 @@ class Shares(LocalProtocol[Estimate]):
     def aim(self) -> Aim | None:
         return None if self.excluded else Aim.shares(self.query.domain.size)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         randomizer = self.oracle(epsilon)
         query = LocalQuery(self.query, randomizer, Cohort(0, clients))
         if not self.excluded:

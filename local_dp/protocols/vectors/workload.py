@@ -15,7 +15,7 @@ from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
@@ -159,7 +159,7 @@ class Workload(LocalProtocol[Answers]):
         z = normal_quantile(BETA / (2 * len(self.matrix)))
         return math.ceil(self.variances(epsilon).best * (z / self.tolerance) ** 2)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Answers]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Answers]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         variances, everybody = self.variances(epsilon), Cohort(0, clients)
         if variances.by_shares:
