@@ -11,8 +11,8 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive
 from local_dp.learners.learner import Learner, features
 from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery, StatisticalRounds
-from local_dp.queries.centres import CentreSum, NearestCentre, nearest
 from local_dp.queries.numbers import check_weights, matrix, written
+from local_dp.queries.vectors import CentreSum, NearestCentre, nearest
 from local_dp.records import Records
 
 

@@ -11,11 +11,9 @@ import pytest
 from local_dp.errors import InputError, RefusedError
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Nonadaptive, run
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import MidpointOracle, spectrum
-from local_dp.masked.population import MaskedParityPopulation
-from local_dp.masked.signs import MaskedBit, MaskedCoset, MaskedRandom
-from local_dp.masked.statistical import bent_learner, coset_learner, parity_learner, random_learner, two_round_learner
+from local_dp.masked.population import Concept, MaskedParityPopulation
+from local_dp.masked.queries import MaskedBit, MaskedCoset, MaskedRandom
+from local_dp.masked.statistical import MidpointOracle, bent_learner, coset_learner, parity_learner, random_learner, spectrum, two_round_learner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.local.population import PopulationOracle

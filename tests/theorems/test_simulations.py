@@ -36,8 +36,7 @@ from local_dp.tallies import Estimate, Tally
 from local_dp.theorems.likelihood import Joint, Observed, likelihood_query
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
 from local_dp.theorems.rejection import ceiling_after, mean_ratio, total_variation
-from local_dp.theorems.sq_from_local import sq_from_local
-from local_dp.theorems.sq_from_local_by_table import sq_from_local_by_table
+from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
 from tests.typing import theorems as typing_theorems
 

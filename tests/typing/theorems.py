@@ -11,8 +11,7 @@ from local_dp.queries.encoded import Encoding
 from local_dp.theorems.boolean_from_real import boolean_from_real
 from local_dp.theorems.local_from_sq import local_from_sq, one_random_query, split_budget, tight_clients
 from local_dp.theorems.on_table import among_complete, on_table
-from local_dp.theorems.sq_from_local import sq_from_local
-from local_dp.theorems.sq_from_local_by_table import sq_from_local_by_table
+from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 
 LNI = Local[str]
 LI = LocalRounds[str]

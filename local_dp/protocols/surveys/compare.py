@@ -16,8 +16,8 @@ from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
+from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer, largest_error
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import Conditional, frequency_randomizer, largest_error
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.base import FrequencyOracle

@@ -17,8 +17,8 @@ from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer, largest_error
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import Conditional, frequency_randomizer, largest_error
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question

@@ -21,11 +21,9 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.postprocessing.steps import AgreeingLaws
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.columns import Columns
-from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import frequency_randomizer
-from local_dp.protocols.vectors.marginal_design import Design, Set, Task, best_design
-from local_dp.protocols.vectors.marginal_estimates import Dealt
+from local_dp.protocols.surveys.frequency import frequency_randomizer
+from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
+from local_dp.protocols.vectors.marginal_design import Dealt, Design, Set, Task, best_design
 from local_dp.queries.cells import Crossed, Odd
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records

@@ -19,8 +19,8 @@ from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import frequency_randomizer
 from local_dp.protocols.vectors.mean import upper_ends
 from local_dp.protocols.vectors.ranges import EDGES, Range
 from local_dp.queries.cells import Cell, Grouped

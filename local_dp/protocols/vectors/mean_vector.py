@@ -21,8 +21,8 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import largest_error
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import largest_error
 from local_dp.queries.numbers import matrix
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.randomizer import Randomizer

@@ -19,10 +19,8 @@ from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.columns import Columns
-from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.vectors.sign_design import Design, design_signs
-from local_dp.protocols.vectors.workloads import Symbols, workload_of
+from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
+from local_dp.protocols.vectors.workloads import Design, Symbols, design_signs, workload_of
 from local_dp.queries.cells import Crossed
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text
