@@ -37,8 +37,7 @@ class Centres:
         """The square distance of each record to its nearest centre, shape (n,)."""
         points = matrix(records, features(len(self.points[0])))
         centres = np.array(self.points)[nearest(points, np.array(self.points))].T
-        squares: Floats = ((points - centres) ** 2).sum(axis=0)
-        return squares
+        return np.asarray(((points - centres) ** 2).sum(axis=0))
 
     def distance(self, other: "Centres") -> float:
         """The largest difference of a coordinate between centres of the same index."""

@@ -26,8 +26,7 @@ class Literal:
 
     def holds(self, records: Records) -> Bools:
         """Where it holds, shape (n,)."""
-        holds: Bools = records[f"x{self.place}"] == self.value
-        return holds
+        return np.asarray(records[f"x{self.place}"] == self.value)
 
 
 @dataclass(frozen=True)

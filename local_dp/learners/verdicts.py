@@ -76,8 +76,7 @@ class Verdict(Query):
         if isinstance(judged, Centres):
             distance: Floats = judged.square_distance(records)
             return distance / (4 * len(judged.points[0]))
-        share: Floats = ((np.clip(judged.predict(records), -1.0, 1.0) - records.numbers("y")) / 2) ** 2
-        return share
+        return np.asarray(((np.clip(judged.predict(records), -1.0, 1.0) - records.numbers("y")) / 2) ** 2)
 
 
 def verdict(hypothesis: Any) -> Verdict:

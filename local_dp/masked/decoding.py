@@ -1,4 +1,4 @@
-"""What masked-parity clients hold under each hypothesis, as the randomizers of signed symbols take it: how often each symbol, and with which mean sign."""
+"""The law of masked-parity clients under each hypothesis, for randomizers of signed symbols: each symbol's probability and mean sign."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -22,12 +22,12 @@ def signed_oracle(epsilon: float, k: int, size: int) -> SignedOracle:
 
 
 def best_signed_oracle(epsilon: float, k: int, share: float, null: float) -> SignedOracle:
-    """The one of least variance, for symbols that `share` of the clients hold each, where the share `null` holds none."""
+    """The oracle of least variance, for symbols of probability `share` each and no symbol with probability `null`."""
     return signed_oracle(epsilon, k, best_size(epsilon, k, share, null)[0])
 
 
 def index_oracle(epsilon: float, d: int, one_bit: bool = False) -> SignedOracle:
-    """For a masked index: each of d positions in the half of the examples that have b = 1; `one_bit` asks for one hashed bit, whatever tells most."""
+    """For a masked index: each of d positions in the half of the examples with b = 1; `one_bit` forces one hashed bit."""
     return signed_oracle(epsilon, d, 0) if one_bit else best_signed_oracle(epsilon, d, (1 - NULL_SHARE) / d, NULL_SHARE)
 
 
@@ -37,7 +37,7 @@ def mask_oracle(epsilon: float) -> SignedOracle:
 
 
 def list_question(epsilon: float, d: int, r: int, free: int, one_bit: bool = False) -> tuple[MaskedList, SignedOracle]:
-    """A list of parities and the positions asked beside it: those that are open; all of them where one hashed bit tells most, for it has room for all."""
+    """The query of a list of parities and the open positions; of all positions where one hashed bit is best, for it has room for all."""
     query = MaskedList(d, r, free, free)
     k, open_share = query.domain.high, query.positions / d
     size, _ = best_size(epsilon, k, NULL_SHARE / query.listed, (1 - NULL_SHARE) * (1 - open_share))
@@ -74,7 +74,7 @@ def mask_law(query: MaskedBent, r: int) -> Law:
 
 
 def _law(listed: Floats, positions: Floats, d: int) -> Law:
-    """The half with b = 0 is spread over the symbols that are listed, the half with b = 1 over d positions, of which some are asked for."""
+    """The half with b = 0 is spread over the listed symbols, the half with b = 1 over d positions, some of which are asked for."""
     shares = np.repeat([NULL_SHARE / max(len(listed), 1), (1 - NULL_SHARE) / d], [len(listed), len(positions)])[:, None]
     signs = np.concatenate([listed, positions])
     return np.broadcast_to(shares, signs.shape), shares * signs

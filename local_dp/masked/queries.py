@@ -1,4 +1,4 @@
-"""What clients are asked about masked-parity examples: single positions, single parities, whole lists of parities under a public coin (KLNRS Section 5)."""
+"""Queries about masked-parity examples (KLNRS Section 5): positions, parities, lists of parities; and statistical queries with a public sign."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -31,8 +31,7 @@ class _Position(Query):
 
     def asks(self, records: Records) -> Bools:
         """Whether the record is about position j."""
-        asks: Bools = (records.whole("b") == 1) & (records.whole("i") == self.j)
-        return asks
+        return np.asarray((records.whole("b") == 1) & (records.whole("i") == self.j))
 
 
 @dataclass(frozen=True)
@@ -62,8 +61,7 @@ class MaskedIndicator(_Position):
         return levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        values: Ints = LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64))
-        return values
+        return np.asarray(LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64)))
 
 
 @dataclass(frozen=True)
@@ -77,16 +75,14 @@ class MaskedDisagreement(_Parity):
         return levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
-        values: Ints = LATTICE // 2 * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64))
-        return values
+        return np.asarray(LATTICE // 2 * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64)))
 
 
 @dataclass(frozen=True)
 class MaskedList(_Parity):
-    """All of the masked example that matters to the parities r + s, s within the t set bits of `free`, and to the set bits of `asked`.
+    """The part of an example that matters to the parities r + s, s within the t set bits of `free`, and to the set bits of `asked` (limits 3.2, P4).
 
     Where b = 0: y (-1)^<r, x> with symbol x restricted to `free`; where b = 1: y with symbol 2^t + (place of i in `asked`), null if i is not asked for.
-    A randomizer of signed symbols then tells of the 2^t parities and of those bits of r at once (limits 3.2, P4).
     """
 
     name: ClassVar[str] = "masked-list"
@@ -100,12 +96,12 @@ class MaskedList(_Parity):
 
     @property
     def positions(self) -> int:
-        """How many positions are asked for."""
+        """The number of positions in `asked`."""
         return self.asked.bit_count()
 
     @property
     def listed(self) -> int:
-        """How many parities are on the list, 2^t."""
+        """The number of parities on the list, 2^t."""
         return 1 << self.free.bit_count()
 
     def vectors(self) -> list[int]:
@@ -142,7 +138,7 @@ class MaskedBent(Query):
     def check(self) -> None:
         check_dimension(self.d)
         if type(self.told) is not int or not 0 <= self.told <= self.d or (self.d - self.told) % 2:
-            raise InputError(f"told is {self.told!r}; give how many bits of x are told, at most d = {self.d}, so that d - told is even")
+            raise InputError(f"told is {self.told!r}; give a number of bits of x, at most d = {self.d}, so that d - told is even")
 
     @property
     def positions(self) -> int:
@@ -151,11 +147,11 @@ class MaskedBent(Query):
 
     @property
     def listed(self) -> int:
-        """How many parities are asked of the bits that are told, 2^told."""
+        """The number of parities of the last `told` bits, 2^told."""
         return 1 << self.told
 
     def vectors(self) -> list[int]:
-        """The parities of the bits that are told, as vectors over all d bits."""
+        """The parities of the last `told` bits, as vectors over all d bits."""
         return [s << (self.d - self.told) for s in range(self.listed)]
 
     @property
@@ -174,9 +170,8 @@ class MaskedBent(Query):
 def _signed(records: Records, symbol: Words, differs: Words, symbol_of: Counts) -> Ints:
     """Symbol `symbol` with sign - where `differs`, for b = 0; symbol `symbol_of[i]` with the label's sign, for b = 1, or null where that is -1."""
     masked = records.whole("b") == 0
-    chosen = np.where(masked, symbol.astype(np.int64), symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)]) + 1
-    values: Ints = np.where(np.where(masked, differs, _odd(records)) == 1, -chosen, chosen)
-    return values
+    magnitude = np.where(masked, symbol.astype(np.int64), symbol_of[records.whole("i").clip(0, len(symbol_of) - 1).astype(np.int64)]) + 1
+    return np.where(np.where(masked, differs, _odd(records)) == 1, -magnitude, magnitude)
 
 
 @dataclass(frozen=True)
@@ -195,8 +190,7 @@ class MaskedIndex(Query):
 
     def __call__(self, records: Records) -> Ints:
         signed = (records.whole("i").astype(np.int64) + 1) * records.whole("y").astype(np.int64, copy=False)
-        values: Ints = np.where(records.whole("b") == 1, signed, 0)
-        return values
+        return np.asarray(np.where(records.whole("b") == 1, signed, 0))
 
 
 @dataclass(frozen=True)
@@ -211,8 +205,7 @@ class MaskedParity(_Parity):
 
     def __call__(self, records: Records) -> Ints:
         odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
-        values: Ints = np.where(records.whole("b") == 0, (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False), 0)
-        return values
+        return np.asarray(np.where(records.whole("b") == 0, (1 - 2 * odd) * records.whole("y").astype(np.int64, copy=False), 0))
 
 
 MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum over 2^d points
@@ -220,10 +213,7 @@ MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum o
 
 @dataclass(frozen=True)
 class MaskedSign(Query):
-    """A +1/-1 query (1 stands for +1, 0 for -1): y times a public sign on some examples, and the balanced sign (-1)^(x_0) on all others.
-
-    Only the first part tells anything of the concept: x_0 is a uniform bit that the label does not enter.
-    """
+    """A +1/-1 query (1 stands for +1, 0 for -1): y times a public sign on some examples, and (-1)^(x_0), independent of the concept, on all others."""
 
     d: int
 
@@ -236,7 +226,7 @@ class MaskedSign(Query):
 
     @abstractmethod
     def signal(self, records: Records) -> tuple[Bools, Ints]:
-        """Where y counts, and the sign it is multiplied by there; both shape (n,)."""
+        """The examples where y counts, and its sign there; both shape (n,)."""
 
     @abstractmethod
     def mean(self, r: int, a: int) -> float:

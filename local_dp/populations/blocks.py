@@ -17,8 +17,7 @@ MAX_BLOCK = 1 << 20
 
 def _last_place(u: Counts) -> Bools:
     """Whether the last block whose bit is set is the first, third, fifth, ...: `if u_t then (-1)^t else if u_(t-1) ... else +1`, a decision list."""
-    last: Bools = np.frexp(u.astype(np.float64))[1] % 2 == 1
-    return last
+    return np.asarray(np.frexp(u.astype(np.float64))[1] % 2 == 1)
 
 
 FUNCTIONS: dict[str, Callable[[Counts, int], Bools]] = {  # where f is -1, of every u below 2^t
@@ -64,16 +63,13 @@ class BlockClass:
             raise InputError(f"(2b)^t 2^(t b) is more than 2^28 labels at t = {self.t}, b = {self.b}; take a smaller class")
         bits = np.arange(1 << self.variables) >> np.arange(self.variables)[:, None] & 1
         read = np.stack([(bits[np.arange(self.t) * self.b + j] << np.arange(self.t)[:, None]).sum(axis=0) for j in self.choices()])
-        every: Counts = (read[:, None] ^ np.arange(1 << self.t)[:, None]).reshape(-1, read.shape[1])
-        return every
+        return np.asarray((read[:, None] ^ np.arange(1 << self.t)[:, None]).reshape(-1, read.shape[1]))
 
     def choices(self) -> Counts:
         """Every choice j of one variable a block, a row each."""
-        rows: Counts = np.indices((self.b,) * self.t).reshape(self.t, -1).T
-        return rows
+        return np.asarray(np.indices((self.b,) * self.t).reshape(self.t, -1).T)
 
     def masks(self, S: int) -> Counts:
         """For each choice j, the variables that it takes from the blocks of S, as a mask of t b bits: shape (b^t,)."""
         inside = np.array([S >> i & 1 for i in range(self.t)])
-        masks: Counts = (1 << self.choices() + np.arange(self.t) * self.b) @ inside
-        return masks
+        return np.asarray((1 << self.choices() + np.arange(self.t) * self.b) @ inside)

@@ -43,8 +43,7 @@ class ConceptClass:
     @property
     def shares(self) -> Floats:
         """The probability of each point."""
-        shares: Floats = self.weights / self.total
-        return shares
+        return np.asarray(self.weights / self.total)
 
     @cached_property
     def labels(self) -> Signs:

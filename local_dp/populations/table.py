@@ -44,3 +44,11 @@ class Rows(Population):
         counts = weights_of_values(query, self.batch(start, stop))
         held = np.flatnonzero(counts)
         return dict(zip((held + query.domain.low).tolist(), counts[held].astype(int).tolist(), strict=True))
+
+
+def weighted_records(population: Population) -> tuple[Records, Floats]:
+    """The records of which the distribution of a `Finite` population or of a table is made, and their weights, shape (n,)."""
+    if isinstance(population, Finite):
+        return population.kinds, population.shares
+    assert isinstance(population, Rows)
+    return population.whole, np.ones(len(population.whole))

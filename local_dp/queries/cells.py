@@ -226,8 +226,7 @@ class Cell(Query):
 
     def __call__(self, records: Records) -> Ints:
         numbers = records.numbers(self.column)
-        places: Ints = np.where(np.isnan(numbers), len(self.edges) + 1, np.searchsorted(self.numbers, numbers, side="right"))
-        return places
+        return np.asarray(np.where(np.isnan(numbers), len(self.edges) + 1, np.searchsorted(self.numbers, numbers, side="right")))
 
     def ends(self, cell: int) -> tuple[float, float]:
         """The edges on both sides of a cell of numbers, infinite beyond the outermost ones."""

@@ -44,8 +44,7 @@ class Bit(Query):
 
     def __call__(self, records: Records) -> Ints:
         word, place = divmod(self.number, WORD)
-        bits: Ints = (records.words(f"w{word}") >> np.uint64(place) & np.uint64(1)).astype(np.uint8)
-        return bits
+        return np.asarray((records.words(f"w{word}") >> np.uint64(place) & np.uint64(1)).astype(np.uint8))
 
 
 FORMS = ("numbers", "bits", "grid")

@@ -65,8 +65,7 @@ class SignedLabel(Query):
 
     def __call__(self, records: Records) -> Ints:
         sign = np.where(records[self.label] == 1, 1, -1)
-        values: Ints = np.where(evaluate(self.expression, records), 1 + sign, 1)
-        return values
+        return np.asarray(np.where(evaluate(self.expression, records), 1 + sign, 1))
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ class ParityExample(Query):
         return examples(self.d)
 
     def __call__(self, records: Records) -> Ints:
-        values: Ints = 2 * records.whole("x").astype(np.int64) + _odd(records)
-        return values
+        return np.asarray(2 * records.whole("x").astype(np.int64) + _odd(records))
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,7 @@ class Subset(Query):
 
     def __call__(self, records: Records) -> Ints:
         rows = np.minimum(records.words(ROW), len(self._bits) - 1).astype(np.intp)
-        chosen: Ints = self._bits[rows] & (records.whole(SECRET) == 1)
-        return chosen
+        return np.asarray(self._bits[rows] & (records.whole(SECRET) == 1))
 
 
 def secret_bits(bits: Bools) -> Records:
@@ -75,8 +74,7 @@ def pads(keys: Records, first: int, stop: int) -> Bools:
     stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in _key_bytes(keys) for block in blocks)
     bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(len(keys), len(blocks) * BLOCK)
     skip = first - first // BLOCK * BLOCK
-    wanted: Bools = bits[:, skip : skip + stop - first].astype(np.bool_)
-    return wanted
+    return np.asarray(bits[:, skip : skip + stop - first].astype(np.bool_))
 
 
 def _key_bytes(keys: Records) -> list[bytes]:
@@ -112,8 +110,7 @@ class Decrypted(Query):
 
     def __call__(self, records: Records) -> Ints:
         users = np.minimum(records.words(USER), len(self._letters) - 1).astype(np.intp)
-        read: Ints = self._letters[users] ^ pads(records, self.number, self.number + 1)[:, 0]
-        return read
+        return np.asarray(self._letters[users] ^ pads(records, self.number, self.number + 1)[:, 0])
 
 
 def encrypted(keys: Records, messages: Bools) -> tuple[Decrypted, ...]:

@@ -126,8 +126,7 @@ class _Descending(Query):
 
     def pull(self, records: Records) -> Floats:
         """-loss'(y <w, x>) y of each record, shape (n,)."""
-        pull: Floats = LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers)) * np.sign(records.numbers(self.label))
-        return pull
+        return np.asarray(LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers)) * np.sign(records.numbers(self.label)))
 
 
 @dataclass(frozen=True)
@@ -183,8 +182,7 @@ class DescentVector(_Descending):
 def nearest(points: Floats, centres: Floats) -> Ints:
     """Which centre, shape (k, d), is nearest to each point, shape (d, n); the first of equals."""
     distances = np.stack([(centre**2).sum() - 2 * weighted_sum(centre, points) for centre in centres])
-    closest: Ints = distances.argmin(axis=0)
-    return closest
+    return np.asarray(distances.argmin(axis=0))
 
 
 @dataclass(frozen=True)
@@ -207,8 +205,7 @@ class _ByCentre(Query):
 
     def belongs(self, points: Floats) -> Floats:
         """1 where the point is nearest to the centre that is meant, else 0."""
-        belongs: Floats = (nearest(points, self.numbers.reshape(-1, len(self.columns))) == self.centre).astype(np.float64)
-        return belongs
+        return np.asarray((nearest(points, self.numbers.reshape(-1, len(self.columns))) == self.centre).astype(np.float64))
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,7 @@ class Observed:
         growth = math.exp(self.randomizer.epsilon)
         if weights.max() > growth * weights.min() * (1 + 1e-9):
             raise RefusedError("unverifiable", f"{self.randomizer.name} claims epsilon {self.randomizer.epsilon:g}, but its density varies by more")
-        ratios: Floats = weights / weights[0]
-        return ratios
+        return np.asarray(weights / weights[0])
 
 
 def spent(replies: tuple[Observed, ...]) -> float:

@@ -54,8 +54,7 @@ class Rescaled(Query):
 
     def __call__(self, records: Records) -> Ints:
         values = self.query.values(records).astype(np.int64) - self.query.domain.low
-        looked_up: Ints = np.array(self.places, dtype=np.int64)[values]
-        return looked_up
+        return np.asarray(np.array(self.places, dtype=np.int64)[values])
 
 
 def put_to_records(query: StatisticalQuery) -> Query:

@@ -90,8 +90,7 @@ class SignOfAll(Query):
         """+1 or -1 for each query, and where these are even in number for a last term that is always +1, shape (t,) or (t + 1,)."""
         terms = len(self.queries) | 1
         words = philox_words(stream_key("one-sign-each", self.seed, self.client), 0, -(-terms // 64))
-        signs: Counts = 2 * np.unpackbits(words.view(np.uint8))[:terms].astype(np.int64) - 1
-        return signs
+        return np.asarray(2 * np.unpackbits(words.view(np.uint8))[:terms].astype(np.int64) - 1)
 
     def __call__(self, records: Records) -> Ints:
         signs = self.signs

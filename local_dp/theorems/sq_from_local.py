@@ -233,8 +233,7 @@ def _reference(randomizer: FiniteChannel, cell: int) -> Floats:
     """q(w) = Pr[R(u0) = w] for every report w."""
     reports = np.arange(randomizer.alphabet)
     weights = density(randomizer, reports, np.array([randomizer.domain.low]), cell)
-    law: Floats = weights / weights.sum()
-    return law
+    return np.asarray(weights / weights.sum())
 
 
 def _entries(randomizer: FiniteChannel) -> list[tuple[int, int]]:
@@ -256,5 +255,4 @@ def _laws(randomizer: FiniteChannel, answered: list[tuple[Observed, float]]) -> 
     if randomizer.alphabet == 2:
         laws[:, 1] = np.minimum(laws[:, 1], 1.0)
         laws[:, 0] = 1 - laws[:, 1]
-    normalised: Floats = laws / laws.sum(axis=1, keepdims=True)
-    return normalised
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))

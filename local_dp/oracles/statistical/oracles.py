@@ -162,8 +162,7 @@ class RealQuery(StatisticalQuery):
     def numerators(self, records: Records) -> Counts:
         """span times the function of each record, rounded to whole numbers, so that sums over records are exact. Shape (n,)."""
         places = np.rint(np.asarray(self.values) * SPAN).astype(np.int64)
-        found: Counts = places[self.query.values(records).astype(np.int64) - self.query.domain.low]
-        return found
+        return np.asarray(places[self.query.values(records).astype(np.int64) - self.query.domain.low])
 
 
 def on_domain(query: StatisticalQuery) -> Floats:

@@ -10,13 +10,11 @@ from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import grouped_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
-from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
-from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer, largest_error
+from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.tables import Question
@@ -39,11 +37,10 @@ class Comparison:
 class Compare(LocalProtocol[Comparison]):
     """Estimates how much more often `question` is answered yes in the second group than in the first, as in an A/B test.
 
-    Everybody tells group and answer in one report: membership is as private as the answer. Who is in neither group, or has no answer, is refused before the
-    run, or excluded by a policy. Privacy: every report is epsilon-locally private. Utility: the 95 % interval covers the difference of the distribution the
-    clients are drawn from, among those who are not excluded, also where a group is hardly there: then it is wide. Each group's interval is Fieller's; they
-    are put together by recovered variances with the covariance of the two. `tolerance` sets the default number of clients, for groups of equal size.
-    Cost: log2 of four cells or one bit a client, one round.
+    One report encodes group and answer together, so membership is as private as the answer. Records of neither group, or without an answer, stop the run, or
+    are excluded by a policy. Privacy: every report is epsilon-locally private. Utility: the 95 % interval covers the difference, also where a group is rare:
+    then it is wide. It combines both groups' Fieller intervals by recovered variances, with their covariance. `tolerance` sets the default number of
+    clients, for groups of equal size. Cost: log2 of four cells or one bit a client, one round.
     """
 
     name: ClassVar[str] = "compare"
@@ -68,7 +65,7 @@ class Compare(LocalProtocol[Comparison]):
 
     @property
     def query(self) -> Crossed:
-        """The query that is put to every client: group and answer, or that there is none."""
+        """The question to every client: group and answer, or neither."""
         return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""), ("none",) if "exclude" in (self.missing, self.other) else ())
 
     @property
@@ -81,10 +78,8 @@ class Compare(LocalProtocol[Comparison]):
         return grouped_clients(epsilon, 2, self.tolerance, BETA)
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Comparison]:
-        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
-        cells = self.cells
         oracle = frequency_randomizer(epsilon, self.query.domain.size)
-        return Nonadaptive((LocalQuery(self.query, oracle, Cohort(0, clients)),), lambda told: compared(oracle, told[0], cells))
+        return ask_all(self.query, oracle, clients, lambda tally: compared(oracle, tally, self.cells))
 
     def synthetic(self, clients: int, seed: int) -> Population:
         """Two groups of the same size."""
@@ -100,19 +95,19 @@ class Compare(LocalProtocol[Comparison]):
         rows = np.stack(shares.interval(), axis=-1)
         return {
             "labels": [*self.labels, f"{self.labels[1]} less {self.labels[0]}"],
-            "estimate": plain(np.append(shares.value, result.difference)),
+            "estimate": plain(self.values(result)),
             "standard_error": plain(np.append(shares.standard_error, result.standard_error)),
             "interval": plain(np.vstack([rows, [low, high]])),
             "n": shares.n,
         }
 
+    def values(self, result: Comparison) -> Floats:
+        return np.append(result.shares.value, result.difference)
+
     def truth(self, population: Population) -> Floats:
         """The two shares and their difference in the distribution that the clients are drawn from, shape (3,)."""
         shares = self.cells.of(population.law(self.query))
         return np.append(shares, shares[1] - shares[0])
-
-    def true_error(self, result: Comparison, population: Population) -> float:
-        return largest_error(np.append(result.shares.value, result.difference), self.truth(population))
 
 
 def compared(oracle: FrequencyOracle, tally: Tally, cells: Conditional) -> Comparison:
@@ -128,7 +123,7 @@ def compared(oracle: FrequencyOracle, tally: Tally, cells: Conditional) -> Compa
 
 
 def _recovered(shares: Estimate, correlation: float) -> tuple[float, float]:
-    """The interval of the second less the first: their own intervals' reaches put together as standard errors would be. The whole range where unknown."""
+    """The interval of the second less the first: the two half-widths combined as standard errors would be. The whole range where unknown."""
     low, high = shares.interval()
     first, second = shares.value
     if not (low[0] <= first <= high[0] and low[1] <= second <= high[1]):  # NaN, or an estimate outside [0, 1], whose interval is cut

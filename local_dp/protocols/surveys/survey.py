@@ -11,31 +11,29 @@ from local_dp.bounds.frequencies import grouped_clients
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive
-from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.local.asked import Local, ask_all
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
-from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer, largest_error
+from local_dp.protocols.local_protocol import BETA, MeanProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
+from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.tallies import Estimate
+from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
-class Survey(LocalProtocol[Estimate]):
+class Survey(MeanProtocol):
     """Estimates the share of clients whose record answers yes to `question`; without a table, of a population with share `p` of yes.
 
-    With `by`, the share within each group of that column. A missing value that leaves the question open is refused before the run, counts as no, or the record
-    is left out ("exclude": the share is among those with an answer). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error
-    at most C / (2 sqrt n), C = (e^eps + 1) / (e^eps - 1): minimax. `tolerance` sets the default number of clients: within it with probability 95 %, every
-    group where groups are equal; of everybody, also enough for the interval to keep its level. `randomizer` names another one for a yes/no value. Cost: one
-    bit a client, or log2 of the cells; one round.
+    With `by`, the share within each group of that column. A missing value that leaves the question open stops the run, counts as no, or the record is left
+    out ("exclude"). Privacy: every report is epsilon-locally private. Utility: of everybody, standard error at most C / (2 sqrt n),
+    C = (e^eps + 1) / (e^eps - 1): minimax. `tolerance` sets the default number of clients: the error stays below it in 95 % of runs, in every group if
+    groups are equal; of everybody, the interval also keeps its level. Cost: one bit a client, or log2 of the cells; one round.
     """
 
     name: ClassVar[str] = "survey"
@@ -57,13 +55,13 @@ class Survey(LocalProtocol[Estimate]):
         check_policy("missing", self.missing, ("refuse", "no", "exclude"))
         check_policy("other", self.other, ("refuse", "exclude"))
         if self.by and self.missing == "no":
-            raise InputError("missing=no counts open questions of everybody; with groups choose refuse or exclude")
+            raise InputError("missing=no is for questions without groups; with groups choose refuse or exclude")
         if (self.by or self.missing == "exclude") and self.randomizer != BinaryRR.name:
-            raise InputError(f"{self.randomizer} takes yes or no, and with groups or missing=exclude there is more to say; leave out randomizer")
+            raise InputError(f"{self.randomizer} takes yes or no alone; with groups or missing=exclude leave out randomizer")
 
     @property
     def query(self) -> Query:
-        """The query that is put to every client."""
+        """The question to every client."""
         if self.by:
             if not self.labels:
                 raise InputError(f"the groups of {self.by!r} are public: list them, as in labels='first;second'")
@@ -72,7 +70,7 @@ class Survey(LocalProtocol[Estimate]):
 
     @property
     def conditional(self) -> Conditional | None:
-        """The shares of yes among wholes, where the whole is not everybody."""
+        """The shares of yes among their wholes; None where the whole is everybody."""
         if not self.by and self.missing != "exclude":
             return None
         groups, k = (len(self.labels), self.query.domain.size) if self.by else (1, 3)
@@ -85,22 +83,22 @@ class Survey(LocalProtocol[Estimate]):
         return max(rr_clients(epsilon, 2 * self.tolerance, BETA), levelled_clients(epsilon))
 
     def aim(self) -> Aim | None:
-        return Aim.share_of_ones() if self.conditional is None else None
+        return super().aim() if self.conditional is None else None
+
+    def randomizer_for(self, epsilon: float) -> Randomizer:
+        return RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon})
 
     def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
-        nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         conditional = self.conditional
         if conditional is None:
-            randomizer = RANDOMIZERS.build(self.randomizer, {"epsilon": epsilon})
-            query = LocalQuery(self.query, randomizer, Cohort(0, clients))
-            return Nonadaptive((query,), lambda answers: _share(randomizer.estimate(answers[0])))
+            return super().algorithm(epsilon, clients)
         oracle = frequency_randomizer(epsilon, self.query.domain.size, joint=True)
-        query = LocalQuery(self.query, oracle, Cohort(0, clients))
-        return Nonadaptive((query,), lambda answers: self._shown(conditional.estimate(oracle, answers[0])))
 
-    def _shown(self, estimate: Estimate) -> Estimate:
-        """A vector of groups, or the one share there is."""
-        return estimate if self.by else estimate.at(0)
+        def read(tally: Tally) -> Estimate:
+            shares = conditional.estimate(oracle, tally)
+            return shares if self.by else shares.at(0)
+
+        return ask_all(self.query, oracle, clients, read)
 
     def synthetic(self, clients: int, seed: int) -> Population:
         if self.by:
@@ -117,16 +115,8 @@ class Survey(LocalProtocol[Estimate]):
 
     def truth(self, population: Population) -> Floats:
         """The share of yes in the distribution that the clients are drawn from, shape () or (groups,)."""
-        law, conditional = population.law(self.query), self.conditional
+        conditional = self.conditional
         if conditional is None:
-            return np.asarray(law[1])
-        shares = conditional.of(law)
+            return super().truth(population)
+        shares = conditional.of(population.law(self.query))
         return shares if self.by else np.asarray(shares[0])
-
-    def true_error(self, result: Estimate, population: Population) -> float:
-        return largest_error(result.value, self.truth(population))
-
-
-def _share(estimate: Estimate) -> Estimate:
-    """The share of ones, from an oracle that estimates it alone or beside the share of zeros."""
-    return estimate if estimate.value.ndim == 0 else estimate.at(1)

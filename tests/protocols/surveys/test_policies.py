@@ -112,7 +112,7 @@ def _told(result: Any) -> tuple[Floats, Floats, Floats]:
         low, high = result.shares.interval()
         ends = result.interval
         return np.append(result.shares.value, result.difference), np.append(low, ends[0]), np.append(high, ends[1])
-    inside = result.shares if isinstance(result, CrossTable) else result.estimate if isinstance(result, Answers) else result
+    inside = result.estimate if isinstance(result, CrossTable | Answers) else result
     told = [(estimate.value, *estimate.interval()) for estimate in (inside if isinstance(inside, tuple) else (inside,))]
     values, lows, highs = (np.concatenate([np.atleast_1d(part) for part in parts]) for parts in zip(*told, strict=True))
     return values, lows, highs
