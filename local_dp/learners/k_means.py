@@ -30,7 +30,6 @@ class Centres:
         return "; ".join(f"({', '.join(f'{value:.4g}' for value in point)})" for point in self.points)
 
     def predict(self, records: Records) -> Ints:
-        """The nearest centre of each record, shape (n,)."""
         return nearest(matrix(records, features(len(self.points[0]))), np.array(self.points))
 
     def square_distance(self, records: Records) -> Floats:
@@ -58,8 +57,7 @@ class KMeans(Learner[Centres]):
     rounds_asked: int = 5
     least_share: float = 0.2
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         if len(self.start) < 2 or len({len(point) for point in self.start}) != 1:
             raise InputError(f"start is {self.start!r}; give at least two centres of one dimension")
         check_whole("rounds_asked", self.rounds_asked, 1, 1000)

@@ -31,7 +31,6 @@ class LinearModel:
         return f"y = {weighted(self.weights, features(len(self.weights)))}"
 
     def predict(self, records: Records) -> Floats:
-        """The prediction for each record, shape (n,)."""
         return weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
 
 
@@ -52,8 +51,7 @@ class LinearRegression(Learner[LinearModel]):
     least_eigenvalue: float = 0.2
     radius: float = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_dimension(self.d)
         check_positive("radius", self.radius)
         if not 0 < self.least_eigenvalue <= 1:
@@ -67,10 +65,6 @@ class LinearRegression(Learner[LinearModel]):
     @property
     def queries(self) -> int:
         return self.d * (self.d + 3) // 2
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     def algorithm(self) -> Statistical[LinearModel]:
         columns = features(self.d)

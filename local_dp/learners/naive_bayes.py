@@ -33,7 +33,6 @@ class BayesRule:
         return "P(y = 1) = {:.3g}; P(x_j = 1 | y = -1) = {}; P(x_j = 1 | y = +1) = {}".format(self.prior, *likely)
 
     def predict(self, records: Records) -> Ints:
-        """The likelier label of each record, shape (n,)."""
         bits = matrix(records, features(len(self.yes[0])))
         score = [_logarithm(np.array(weight)) + _likelihood(np.array(yes), bits) for weight, yes in zip((1 - self.prior, self.prior), self.yes, strict=True)]
         return signs(score[1] > score[0])
@@ -60,8 +59,7 @@ class NaiveBayes(Learner[BayesRule]):
     source: ClassVar[str] = "naive Bayes on statistical queries"
     d: int = 6
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_dimension(self.d)
 
     @property
@@ -71,10 +69,6 @@ class NaiveBayes(Learner[BayesRule]):
     @property
     def queries(self) -> int:
         return 2 * self.d + 1
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     def algorithm(self) -> Statistical[BayesRule]:
         def decode(answers: tuple[float, ...]) -> BayesRule:

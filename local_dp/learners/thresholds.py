@@ -24,7 +24,6 @@ class AtLeast:
         return f"x >= {self.threshold}"
 
     def predict(self, records: Records) -> Ints:
-        """The label of each record, shape (n,)."""
         return signs(records["x"] >= self.threshold)
 
 
@@ -55,8 +54,7 @@ class Thresholds(Learner[AtLeast]):
     source: ClassVar[str] = "dyadic intervals"
     bits: int = 4
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_whole("bits", self.bits, 1, 12)
 
     @property
@@ -66,10 +64,6 @@ class Thresholds(Learner[AtLeast]):
     @property
     def queries(self) -> int:
         return (1 << self.bits) - 1
-
-    @property
-    def rounds(self) -> int:
-        return 1
 
     def algorithm(self) -> Statistical[AtLeast]:
         parts = dyadic(self.bits)

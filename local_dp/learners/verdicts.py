@@ -50,7 +50,6 @@ class Verdict(Query):
 
     @cached_property
     def judged(self) -> Any:
-        """The hypothesis."""
         try:
             return _form(self.kind).validate_json(self.hypothesis, strict=True)
         except (ValidationError, RecursionError):

@@ -55,10 +55,7 @@ class MaskedIndicator(_Position):
     """g_j of KLNRS Section 5.1: 1 if i = j, b = 1 and y = -1, else 0, on the lattice of [-1, 1]. Expectation r_j / (2 d)."""
 
     name: ClassVar[str] = "masked-indicator"
-
-    @property
-    def domain(self) -> Domain:
-        return levels(LATTICE)
+    domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
         return np.asarray(LATTICE // 2 * (1 + (self.asks(records) & (records.whole("y") < 0)).astype(np.int64)))
@@ -69,10 +66,7 @@ class MaskedDisagreement(_Parity):
     """g_d of KLNRS Section 5.1: 1 if b = 0 and y differs from (-1)^<r, x>, else 0, on the lattice of [-1, 1]. Expectation a / 2 for the right r."""
 
     name: ClassVar[str] = "masked-disagreement"
-
-    @property
-    def domain(self) -> Domain:
-        return levels(LATTICE)
+    domain: ClassVar[Domain] = levels(LATTICE)
 
     def __call__(self, records: Records) -> Ints:
         return np.asarray(LATTICE // 2 * (1 + ((records.whole("b") == 0) & (self.differs(records) == 1)).astype(np.int64)))
@@ -96,7 +90,6 @@ class MaskedList(_Parity):
 
     @property
     def positions(self) -> int:
-        """The number of positions in `asked`."""
         return self.asked.bit_count()
 
     @property
@@ -142,7 +135,6 @@ class MaskedBent(Query):
 
     @property
     def positions(self) -> int:
-        """All d positions are asked for."""
         return self.d
 
     @property
@@ -198,10 +190,7 @@ class MaskedParity(_Parity):
     """Round two of masked parity: y * (-1)^<r, x> where b = 0 (equal to (-1)^a when r is right), null where b = 1. KLNRS Section 5.1."""
 
     name: ClassVar[str] = "masked-parity"
-
-    @property
-    def domain(self) -> Domain:
-        return signed_symbols(1)
+    domain: ClassVar[Domain] = signed_symbols(1)
 
     def __call__(self, records: Records) -> Ints:
         odd = parity(records.words("x") & np.uint64(self.r)).astype(np.int8)  # signed, or 1 - 2 * odd would wrap
@@ -215,11 +204,8 @@ MAX_ENUMERATED = 20  # a random function has no closed form: its mean is a sum o
 class MaskedSign(Query):
     """A +1/-1 query (1 stands for +1, 0 for -1): y times a public sign on some examples, and (-1)^(x_0), independent of the concept, on all others."""
 
+    domain: ClassVar[Domain] = symbols(2)
     d: int
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     def check(self) -> None:
         check_dimension(self.d)

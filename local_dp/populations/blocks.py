@@ -47,7 +47,6 @@ class BlockClass:
 
     @property
     def variables(self) -> int:
-        """How many bits an x has."""
         return self.t * self.b
 
     def signs(self) -> Signs:

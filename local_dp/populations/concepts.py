@@ -37,7 +37,6 @@ class ConceptClass:
 
     @property
     def total(self) -> int:
-        """The sum of the weights."""
         return int(self.weights.sum())
 
     @property

@@ -49,7 +49,6 @@ class Finite(Population):
         return Records({name: values.take(held, mode="clip") for name, values in self.kinds.columns.items()})  # thrice as fast as by an index
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
-        """Asked of each kind once."""
         if len(self.kinds) > stop - start:
             return super().values(query, start, stop)
         asked, values, same = self._asked

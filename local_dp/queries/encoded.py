@@ -33,14 +33,11 @@ class Bit(Query):
     """Bit `number` of a packed row."""
 
     name: ClassVar[str] = "bit"
+    domain: ClassVar[Domain] = symbols(2)
     number: int
 
     def check(self) -> None:
         check_whole("the bit's number", self.number, 0, MOST - 1)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         word, place = divmod(self.number, WORD)
@@ -95,7 +92,6 @@ class Encoding:
 
     @property
     def columns(self) -> set[str]:
-        """The columns that it reads."""
         texts = zip((*self.features, self.label), self._questions, strict=True)
         return {name for text, question in texts if text for name in (columns_of(question) if question else {text})}
 

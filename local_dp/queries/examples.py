@@ -26,16 +26,13 @@ class Correlation(Query):
     """
 
     name: ClassVar[str] = "correlation"
+    domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str = ""
 
     def check(self) -> None:
         if len(set(self.columns)) != len(self.columns):
             raise InputError(f"the columns are {self.columns!r}; give each once")
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         agrees: Bools = records[self.label] == 1 if self.label else np.ones(len(records), dtype=np.bool_)
@@ -49,6 +46,7 @@ class SignedLabel(Query):
     """The +1/-1 label where the condition holds (a label other than 1 counts as -1), 0 elsewhere; as the levels 2, 0 and 1 of two steps."""
 
     name: ClassVar[str] = "signed-label"
+    domain: ClassVar[Domain] = levels(2)
     condition: str
     label: str
 
@@ -58,10 +56,6 @@ class SignedLabel(Query):
     @cached_property
     def expression(self) -> Expression:
         return parse(self.condition)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(2)
 
     def __call__(self, records: Records) -> Ints:
         sign = np.where(records[self.label] == 1, 1, -1)
@@ -73,6 +67,7 @@ class Product(Query):
     """The product of the factors (columns; one may come twice, as a square), clipped to [-bound, bound] and divided by `bound`, on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "product"
+    domain: ClassVar[Domain] = levels(STEPS)
     factors: tuple[str, ...]
     bound: float = 1.0
 
@@ -80,10 +75,6 @@ class Product(Query):
         if not 1 <= len(self.factors) <= MAX_FACTORS:
             raise InputError(f"a product of {len(self.factors)} factors; give from 1 to {MAX_FACTORS}")
         check_bound(self.bound)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         return on_lattice(reduce(np.multiply, matrix(records, self.factors)), self.bound)

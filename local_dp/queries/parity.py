@@ -47,6 +47,7 @@ class ParityCoset(Query):
     """
 
     name: ClassVar[str] = "parity-coset"
+    domain: ClassVar[Domain] = symbols(2)
     d: int
     k: int
     s: int = 0
@@ -58,10 +59,6 @@ class ParityCoset(Query):
             raise InputError(f"k is {self.k!r}; a bent function takes an even number of variables, from 0 to d = {self.d}")
         check_vector("s", self.s, self.d - self.k)
         check_vector("t", self.t, self.k)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     def mean(self, r: int) -> float:
         """The expectation under the parity r."""
@@ -86,6 +83,7 @@ class PathStep(Query):
     """
 
     name: ClassVar[str] = "path-step"
+    domain: ClassVar[Domain] = bit_or_silence()
     path: str
     first: int = 0
 
@@ -94,10 +92,6 @@ class PathStep(Query):
             raise InputError(f"path is {self.path!r}; give 1 to {MOST_LEVELS} steps, each 0 or 1")
         if type(self.first) is not int or not 0 <= self.first < len(self.path):
             raise InputError(f"first is {self.first!r}; give a level from 0 to {len(self.path) - 1}")
-
-    @property
-    def domain(self) -> Domain:
-        return bit_or_silence()
 
     @property
     def nodes(self) -> dict[int, int]:

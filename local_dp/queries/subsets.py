@@ -25,6 +25,7 @@ class Subset(Query):
     """
 
     name: ClassVar[str] = "subset"
+    domain: ClassVar[Domain] = symbols(2)
     members: str
 
     def check(self) -> None:
@@ -37,10 +38,6 @@ class Subset(Query):
     def of(cls, members: Bools) -> "Subset":
         """The subset of the rows i with `members[i]`, shape (n,)."""
         return cls(np.packbits(members).tobytes().hex())
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     @cached_property
     def _bits(self) -> Ints:
@@ -90,6 +87,7 @@ class Decrypted(Query):
     """
 
     name: ClassVar[str] = "decrypted"
+    domain: ClassVar[Domain] = symbols(2)
     number: int
     bits: str
 
@@ -99,10 +97,6 @@ class Decrypted(Query):
             bytes.fromhex(self.bits)
         except (TypeError, ValueError):
             raise InputError(f"the ciphertext is {self.bits!r:.40}; give its bits as pairs of hexadecimal digits") from None
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     @cached_property
     def _letters(self) -> Ints:

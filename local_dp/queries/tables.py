@@ -137,16 +137,13 @@ class Bounded(Query):
     """
 
     name: ClassVar[str] = "bounded"
+    domain: ClassVar[Domain] = levels(STEPS)
     column: str
     low: float
     high: float
 
     def check(self) -> None:
         check_range("", self.low, self.high)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def share(self, records: Records) -> Floats:
         """Where in the range each number lies, from 0 to 1, shape (n,)."""

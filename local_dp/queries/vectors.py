@@ -87,6 +87,7 @@ class Mistake(Query):
     """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else 0."""
 
     name: ClassVar[str] = "mistake"
+    domain: ClassVar[Domain] = symbols(2)
     columns: tuple[str, ...]
     label: str
     weights: tuple[float, ...]
@@ -97,10 +98,6 @@ class Mistake(Query):
     @cached_property
     def numbers(self) -> Floats:
         return read_numbers(self.weights)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         return (_margin(records, self.columns, self.label, self.numbers) <= 0).view(np.uint8)
@@ -137,6 +134,7 @@ class Descent(_Descending):
     """
 
     name: ClassVar[str] = "descent"
+    domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int
     bound: float = 1.0
 
@@ -144,10 +142,6 @@ class Descent(_Descending):
         super().check()
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         return on_lattice(self.pull(records) * records.numbers(self.columns[self.coordinate]), self.bound)
@@ -213,10 +207,7 @@ class NearestCentre(_ByCentre):
     """1 where the record is nearest to the given centre, else 0."""
 
     name: ClassVar[str] = "nearest-centre"
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
+    domain: ClassVar[Domain] = symbols(2)
 
     def __call__(self, records: Records) -> Ints:
         return self.belongs(matrix(records, self.columns)).astype(np.uint8)
@@ -227,6 +218,7 @@ class CentreSum(_ByCentre):
     """One coordinate of the record where it is nearest to the given centre, else 0; divided by `bound`, on a lattice of 2^16 steps."""
 
     name: ClassVar[str] = "centre-sum"
+    domain: ClassVar[Domain] = levels(STEPS)
     coordinate: int = 0
     bound: float = 1.0
 
@@ -234,10 +226,6 @@ class CentreSum(_ByCentre):
         super().check()
         check_bound(self.bound)
         check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         points = matrix(records, self.columns)

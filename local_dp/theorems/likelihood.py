@@ -80,7 +80,6 @@ class Observed:
 
 
 def spent(replies: tuple[Observed, ...]) -> float:
-    """The epsilons of these replies, added up."""
     return math.fsum(reply.randomizer.epsilon for reply in replies)
 
 

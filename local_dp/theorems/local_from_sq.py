@@ -45,12 +45,9 @@ class Rescaled(Query):
     """A real function of another query's value, as a level: `places` holds one lattice point for each value of that query's domain."""
 
     name: ClassVar[str] = "rescaled"
+    domain: ClassVar[Domain] = levels(STEPS)
     query: Query
     places: tuple[int, ...]
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def __call__(self, records: Records) -> Ints:
         values = self.query.values(records).astype(np.int64) - self.query.domain.low

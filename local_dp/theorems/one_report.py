@@ -77,13 +77,10 @@ class SignOfAll(Query):
     """1 where the sum of all yes/no queries, as +1 and -1, each under a public sign of this client's, is positive; an odd number of terms is never 0."""
 
     name: ClassVar[str] = "sign-of-all"
+    domain: ClassVar[Domain] = symbols(2)
     queries: tuple[StatisticalQuery, ...]
     seed: int
     client: int
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
 
     @property
     def signs(self) -> Counts:

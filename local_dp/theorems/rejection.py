@@ -55,6 +55,5 @@ def truncated_law(q: Sequence[Num], accept: Sequence[Num], trials: int) -> list[
 
 
 def total_variation(p: Sequence[Num], q: Sequence[Num]) -> Num:
-    """Half the sum of |p - q|."""
     gaps = [abs(a - b) for a, b in zip(p, q, strict=True)]
     return sum(gaps[1:], gaps[0]) / 2

@@ -312,5 +312,4 @@ def _shown(score: Score, unit: float) -> str:
 
 
 def _scaled(score: Score, unit: float) -> PlainData:
-    """A score as plain data."""
     return {"estimate": score.value * unit, "standard_error": score.standard_error * unit, "interval": [score.low * unit, score.high * unit], "n": score.n}

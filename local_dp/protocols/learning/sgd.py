@@ -157,11 +157,9 @@ class LocalSGD(LocalProtocol[Halfspace]):
 
     @property
     def scale(self) -> float:
-        """The bound on abs(x_j)."""
         return check_margin(self.d, self.gamma, self.bound)
 
     def gradients(self, epsilon: float) -> Gradients:
-        """The form of the clients' reports."""
         return gradients_of(epsilon, self.d, self.scale, self.told)
 
     def gradient_norm(self, epsilon: float, clients: int) -> float:
@@ -169,7 +167,6 @@ class LocalSGD(LocalProtocol[Halfspace]):
         return math.sqrt(1 + self.gradients(epsilon).moment * self.rounds / clients) / self.gamma
 
     def expected_error(self, epsilon: float, clients: int) -> float:
-        """The guarantee on the expected error."""
         return self.gradient_norm(epsilon, clients) / math.sqrt(self.rounds)
 
     def clients(self, epsilon: float) -> int:

@@ -109,7 +109,6 @@ class _LadderInRounds(_Ladder):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The levels of each round."""
         return group_lengths(self.k, self.k if self.rounds is None else self.rounds)
 
 

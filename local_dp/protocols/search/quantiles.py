@@ -189,7 +189,6 @@ class Quantiles(LocalProtocol[Located]):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The ends of the grid."""
         return 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
 
     @property

@@ -65,7 +65,6 @@ class Compare(LocalProtocol[Comparison]):
 
     @property
     def query(self) -> Crossed:
-        """The question to every client: group and answer, or neither."""
         return Crossed((self.by, self.question), (SEPARATOR.join(self.labels), ""), ("none",) if "exclude" in (self.missing, self.other) else ())
 
     @property
@@ -82,7 +81,6 @@ class Compare(LocalProtocol[Comparison]):
         return ask_all(self.query, oracle, clients, lambda tally: compared(oracle, tally, self.cells))
 
     def synthetic(self, clients: int, seed: int) -> Population:
-        """Two groups of the same size."""
         kinds = Records({self.by: np.repeat(np.array(self.labels), 2), "yes": np.tile(np.arange(2, dtype=np.uint8), 2)})
         return Finite(kinds, [1 - self.p, self.p, 1 - self.q, self.q], clients, seed)
 

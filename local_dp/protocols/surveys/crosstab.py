@@ -122,7 +122,6 @@ class Crosstab(LocalProtocol[CrossTable]):
 
     @property
     def query(self) -> Crossed:
-        """The question to every client."""
         return self.parts.query
 
     def clients(self, epsilon: float) -> int:

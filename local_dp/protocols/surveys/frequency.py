@@ -82,7 +82,6 @@ class Shares(LocalProtocol[Estimate]):
         return int(self.missing == "exclude")
 
     def oracle(self, epsilon: float) -> Randomizer:
-        """The randomizer of a client's symbol."""
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         k = self.query.domain.size
         if self.randomizer == "best":
@@ -145,7 +144,6 @@ class Frequency(Shares):
 
     @property
     def query(self) -> Category:
-        """The question to every client."""
         spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy != "refuse")
         return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
 
@@ -192,7 +190,6 @@ class Histogram(Shares):
 
     @property
     def query(self) -> Binned:
-        """The question to every client."""
         low, high = 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high
         return Binned(self.column, low, high, self.bins, () if self.missing == "refuse" else ("missing",))
 

@@ -81,7 +81,6 @@ class Identity(LocalProtocol[IdentityTest]):
 
     @property
     def query(self) -> Category:
-        """The question to every client."""
         spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy == "category")
         return Category(self.column, self.labels or tuple(map(str, range(self.k))), spare)
 

@@ -45,7 +45,6 @@ class Asking:
 
     @property
     def k(self) -> int:
-        """The symbols of an answer."""
         return self.waves[0].domain.size
 
     def shown(self, estimate: Estimate) -> Estimate:
@@ -170,7 +169,6 @@ class Longitudinal(LocalProtocol[Course]):
 
     @property
     def asking(self) -> Asking:
-        """The question of each wave."""
         columns = self.columns or tuple(f"wave{wave}" for wave in range(1, self.times + 1))
         labels = self.labels or (() if self.columns else ("0", "1"))
         spare = tuple(name for name, policy in (("other", self.other), ("missing", self.missing)) if policy != "refuse")

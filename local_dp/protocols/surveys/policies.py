@@ -127,7 +127,6 @@ class Columns:
         return self.crossed(range(len(self.names)))
 
     def crossed(self, places: range | tuple[int, ...]) -> Crossed:
-        """The combination of some parts."""
         return Crossed(tuple(self.names[place] for place in places), tuple(self._labels[place] for place in places), self.spare)
 
     @property
@@ -152,12 +151,10 @@ class Columns:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of symbols of each part."""
         return tuple(part.domain.size for part in self.categories)
 
     @property
     def sides(self) -> list[list[str]]:
-        """The names of each part's symbols."""
         return [shown_symbols(part) for part in self.categories]
 
     def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str) -> tuple[str, ...]:

@@ -54,12 +54,10 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The questions."""
         return self.queries or tuple(f"q{index} == 1" for index in range(self.t))
 
     @property
     def statistical(self) -> tuple[StatisticalQuery, ...]:
-        """The statistical queries."""
         try:
             tolerances = [float(text) for text in self.tolerances]
         except ValueError:
@@ -122,5 +120,4 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
 
 
 def _signed(query: LocalQuery, tally: Tally) -> Estimate:
-    """The answer on the +1/-1 scale."""
     return query.randomizer.estimate(tally).on_scale(-1.0, 1.0)

@@ -61,7 +61,6 @@ class Survey(MeanProtocol):
 
     @property
     def query(self) -> Query:
-        """The question to every client."""
         if self.by:
             if not self.labels:
                 raise InputError(f"the groups of {self.by!r} are public: list them, as in labels='first;second'")

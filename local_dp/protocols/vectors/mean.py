@@ -65,7 +65,6 @@ class Mean(MeanProtocol):
 
     @property
     def bounded(self) -> Bounded:
-        """The query of the number alone."""
         return Bounded(self.column, 0.0 if self.low is None else self.low, 1.0 if self.high is None else self.high)
 
     @property
@@ -75,7 +74,6 @@ class Mean(MeanProtocol):
 
     @property
     def query(self) -> Bounded | Grouped:
-        """The question to every client."""
         if self.plain:
             return self.bounded
         if self.by and not self.labels:

@@ -85,12 +85,10 @@ class MeanVector(LocalProtocol[FoundVector]):
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The columns."""
         return self.columns or features(self.d)
 
     @property
     def size(self) -> int:
-        """The number of columns."""
         return len(self.named)
 
     @property
@@ -128,7 +126,6 @@ class MeanVector(LocalProtocol[FoundVector]):
         return next(choice for choice in vector_choices(epsilon, self.body, self.size) if choice.name == self.randomizer)
 
     def asked(self, epsilon: float, clients: int) -> LocalQuery:
-        """The question to every client."""
         choice = self.chosen(epsilon)
         randomizer: Randomizer = RANDOMIZERS.build(choice.name, {"epsilon": epsilon, "d": self.size, "steps": self.steps, **dict(choice.settings)})
         assert isinstance(randomizer.domain, Vectors)

@@ -40,7 +40,6 @@ class PrefixSums(LocalProtocol[Estimate]):
 
     @property
     def category(self) -> Category:
-        """The question to every client."""
         return Category(self.column, tuple(map(str, range(self.k))))
 
     def clients(self, epsilon: float) -> int:

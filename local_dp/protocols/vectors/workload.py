@@ -128,7 +128,6 @@ class Workload(LocalProtocol[Answers]):
 
     @property
     def query(self) -> Crossed:
-        """The question to every client: the combination of its labels."""
         return self.parts.query
 
     @cached_property
@@ -138,7 +137,6 @@ class Workload(LocalProtocol[Answers]):
 
     @property
     def matrix(self) -> Floats:
-        """The queries, shape (m, k)."""
         return self.listed[1]
 
     @property

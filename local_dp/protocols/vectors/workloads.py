@@ -23,7 +23,6 @@ class Symbols:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many labels each column has."""
         return tuple(map(len, self.labels))
 
     @property
@@ -37,7 +36,6 @@ class Symbols:
 
     @property
     def names(self) -> list[str]:
-        """Each symbol's labels."""
         return [" / ".join(labels) for labels in product(*self.labels)]
 
     def sets(self, most: int) -> list[tuple[int, ...]]:
