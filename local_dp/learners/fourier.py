@@ -1,4 +1,4 @@
-"""Functions of low Fourier degree under the uniform distribution."""
+"""Low-degree polynomials: Fourier coefficients under the uniform distribution, and regression in one round under any."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Halfspaces with a margin: the perceptron on statistical queries."""
+"""Halfspaces with a margin: the perceptron, logistic regression, and descent with long steps."""
 
 import math
 from dataclasses import dataclass, replace

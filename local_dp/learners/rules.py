@@ -1,4 +1,4 @@
-"""Conjunctions by elimination."""
+"""Learners of rules over literals: conjunctions, decision stumps, decision lists and decision trees."""
 
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias

@@ -11,7 +11,7 @@ from local_dp.checks import check_dimension, check_vector, check_whole
 from local_dp.cube import bent_coset, bent_coset_coefficient, bent_halves, character, parity, places_of, sign
 from local_dp.domains import Domain, levels, signed_symbols, symbols
 from local_dp.errors import InputError
-from local_dp.queries.parity import _odd
+from local_dp.queries.examples import _odd
 from local_dp.queries.query import Query
 from local_dp.records import Records
 

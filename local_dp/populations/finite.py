@@ -1,4 +1,4 @@
-"""Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
+"""Synthetic populations, drawn a chunk at a time: of finitely many kinds of record, and of strings with a few frequent ones."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial, reduce

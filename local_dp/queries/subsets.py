@@ -1,4 +1,4 @@
-"""Queries of a reconstruction: whose secret bit is set, among the rows of a public subset."""
+"""Queries of attacks: the secret bits of a public subset of rows, and ciphertexts under the users' own keys."""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""Queries to tables: yes/no questions, categories and bounded numbers."""
+"""Queries to tables: yes/no questions, categories, bounded numbers, and changes over several waves."""
 
 from dataclasses import dataclass
 from functools import cached_property

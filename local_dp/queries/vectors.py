@@ -1,4 +1,4 @@
-"""Several numeric columns as one vector."""
+"""Queries to several numeric columns as one vector: coordinates, descent directions of a loss, nearest centres."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """SQ algorithms from local algorithms: KLNRS Lemmas 4.4 and 4.5 and the other direction of Theorem 4.8.
 
-A report is drawn with the law of R(z), z from the distribution, by an algorithm that never sees a record: candidates come from R(u0) for a fixed u0, and
-a statistical query about each (`likelihood`) says with which probability to accept it (`rejection`).
+A report has the law of R(z), z from the distribution, without access to a record: candidates come from R(u0) for a fixed u0, and a statistical query about
+each sets its probability of acceptance (`likelihood`). For small alphabets, `sq_from_local_by_table` asks for the whole law of a report instead.
 """
 
 import math
@@ -24,8 +24,7 @@ from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorit
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
-from local_dp.theorems.likelihood import Observed, density, likelihood_query, spent, transparent
-from local_dp.theorems.rejection import acceptance, ceiling_after, mean_ratio
+from local_dp.theorems.likelihood import Observed, acceptance, ceiling_after, density, likelihood_query, mean_ratio, spent, transparent
 
 Kinds: TypeAlias = tuple[tuple[Query, FiniteChannel], ...]  # what one client is asked in one round
 

@@ -10,7 +10,7 @@ from local_dp.hardness.margins import Margin
 from local_dp.interaction import Nonadaptive
 from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
-from local_dp.queries.parity import ParityExample
+from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.records import Records
 from local_dp.tallies import Tally

@@ -10,10 +10,9 @@ import numpy as np
 from local_dp.bounds.response import binomial_interval, levelled_clients
 from local_dp.bounds.tails import normal_quantile
 from local_dp.errors import InputError
-from local_dp.learners.k_means import Centres
-from local_dp.learners.linear_regression import LinearModel
+from local_dp.learners.moments import Centres, LinearModel
 from local_dp.learners.rules import AllOf
-from local_dp.learners.verdicts import Verdict, verdict
+from local_dp.learners.tabular import Verdict, verdict
 from local_dp.oracles.local.asked import Cohort, LocalPlay
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.population import Population

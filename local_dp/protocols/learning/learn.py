@@ -12,8 +12,7 @@ from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, as_play, run, translate
 from local_dp.learners.learner import Learner
-from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by, settings_of
-from local_dp.learners.verdicts import verdict
+from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by, settings_of, verdict
 from local_dp.loss import nano_epsilon
 from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle
@@ -23,7 +22,7 @@ from local_dp.populations.table import weighted_records
 from local_dp.protocols.learning.held_out import Score, judge, true_baseline, true_score
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.vectors.ranges import ROUNDS, Range, locate, range_clients
+from local_dp.protocols.vectors.mean_found import ROUNDS, Range, locate, range_clients
 from local_dp.queries.encoded import Encoding, check_bounds, question_in
 from local_dp.queries.questions import columns_of
 from local_dp.records import Records

@@ -1,4 +1,4 @@
-"""A table of two or more categories: the joint distribution, and a test of independence that knows the noise."""
+"""A table of two or more categories: the joint distribution, and a test of independence that allows for the noise."""
 
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise, product

@@ -1,4 +1,4 @@
-"""How often each label of a categorical column occurs."""
+"""Shares of symbols by the best frequency oracle: labels of a column, intervals of a number, shares among all or among those present."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A survey that is repeated on records that change, within one budget for life."""
+"""A survey that is repeated on changing records, within one budget for life, and its methods."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

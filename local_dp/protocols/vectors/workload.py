@@ -1,4 +1,4 @@
-"""Any linear queries of a column or of several: one report a client, by the best of two strategies for all of them."""
+"""Linear queries of a column or of several, from one report a client: all prefix sums, or any workload by the best of two strategies."""
 
 import math
 from dataclasses import asdict, dataclass, replace
@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.quantiles import known_totals, local_variance_bound
+from local_dp.bounds.quantiles import known_totals, local_variance_bound, prefix_clients, prefix_gamma
 from local_dp.bounds.response import response_gain
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_built, check_share
@@ -21,10 +21,63 @@ from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, de
 from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
 from local_dp.protocols.vectors.workloads import Design, Symbols, design_signs, workload_of
 from local_dp.queries.cells import Crossed
+from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
+from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
+
+
+@dataclass(frozen=True)
+class PrefixSums(LocalProtocol[Estimate]):
+    """Estimates Pr[column <= t] for every t = 0..k-1; whole numbers outside stop the run. Without a table, of a rounded bell curve.
+
+    Privacy: every report is epsilon-locally private. Utility: variance C^2 v / n for each, v of order (ln k)^2 / pi^2, within 13 % of the factorization bound
+    for sums less 1/2 (`workload` has better constants: at k = 256 the bound falls by a quarter). At k = 256, one random threshold a client takes 11.6 times
+    as many. `tolerance` sets the default number of clients: all sums within it with probability 95 %. Cost: one bit a client, one round.
+    """
+
+    name: ClassVar[str] = "prefix-sums"
+    source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020"
+    column: str = parameter("value", "the column of whole numbers", of_table=True)
+    k: int = parameter(256, "the values are 0 to k - 1; whole numbers outside count as 0")
+    tolerance: float = parameter(0.02, "the default number of clients is for errors of at most this, all sums together, with probability 95 %", unit="share")
+
+    def check(self) -> None:
+        check_share("tolerance", self.tolerance)
+        PrefixSigns(1.0, k=self.k)
+
+    @property
+    def category(self) -> Category:
+        return Category(self.column, tuple(map(str, range(self.k))))
+
+    def clients(self, epsilon: float) -> int:
+        size = PrefixSigns(epsilon, k=self.k).size
+        return prefix_clients(epsilon, self.k, self.tolerance, BETA, excess(size) / prefix_gamma(size) ** 2)
+
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
+        randomizer = PrefixSigns(epsilon, k=self.k)
+        return ask_all(self.category, randomizer, clients, randomizer.estimate)
+
+    def synthetic(self, clients: int, seed: int) -> Population:
+        """Normal around 0.4 k with standard deviation 0.15 k, on the points 0..k-1."""
+        place = np.arange(self.k)
+        bell = np.exp(-(((place / self.k - 0.4) / 0.15) ** 2) / 2)
+        return Finite(Records({self.column: place}), bell.tolist(), clients, seed)
+
+    def for_table(self, table: Launch) -> Self:
+        values = table.records.whole(self.column)
+        what = f"{self.column!r} is not among 0..{self.k - 1}"
+        table.refuse("refuse", lambda: (values < 0) | (values >= self.k), what, "another k, or quantiles with bounds")
+        return self
+
+    def describe(self, result: Estimate) -> PlainData:
+        return {"column": self.column, "labels": [f"<= {label}" for label in self.category.labels], **describe_estimate(result)}
+
+    def truth(self, population: Population) -> Floats:
+        """The distribution function that the clients are drawn from, shape (k,)."""
+        return np.cumsum(population.law(self.category))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
-from local_dp.protocols.vectors.mean_found import MeanFound, narrowed, widest
-from local_dp.protocols.vectors.ranges import EDGES
+from local_dp.protocols.vectors.mean_found import EDGES, MeanFound, narrowed, widest
 from local_dp.queries.cells import Cell
 from local_dp.records import Records
 from local_dp.tallies import Estimate
