@@ -18,8 +18,8 @@ import pytest
 
 from local_dp.experiments.cli.commands import APP, COMMANDS
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.masked.midpoint import hidden_set_certificate
-from local_dp.masked.signs import MaskedCoset
+from local_dp.masked.queries import MaskedCoset
+from local_dp.masked.statistical import hidden_set_certificate
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.inputs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
 from tests.support.inputs.plugins import plugged_in, plugin_site

@@ -19,9 +19,8 @@ from local_dp.interaction import Oracle, run
 from local_dp.learners.learner import Learner
 from local_dp.learners.tasks import Task
 from local_dp.loss import NANO, Pure, nano_epsilon, split_epsilon
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import MidpointOracle, spectrum
-from local_dp.masked.statistical import bent_learner, two_round_learner
+from local_dp.masked.population import Concept
+from local_dp.masked.statistical import MidpointOracle, bent_learner, spectrum, two_round_learner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
