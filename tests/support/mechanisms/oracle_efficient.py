@@ -17,7 +17,7 @@ def perturbed(epsilon: float) -> PerturbedMinimum:
     return PerturbedMinimum(Perturbation(Conjunctions(2), epsilon), Exhaustive(Conjunctions(2)))
 
 
-def counted(epsilon: float, delta: float) -> Processed[Any, Any, Any]:
+def counted(epsilon: float, delta: float) -> Processed[Any, Any, Any, Any]:
     """How many values a histogram releases."""
     return Processed(ThresholdedHistogram(epsilon, delta), lambda release: len(release.values))
 
