@@ -152,7 +152,7 @@ def _survey(n: int, seed: int, drop: float, worst_case: float | None = None) -> 
     assert isinstance(algorithm, Nonadaptive)
     estimate = algorithm.decode((randomizer.tally(kept, np.zeros(1, dtype=np.uint8)),))
     counts = Turnout(asked=n, answered=len(kept), missing=len(lost))
-    outcome = Outcome(estimate, "non-interactive", [], [], counts, 0, 1.0, 0.1)
+    outcome = Outcome(result=estimate, interaction="non-interactive", rounds=[], seconds=[], counts=counts, max_epsilon_spent=1.0, wall=0.1)
     return as_data(run, outcome, truth_known=False), 0.3
 
 

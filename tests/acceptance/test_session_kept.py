@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
