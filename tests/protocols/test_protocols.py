@@ -14,7 +14,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Repeated, run
 from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
-from local_dp.masked.queries import MaskedIndex, MaskedParity
+from local_dp.masked.queries import MaskedIndex
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
@@ -259,16 +259,6 @@ def test_a_wrong_law_is_noticed() -> None:
     assert not fits(np.bincount(values[::1] * 0 - query.domain.low, minlength=query.domain.size), population.law(query))
 
 
-@pytest.mark.parametrize("r", [0b0110, 0b0111])
-def test_the_law_of_a_parity_query_with_right_and_wrong_r(r: int) -> None:
-    """The parity query of r gives the sign of a, that of any other r a uniform sign, in law and in the clients drawn."""
-    population = MaskedParityLearner(d=4, r=0b0110, a=1).synthetic(100_000, 2)
-    query = MaskedParity(4, r)
-    counts = np.bincount(query(population.batch(0, 100_000)).astype(np.int64) + 1, minlength=3)
-    assert fits(counts, population.law(query))
-    assert population.law(query).tolist() == ([0.5, 0.5, 0.0] if r == 0b0110 else [0.25, 0.5, 0.25])
-
-
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_concept_error_is_exact(d: int) -> None:
     """Concept.error equals the share of all (x, i, b) on which two concepts differ, for every pair of concepts."""
@@ -294,34 +284,6 @@ def test_masked_parity_examples_are_labelled_by_their_concept() -> None:
             assert y == (-1) ** ((x & concept.r).bit_count() + concept.a if b == 0 else concept.r >> i & 1)
 
 
-@pytest.mark.parametrize(("d", "clients"), [(4, 1500), (8, 7000), (16, 33_000)])
-def test_masked_parity_recovers_r_and_a_in_nine_of_ten_trials(d: int, clients: int) -> None:
-    """At epsilon 1, (r, a) is exact in at least 360 of 400 population trials."""
-    learner, exact = MaskedParityLearner(d=d), 0
-    for seed in range(400):
-        result, population, _ = by_client(learner, 1.0, clients, seed)
-        exact += learner.true_error(result, population) == 0
-    assert exact >= 360, f"{exact} of 400"
-
-
-@dataclass(frozen=True)
-class MaskNotAsked(MaskedParityLearner):
-    """The wrong twin: guesses that the mask is 0."""
-
-    def describe(self, result: Concept) -> dict[str, Any]:
-        return super().describe(Concept(result.d, result.r, 0))
-
-    def true_error(self, result: Concept, population: Population) -> float:
-        return super().true_error(Concept(result.d, result.r, 0), population)
-
-
-def test_a_learner_that_guesses_the_mask_fails() -> None:
-    """A learner without the second round's answer is right in about half of the trials, far below 90 %."""
-    learner = MaskNotAsked(d=4)
-    runs = [by_client(learner, 1.0, 1500, seed)[:2] for seed in range(100)]
-    assert sum(learner.true_error(result, population) == 0 for result, population in runs) < 75
-
-
 @pytest.mark.parametrize("d", range(1, 65))
 def test_masked_parity_runs_at_any_d(d: int) -> None:
     """For every d from 1 to 64, the clients that bounds ask for at failure probability 1e-8 recover a random concept exactly, in law."""
@@ -330,23 +292,6 @@ def test_masked_parity_runs_at_any_d(d: int) -> None:
     population = learner.synthetic(clients, d)
     result = run(learner.algorithm(10.0, clients), AggregateOracle(population, np.random.default_rng(d), 10.0))
     assert learner.true_error(result, population) == 0
-
-
-@pytest.mark.parametrize("d", [1, 7, 64])
-def test_masked_parity_runs_over_clients_at_awkward_d(d: int) -> None:
-    """Client by client too, at the smallest, an odd and the largest d."""
-    learner = MaskedParityLearner(d=d)
-    result, population, _ = by_client(learner, 10.0, masked_parity_clients(d, 10.0, 1e-8), 3)
-    assert learner.true_error(result, population) == 0
-
-
-def test_too_few_clients_are_an_input_error() -> None:
-    """One client cannot play two rounds, three cannot answer four queries, none cannot answer anything."""
-    for protocol, clients in ((MaskedParityLearner(), 1), (StatisticalQueries(), 3), (Survey(), 0)):
-        with pytest.raises(InputError):
-            protocol.algorithm(1.0, clients)
-    with pytest.raises(InputError):
-        Survey().synthetic(0, 1)
 
 
 def test_finite_populations_with_negligible_kinds() -> None:

@@ -92,13 +92,6 @@ def test_hostile_parameters_are_refused_with_a_code(wrong: dict[str, Any]) -> No
         QUERIES.build("encoded", {**GOOD, **wrong})
 
 
-def test_a_text_column_is_no_feature() -> None:
-    """A text column, or one that is not there, is refused on the schema alone."""
-    for text in ("sex", "height", "height > 2"):
-        with pytest.raises(InputError):
-            encoded(Encoding(features=(text,), lows=(0.0,), highs=(1.0,)), Question("x0 == 1")).values(PEOPLE.take(slice(0, 0)))
-
-
 def test_cells() -> None:
     """The number of edges that a value reaches, and a symbol of its own for a missing one; edges ascend and are finite."""
     cell: Query = Cell("v", (-1.0, 0.0, 2.5))

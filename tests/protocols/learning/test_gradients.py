@@ -15,7 +15,7 @@ from local_dp.learners.halfspaces import Halfspace
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.finite import Finite
-from local_dp.protocols.learning.sgd import ByCoordinate, ByVector, Gradients, LocalSGD, gradients_of
+from local_dp.protocols.learning.sgd import ByCoordinate, Gradients, LocalSGD, gradients_of
 from local_dp.queries.vectors import DescentVector
 from tests.support.inputs.builders import in_population, play_in_memory
 
@@ -86,14 +86,6 @@ def test_descent_errs_less(epsilon: float, bound: float | None, clients: int, sh
     before, after = (LocalSGD(d=8, gamma=0.5, rounds=40, bound=bound, told=way) for way in ("one-bit-mean", "best"))
     assert after.expected_error(epsilon, clients) < before.expected_error(epsilon, clients)
     assert descended(after, epsilon, clients) < share * descended(before, epsilon, clients)
-
-
-def test_nothing_changes_where_one_bit_is_best() -> None:
-    """At epsilon 1 and the least bound, the learner asks for one bit of one coordinate, and for as many clients as before."""
-    learner = LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000)
-    assert learner.gradients(1.0) == LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean").gradients(1.0)
-    assert isinstance(LocalSGD(d=10, gamma=0.2).gradients(4.0), ByVector)
-    assert learner.clients(4.0) < 0.4 * LocalSGD(d=10, gamma=0.2, alpha=0.1, rounds=5000, told="one-bit-mean").clients(4.0)
 
 
 @pytest.mark.parametrize("way", ["sampled-signs", "nearest-direction"])

@@ -13,15 +13,12 @@ from local_dp.interaction import run
 from local_dp.learners.tabular import TABULAR
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.populations.table import Resampled, Rows
 from local_dp.protocols.learning.learn import Learn, Lesson
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
-from local_dp.tallies import Tally
 from tests.support.inputs.tables import bounds, cars, fair
 
 GENERATOR = np.random.default_rng(11)
@@ -115,36 +112,6 @@ def test_missing_rows_do_not_move_the_estimates() -> None:
         assert stats.binom.sf(200 - sum(score.low <= right <= score.high for score in scores) - 1, 200, 0.05) > 1e-6
 
 
-def test_bounds_are_found_where_they_are_not_given() -> None:
-    """Bounds that are not given come from a first part of the clients; the accuracy is that with given bounds to within 3 points."""
-    scores = {}
-    for given in ((), GIVEN):
-        protocol = Learn(label="ill", features=("age at visit", "visits"), bounds=given, parameters=("steps=20",)).for_table(Launch(CLINIC, False))
-        assert protocol.unknown == (() if given else ("age at visit", "visits"))
-        clients = protocol.clients(1.0)
-        population = Resampled(CLINIC, clients, 5)
-        lesson = run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(5), 1.0))
-        scores[given] = protocol.compared(lesson, population)["true_score"]
-        low, high = lesson.encoding.lows[0], lesson.encoding.highs[0]
-        assert low < np.quantile(AGE, 0.2) < np.quantile(AGE, 0.8) < high
-    assert abs(scores[()] - scores[GIVEN]) <= 0.03
-
-
-def test_the_client_count_is_stated_before_the_run() -> None:
-    """With fewer clients than the count asked for there is one line that says so; with the count, none. Unknown bounds and left-out rows cost more."""
-    protocol = asked_for("logistic-regression")
-    asked = protocol.clients(1.0)
-    assert protocol.notice(1.0, asked) is None
-    line = protocol.notice(1.0, len(CLINIC))
-    assert line is not None
-    assert f"{asked:,}" in line
-    assert "500 clients" in line
-    assert "\n" not in line
-    assert Learn(label="ill", features=("visits",)).clients(1.0) > Learn(label="ill", features=("visits",), bounds=GIVEN).clients(1.0)
-    assert asked_for("stumps", missing="exclude", tolerance=0.02).clients(1.0) > asked_for("stumps", tolerance=0.02).clients(1.0)
-    assert protocol.clients(0.5) > 3 * asked
-
-
 def test_what_only_the_table_holds_is_refused_with_the_choice() -> None:
     """Rows with something missing are refused with their number and the choice; a private run must choose before anybody looks."""
     with pytest.raises(InputError, match=r"14 of 406 records .* missing=exclude"):
@@ -179,13 +146,6 @@ def test_a_table_that_does_not_fit_is_refused(protocol: Learn) -> None:
         protocol.for_table(Launch(CLINIC, False))
 
 
-def test_too_few_clients_are_refused_before_the_run() -> None:
-    """A learner that cannot do with fewer queries needs as many clients; one held-out client cannot judge."""
-    for protocol, clients in ((asked_for("trees"), 10), (asked_for("logistic-regression"), 2), (asked_for("naive-bayes"), 5)):
-        with pytest.raises(InputError, match="too few"):
-            learnt(protocol, Resampled(CLINIC, clients, 1), 1)
-
-
 def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
     """Of 30 columns with bounds to be found by three rounds each, 100 clients leave nobody to learn from: refused with what to do."""
     table = Records({f"x{place}": AGE for place in range(30)} | {"ill": ILL})
@@ -194,21 +154,3 @@ def test_clients_who_only_find_bounds_and_judge_are_too_few() -> None:
         protocol.algorithm(1.0, 100)
     with pytest.raises(InputError, match="31 queries a step, each of its own clients; 6 are too few"):
         protocol.algorithm(1.0, 120)
-
-
-class Rebuilding:
-    """Rebuilds every query that is asked, and answers."""
-
-    def __init__(self, clients: int) -> None:
-        self.oracle = AggregateOracle(Resampled(CLINIC, clients, 1), np.random.default_rng(1), 1.0)
-
-    def answer(self, queries: tuple[LocalQuery, ...]) -> tuple[Tally, ...]:
-        for asked in queries:
-            assert QUERIES.build(asked.query.name, asked.query.params()) == asked.query
-        return self.oracle.answer(queries)
-
-
-@pytest.mark.parametrize("learner", TABULAR)
-def test_every_query_of_a_run_travels(learner: str) -> None:
-    """Whatever a run asks is rebuilt equal from its name and parameters."""
-    run(asked_for(learner).algorithm(1.0, 4000), Rebuilding(4000))

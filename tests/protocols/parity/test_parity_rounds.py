@@ -2,19 +2,16 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from local_dp.bounds.interaction import few_rounds_plan, few_rounds_success
 from local_dp.bounds.parity import parity_deny_success, parity_one_round_bound
 from local_dp.errors import InputError
 from local_dp.experiments.lab.minimal_clients import exact_recovery
-from local_dp.interaction import Nonadaptive, run
+from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.protocols.parity.parity import ParityDeny, ParityRounds
-from local_dp.randomizers.signs.deny import Deny
-from local_dp.tallies import Tally
 from tests.support.theory.alike import Z_TAIL, check_alike
 
 KINDS = [ParityDeny(d=5), ParityRounds(d=5), ParityRounds(d=5, rounds=3)]
@@ -43,18 +40,6 @@ def test_learners_find_r_with_the_default_clients(d: int) -> None:
     """With the default number of clients, at least 15 of 20 runs are right where 95 % are promised (failure probability below 1e-4), for d from 1 to 12."""
     for protocol in (ParityDeny(d=d), *(ParityRounds(d=d, rounds=rounds) for rounds in (2, 3) if rounds <= d)):
         assert exact_recovery(protocol, 1.0, 4)(protocol.clients(1.0), 20) >= 15
-
-
-def test_what_is_named_most_is_no_answer() -> None:
-    """The least named parity is right in more than 80 of 100 runs; a server that took the most named one would be right in none of 100."""
-    protocol = ParityDeny(d=5)
-    n = protocol.clients(1.0)
-    algorithm = protocol.algorithm(1.0, n)
-    assert isinstance(algorithm, Nonadaptive)
-    rng, law = np.random.default_rng(1), Deny(1.0, d=5).law(17)
-    tallies = [Tally(rng.multinomial(n, law)[None, :]) for _ in range(100)]
-    assert sum(algorithm.decode((tally,)) == 17 for tally in tallies) > 80
-    assert not any(int(np.argmax(tally.counts)) == 17 for tally in tallies)
 
 
 def test_models_rounds_and_budget() -> None:

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.bounds.quantiles import search_failure
 from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
-from local_dp.populations.table import Resampled
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import local as planning
 from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
@@ -26,7 +24,6 @@ from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.records import Records
 from local_dp.registry import Registry
 from tests.support.inputs.randomizers import ORACLES
 from tests.support.long import short
@@ -136,27 +133,6 @@ def test_on_a_fine_grid_a_search_is_planned_as_of_any_population(epsilon: float,
     fine = replace(known, ends=np.linspace(0, 1, 1_000_001)).clients(0.02)
     assert fine == pytest.approx(of_any.clients(0.02), rel=0.01)
     assert 0.6 * fine < known.clients(0.02) < 0.75 * fine
-
-
-def test_cells_forgive_what_they_hold() -> None:
-    """A median among 20 equal cells, tolerance 0.02: with so many clients that cells are heavy, it is missed where the place is 0.05 off, either way."""
-    ends = np.linspace(0, 1, 21)
-    way = Searched("", "local", 1, True, ends, {0.525: 0.5})
-    n = way.clients(0.02)
-    off = 0.025 + 0.05 * np.array([0, 1])  # of the own cell alone; with one more on either side
-    assert way.failure(n, 0.02) == pytest.approx(search_failure(off[0] / (0.5 / math.sqrt(n)), 0.05 / (0.5 / math.sqrt(n))))
-    assert way.failure(n, 0.03) == pytest.approx(search_failure(off[1] / (0.5 / math.sqrt(n)), 0.05 / (0.5 / math.sqrt(n))))
-    assert way.failure(n, 0.47) < way.failure(n, 0.03) / 100
-    assert Searched("", "local", 1, True, ends, {0.525: 0.5}).failure(1, 0.48) == 0.0  # every cell is near enough
-
-
-def test_missing_numbers_take_more_clients_of_a_search() -> None:
-    """Where half of the numbers are missing, a search takes four times the clients; so many as there are for those present at twice the error."""
-    numbers = np.arange(4096) / 4096
-    half = Records({"x": np.concatenate([numbers, np.full(4096, np.nan)])})
-    protocol = Quantiles(column="x", low=0.0, high=1.0, missing="exclude")
-    plans = [plan_of(protocol, 1.0, Resampled(records, 1, 0)).clients(0.02) for records in (half, Records({"x": numbers}))]
-    assert plans[0] == pytest.approx(4 * plans[1], rel=1e-3)
 
 
 class Leaky(BinaryRR):

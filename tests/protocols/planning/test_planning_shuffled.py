@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import local_dp as ldp
-from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning.local import asked_of, law_of, ways
 from local_dp.protocols.planning.shuffled import Blankets, OneReport, Together, shuffled_ways
@@ -84,10 +83,3 @@ def test_the_plan_tells_it() -> None:
     typed = local_dp("plan", "frequency", "--epsilon", "1", "--accuracy", "0.05", "--shuffle", "1e-6", "--json")
     assert json.loads(typed.stdout) == plan.to_dict()
     assert [row["model"] for row in ldp.plan("survey", clients=1).rows].count("shuffled") == 0
-
-
-@pytest.mark.parametrize(("task", "delta", "what"), [("parity", 1e-6, "no mean over clients"), ("survey", 0.0, "delta is 0")])
-def test_what_cannot_be_planned_is_refused(task: str, delta: float, what: str) -> None:
-    """A concept that is learned, and a delta of none."""
-    with pytest.raises(InputError, match=what):
-        ldp.plan(task, shuffle=delta)

@@ -196,22 +196,6 @@ def test_a_private_run_takes_total_policies_and_reads_no_labels() -> None:
             reading.for_table(Launch(TABLE, True))
 
 
-def test_a_private_run_never_looks() -> None:
-    """What would tell which records are of a kind is not even computed."""
-
-    def peek() -> np.ndarray:
-        raise AssertionError("it looked")
-
-    Launch(TABLE, True).refuse("exclude", peek, "it", "something")
-    with pytest.raises(InputError, match="does not look"):
-        Launch(TABLE, True).refuse("refuse", peek, "it", "something")
-
-
-def test_whole_numbers_are_never_missing() -> None:
-    """The schema excludes it, so a private run need not ask."""
-    assert Survey(question="n > 3").for_table(Launch(TABLE, True)).missing == "refuse"
-
-
 def test_the_midpoint_would_be_caught() -> None:
     """The wrong twin: counting a missing number as the midpoint, as one bit without a place for it does, is far outside the limit of the bias test."""
     careless, truth = Mean(column="age", low=0, high=150), CASES["mean of those present"][1][0]

@@ -6,12 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort
 from local_dp.populations.table import Resampled
-from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.vectors.mean_found import EDGES, ROUNDS, Range, locate, range_clients
 from local_dp.records import Records
 
@@ -61,29 +59,9 @@ def test_far_fewer_clients_miss() -> None:
     assert missed > 10
 
 
-def test_several_columns_have_clients_of_their_own() -> None:
-    """Two columns are found side by side as well as one; too few clients for the cohorts are refused."""
-    records = Records({"age": COLUMNS["age"](np.random.default_rng(1)), "income": COLUMNS["income"](np.random.default_rng(2))})
-    oracle = AggregateOracle(Resampled(records, 2 * CLIENTS, 3), np.random.default_rng(3), 1.0)
-    age, income = run(Adaptive(lambda: locate(("age", "income"), 1.0, Cohort(0, 2 * CLIENTS))), oracle)
-    assert 15 < age.high - age.low < 100
-    assert 10_000 < income.high < 300_000
-    with pytest.raises(InputError, match="give the bounds"):
-        next(locate(("a", "b"), 1.0, Cohort(0, 2 * ROUNDS - 1)))
-
-
 @pytest.mark.parametrize("values", [np.full(100, np.nan), np.full(100, np.inf), np.full(100, -1e300), np.zeros(100)])
 def test_odd_columns_still_have_a_range(values: np.ndarray) -> None:
     """Nothing but missing, infinite, enormous or equal values: the ends are finite and in order."""
     found = located(values, 3000, 1)
     assert 2 * EDGES[0] <= found.low < found.high <= 2 * EDGES[-1]
     assert math.isfinite(found.high - found.low)
-
-
-def test_the_nearest_ascending_sequence() -> None:
-    """Pooling adjacent violators is scikit-learn's isotonic regression."""
-    from sklearn.isotonic import IsotonicRegression
-
-    for seed in range(20):
-        values = np.random.default_rng(seed).normal(size=50) + np.linspace(0, 2, 50)
-        assert ascending(values) == pytest.approx(IsotonicRegression().fit_transform(np.arange(50), values))
