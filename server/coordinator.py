@@ -22,10 +22,11 @@ from local_dp.wire import MAX_RECEIPTS, Account, AnyMessage, Gone, Hello, Receip
 class Coordinator(LocalOracle):
     """Plays the rounds of a run with the clients 0..clients-1, in phases: it gathers the members, opens and closes rounds, and parts.
 
-    Its driver begins a phase with `gather`, `open` or `part`, publishes the messages that are `due` at once and at every `wake` until it `is_settled`, and ends
-    the phase with `gathered` or `close`. `connected` and `receive` take events from the bus, after which `wake` may be earlier. A message that does not fit is
-    counted in `rejections`, never raised. `now` is in seconds, of any clock that does not run backwards. Replies with new reports are added to `fresh`, if
-    that is a list, for the driver to store. `crowds` accounts for the reports behind a shuffler.
+    Its driver begins a phase with `gather`, `open` or `part`. It publishes the messages that are `due` at once and at every `wake`, until it `is_settled`.
+    It ends the phase with `gathered` or `close`. `connected` and `receive` take events from the bus, after which `wake` may be earlier.
+
+    A message that does not fit is counted in `rejections`, never raised. `now` is in seconds, of any clock that does not run backwards. Replies with new
+    reports are added to `fresh`, if that is a list, for the driver to store. `crowds` accounts for the reports behind a shuffler.
     """
 
     def __init__(self, run: str, clients: int, coin_seed: int, budget: float, terms: Terms, roster: Roster | None = None, crowds: Crowds | None = None) -> None:
@@ -112,7 +113,7 @@ class Coordinator(LocalOracle):
         return Closing(self._history[len(self.rounds)].counts, self.seconds[-1])
 
     def receipts(self) -> list[Send]:
-        """For each group, what of the last round was accepted, member by member."""
+        """For each group, the accepted reports of the last round, member by member."""
         sums, sends = self._history[len(self.rounds)].sums, list[Send]()
         accepted: dict[str, list[tuple[int, int, int]]] = {}
         for member in self.members:
@@ -128,7 +129,7 @@ class Coordinator(LocalOracle):
         self._phase = Parting(self.members, patience, now)
 
     def reconciliation(self) -> Reconciliation:
-        """What was accepted beside the accounts that came."""
+        """The accepted reports beside the members' accounts."""
         return reconcile({number: round.sums for number, round in self._history.items()}, self._accounts, (member.name for member in self.members))
 
     def shut(self) -> Round:
@@ -139,7 +140,7 @@ class Coordinator(LocalOracle):
         return round
 
     def forget(self, round: Round) -> None:
-        """Keeps nothing of a round that is over: what still comes for it is rejected."""
+        """Drops a round that is over: later reports for it are rejected."""
         del self._history[round.number]
 
     def progress(self, now: float) -> Progress | None:
@@ -148,11 +149,11 @@ class Coordinator(LocalOracle):
         return replace(progress, spent=self.ledger.max_spent) if isinstance(progress, RoundProgress) else progress
 
     def connected(self) -> None:
-        """The bus was joined, or joined again: whatever was sent before may be lost."""
+        """The bus was joined, or joined again: earlier messages may be lost."""
         self._rejoined = True
 
     def opens(self, topic: str, now: float) -> bool:
-        """Whether the envelope of what came under `topic` is worth opening. Counts it if not."""
+        """Whether the envelope of a message under `topic` is worth opening. Counts it if not."""
         if self.members.roster is None:
             return True
         owner = self.members.owner(topic)
@@ -161,7 +162,7 @@ class Coordinator(LocalOracle):
         return owner is None or self.members.opens(owner, now) or self._unread(topic, now)
 
     def reads(self, topic: str, now: float) -> bool:
-        """Whether what came under `topic` is worth decoding: no reply of a stranger is, and of a member only so many messages are. Counts it if not."""
+        """Whether a message under `topic` is worth decoding: no reply of a stranger, and few messages of one member are. Counts it if not."""
         parts = topic.split("/")
         member = self.members.get(parts[5]) if len(parts) == 6 else None
         if parts[3:4] == ["hello"] if member is None else member.read.take(now):
@@ -174,7 +175,7 @@ class Coordinator(LocalOracle):
         return False
 
     def _shut_out(self, topic: str, now: float) -> None:
-        """Who floods is not heard for a while, and as good as gone."""
+        """A member that floods is silenced for a while, and counts as gone."""
         member = self.members.get(self.listening.unread(topic, now) or "")
         if member is not None:
             self._lost(member, now)
@@ -197,7 +198,7 @@ class Coordinator(LocalOracle):
             self.reject(topic, error, now)
 
     def reject(self, topic: str, error: WireError, now: float) -> None:
-        """Counts a message that came under `topic` and is not what it should be."""
+        """Counts a wrong message under `topic`."""
         self.rejections[error.kind] += 1
         if self.members.owner(topic) is None:
             self._shut_out(topic, now)
@@ -210,7 +211,7 @@ class Coordinator(LocalOracle):
 
     def _back(self, member: Member) -> None:
         if not self.listening.hears(member.name):
-            return  # it said so before it was shut out
+            return  # this message is older than its silence
         member.gone_since = None
         self._phase.back(member)
 

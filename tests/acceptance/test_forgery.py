@@ -161,9 +161,9 @@ def _searched(examples: int) -> dict[str, int]:
 
 def test_only_what_was_said_is_heard() -> None:
     """Any change of topic or bytes, any replay under another topic, by another member or in another run is not heard; what was said is."""
-    seen = _searched(500)
+    seen = _searched(150)
     figure("class 6", f"by search, of class 3 as well: {seen}: 0 of the forged heard")
-    assert min(seen.values()) > 20
+    assert min(seen.values()) > 5
 
 
 @pytest.mark.slow

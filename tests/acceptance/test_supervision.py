@@ -97,7 +97,10 @@ def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple
 
 
 @linux
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long), (signal.SIGKILL, -9)],
+)
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
     """The attack left folders behind: whoever ends the run, by whichever signal, finds no process of it and no file."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has us and all that we start ignore
@@ -187,7 +190,7 @@ main()
 
 
 @linux
-@pytest.mark.parametrize("clients", [40, 1000])
+@pytest.mark.parametrize("clients", [40, pytest.param(1000, marks=pytest.mark.long)])
 def test_too_few_open_files_are_said_before_anything_starts(tmp_path: Path, clients: int) -> None:
     """With a limit of 64 the attack printed 164,595 lines: now one, and no process was started."""
     with marked(tmp_path, *_run("processes", clients), code=LIMITED) as command:
