@@ -99,9 +99,16 @@ class LocalProtocol(ABC, Generic[R]):
 
     @classmethod
     def model(cls) -> str:
-        """LNI, LI or FI, read off the type of `algorithm`."""
-        returned = get_type_hints(cls.algorithm)["return"]
-        return {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}[get_origin(returned)]
+        """LNI, LI or FI, read off the type of `algorithm`. Raises InputError if its return annotation does not say which."""
+        try:
+            returned = get_type_hints(cls.algorithm).get("return")
+        except NameError as error:
+            raise InputError(f"the annotations of its algorithm cannot be read: {error}; import the names that they use") from error
+        models: dict[Any, str] = {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}
+        origin = get_origin(returned)
+        if origin not in models:
+            raise InputError(f"its algorithm returns {returned}; annotate it as Nonadaptive, Adaptive or Repeated[LocalQuery, Tally, ...]")
+        return models[origin]
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
