@@ -34,10 +34,8 @@ def will(run: str, group: str, member: str, envelopes: Envelopes) -> tuple[str, 
     return where, envelopes.seal(where, encode(Gone(run=run, member=member)))
 
 
-async def serve(
-    role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None, parting: float = PARTING
-) -> None:
-    """Says hello after every connection, answers requests, and when the run ends gives its account and returns, `parting` seconds later.
+async def serve(role: ClientRole, bus: ClientBus, run: str, group: str, on_connected: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Sends hello after every connection, answers requests, and gives its account when the run ends; it returns PARTING seconds later.
 
     Raises BusError if the broker cannot be reached at first.
     """
@@ -50,7 +48,7 @@ async def serve(
                     await on_connected()
                     on_connected = None
             elif not await _handle(role, bus, run, group, event, hello):
-                await bus.rest(parting)
+                await bus.rest(PARTING)
                 return
 
 

@@ -56,7 +56,7 @@ class ClientRole:
         self.noise = noise
         self.store = store
         self.policy = policy
-        self.work = Work(policy.evidence)
+        self.work = Work(policy.evidence, self.schema)
         self.confirmed: set[tuple[str, int]] = set()
 
     @property
@@ -134,7 +134,7 @@ class ClientRole:
 
     def _local_query(self, ask: Ask, span: Span) -> LocalQuery:
         try:
-            query = self.work.query(ask.query, ask.query_params, self.schema)
+            query = self.work.query(ask.query, ask.query_params)
             return LocalQuery(query, self._randomizer(ask), Cohort(*span), ask.once)
         except InputError as error:
             raise RefusedError("bad-query", str(error)) from error

@@ -10,9 +10,9 @@ from local_dp.bus.sealed import SealedServerBus
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import Envelopes
-from local_dp.server.collecting import Send
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
+from local_dp.server.phases import Send
 from local_dp.server.progress import Progress
 from local_dp.server.round import Round
 from local_dp.tallies import Tally

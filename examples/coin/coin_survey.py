@@ -11,14 +11,14 @@ from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_share, check_whole
 from local_dp.domains import Domain, symbols
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.query import Query
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CoinMultiples(LocalProtocol[Estimate]):
     def clients(self, epsilon: float) -> int:
         return rr_clients(epsilon, 2 * self.tolerance, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         coin = CoinRR(epsilon)
         return Nonadaptive((LocalQuery(self.query, coin, Cohort(0, clients)),), lambda tallies: coin.estimate(tallies[0]).at(1))
 

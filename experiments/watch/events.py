@@ -13,7 +13,7 @@ from local_dp.experiments.tiers.outcome import STAMP, Shown, estimates, stamp_of
 from local_dp.experiments.tiers.settings import Settings
 from local_dp.experiments.watch.coefficients import Bar, coefficients
 from local_dp.interaction import Nonadaptive
-from local_dp.masked.base import MaskedParityProtocol
+from local_dp.masked.protocols import MaskedParityProtocol
 from local_dp.protocols.local_protocol import MODELS, describe_estimate
 from local_dp.queries.query import Query
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress

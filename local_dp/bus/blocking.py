@@ -1,5 +1,6 @@
 """A client's bus over MQTT 3.1.1: without an event loop, for a client does one thing at a time. The only importer of paho."""
 
+import os
 import random
 import select
 import socket
@@ -40,7 +41,7 @@ def finish(work: Coroutine[Any, Any, Result]) -> Result:
 class BlockingBus:
     """One connection to a broker that is made again for as long as `messages` is read: as `MqttBus`, but every call waits until it is done.
 
-    `line` is a socket that is watched beside the connection: `hung_up` is called when there is something to read from it, or nothing ever will be.
+    `line` is a socket that is watched beside the connection: when something comes from it, or it closes, `hung_up` is called, which ends the process.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class BlockingBus:
         filters: Sequence[str],
         will: tuple[str, bytes] | None = None,
         line: socket.socket | None = None,
-        hung_up: Callable[[], object] = lambda: None,
+        hung_up: Callable[[], object] = lambda: os._exit(0),
     ) -> None:
         self.address = address
         self.identifier = identifier

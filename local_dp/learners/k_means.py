@@ -8,11 +8,11 @@ import numpy as np
 from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.learner import Learner, features
-from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.queries.centres import CentreSum, NearestCentre, nearest
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.queries.numbers import check_weights, matrix, written
+from local_dp.queries.vectors import CentreSum, NearestCentre, nearest
 from local_dp.records import Records
 
 
@@ -79,10 +79,10 @@ class KMeans(Learner[Centres]):
     def rounds(self) -> int:
         return self.rounds_asked
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, Centres]:
+    def algorithm(self) -> StatisticalRounds[Centres]:
         return Adaptive(self._play)
 
-    def _play(self) -> Play[StatisticalQuery, float, Centres]:
+    def _play(self) -> StatisticalPlay[Centres]:
         centres = np.array(self.start)
         for _ in range(self.rounds_asked):
             answers = np.array((yield self._questions(centres))).reshape(len(centres), -1)

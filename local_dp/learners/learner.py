@@ -11,8 +11,8 @@ from local_dp.arrays import Bools, Ints
 from local_dp.bounds.response import rr_clients_hoeffding
 from local_dp.checks import check_positive, check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Algorithm, Nonadaptive
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.interaction import Adaptive, Nonadaptive
+from local_dp.oracles.statistical.oracles import StatisticalAlgorithm, StatisticalQuery
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
@@ -61,7 +61,7 @@ class Learner(ABC, Generic[H]):
         """The most rounds it takes."""
 
     @abstractmethod
-    def algorithm(self) -> Algorithm[StatisticalQuery, float, H]:
+    def algorithm(self) -> StatisticalAlgorithm[H]:
         """The learner, for any oracle."""
 
     @property

@@ -12,7 +12,7 @@ from local_dp.checks import check_dimension, check_positive
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import Learner, features, weighted
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical
 from local_dp.queries.examples import Product
 from local_dp.queries.numbers import check_weights, matrix, weighted_sum
 from local_dp.records import Records
@@ -72,7 +72,7 @@ class LinearRegression(Learner[LinearModel]):
     def rounds(self) -> int:
         return 1
 
-    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, LinearModel]:
+    def algorithm(self) -> Statistical[LinearModel]:
         columns = features(self.d)
         pairs = tuple(combinations_with_replacement(range(self.d), 2))
         queries = [Product((columns[i], columns[j])) for i, j in pairs] + [Product((column, "y")) for column in columns]

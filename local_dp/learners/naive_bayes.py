@@ -9,7 +9,7 @@ from local_dp.arrays import Floats, Ints
 from local_dp.checks import check_dimension
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import Learner, features, share, signs
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical
 from local_dp.queries.numbers import check_weights, matrix, weighted_sum
 from local_dp.queries.tables import Question
 from local_dp.records import Records
@@ -76,7 +76,7 @@ class NaiveBayes(Learner[BayesRule]):
     def rounds(self) -> int:
         return 1
 
-    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, BayesRule]:
+    def algorithm(self) -> Statistical[BayesRule]:
         def decode(answers: tuple[float, ...]) -> BayesRule:
             prior = float(np.clip(share(answers[0]), _FLOOR, 1 - _FLOOR))
             joint = np.array([share(answer) for answer in answers[1:]]).reshape(2, self.d)

@@ -7,19 +7,14 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
 from local_dp.errors import InputError
-from local_dp.learners.conjunctions import AllOf, Conjunctions
-from local_dp.learners.decision_lists import DecisionLists
 from local_dp.learners.fourier import LowDegree
-from local_dp.learners.halfspaces import Halfspace, Perceptron
+from local_dp.learners.halfspaces import Halfspace, LogisticRegression, MarginDescent, Perceptron
 from local_dp.learners.k_means import Centres, KMeans
 from local_dp.learners.learner import Learner, weighted
 from local_dp.learners.linear_regression import LinearModel, LinearRegression
-from local_dp.learners.logistic_regression import LogisticRegression
-from local_dp.learners.margin_descent import MarginDescent
 from local_dp.learners.naive_bayes import NaiveBayes
-from local_dp.learners.stumps import Stumps
+from local_dp.learners.rules import AllOf, Conjunctions, DecisionLists, Stumps, Trees
 from local_dp.learners.thresholds import AtLeast, Thresholds
-from local_dp.learners.trees import Trees
 from local_dp.queries.encoded import Encoding, question_in
 
 Settings: TypeAlias = dict[str, Any]

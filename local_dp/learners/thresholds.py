@@ -9,7 +9,7 @@ from local_dp.arrays import Ints
 from local_dp.checks import check_whole
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import Learner, signs
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical
 from local_dp.queries.examples import SignedLabel
 from local_dp.records import Records
 
@@ -71,7 +71,7 @@ class Thresholds(Learner[AtLeast]):
     def rounds(self) -> int:
         return 1
 
-    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, AtLeast]:
+    def algorithm(self) -> Statistical[AtLeast]:
         parts = dyadic(self.bits)
 
         def decode(answers: tuple[float, ...]) -> AtLeast:

@@ -11,16 +11,13 @@ from local_dp.arrays import Bools, Floats, Ints
 from local_dp.checks import check_built
 from local_dp.domains import Domain, levels, symbols
 from local_dp.errors import InputError
-from local_dp.learners.conjunctions import AllOf
-from local_dp.learners.decision_lists import RuleList
 from local_dp.learners.fourier import Polynomial
 from local_dp.learners.halfspaces import Halfspace
 from local_dp.learners.k_means import Centres
 from local_dp.learners.linear_regression import LinearModel
 from local_dp.learners.naive_bayes import BayesRule
-from local_dp.learners.stumps import Stump
+from local_dp.learners.rules import AllOf, RuleList, Stump, Tree
 from local_dp.learners.thresholds import AtLeast
-from local_dp.learners.trees import Tree
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.query import Query
 from local_dp.records import Records

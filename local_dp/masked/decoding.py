@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.masked_parity import best_size
 from local_dp.cube import bent_dual, parity, places_of
-from local_dp.masked.concept import NULL_SHARE
+from local_dp.masked.population import NULL_SHARE
 from local_dp.masked.queries import MaskedBent, MaskedList
 from local_dp.randomizers.frequencies.hadamard import SignedHadamard
 from local_dp.randomizers.frequencies.signed import SignedBlocks, SignedOracle

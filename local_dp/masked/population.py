@@ -1,20 +1,45 @@
 """Examples drawn from a masked-parity concept, with the exact law of every query that the learners ask."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.cube import bent_dual, parity, places_of
 from local_dp.errors import InputError
-from local_dp.masked.concept import NULL_SHARE, Concept
-from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
-from local_dp.masked.signs import MaskedSign
+from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity, MaskedSign
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.concepts import masked_parity
 from local_dp.populations.population import Population
 from local_dp.queries.query import Query
 from local_dp.records import Records
+
+NULL_SHARE = 0.5  # half of the examples say nothing about the bit a round asks for: D is uniform, so this is known
+
+
+@dataclass(frozen=True)
+class Concept:
+    """The concept c_{r,a}: y = (-1)^(<r,x> + a) where b = 0 and (-1)^(r_i) where b = 1; bit i of the number r is r_i."""
+
+    d: int
+    r: int
+    a: int
+
+    def error(self, other: "Concept") -> float:
+        """Pr[the two concepts differ] under the uniform distribution."""
+        apart = (self.r ^ other.r).bit_count()
+        masked = 0.5 if apart else float(self.a != other.a)
+        return (masked + apart / self.d) / 2
+
+    def bit(self, place: int) -> int:
+        """r_i at i = `place`."""
+        return self.r >> place & 1
+
+    def disagreement(self, r: int) -> float:
+        """Pr[y differs from (-1)^<r, x>] where b = 0: a for the right r; a wrong one leaves a uniform sign."""
+        return float(self.a) if r == self.r else 0.5
+
 
 MAX_ENUMERATED = 12  # 2^d d 2 examples
 

@@ -11,11 +11,11 @@ from local_dp.arrays import Floats
 from local_dp.bounds.best import Aim
 from local_dp.checks import real_number, whole_number
 from local_dp.errors import InputError, unknown
-from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Repeated
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.interaction import Adaptive, Nonadaptive, Repeated
+from local_dp.oracles.local.asked import LocalAlgorithm
 from local_dp.populations.population import Population
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -52,7 +52,7 @@ class LocalProtocol(ABC, Generic[R]):
         """How many clients `local_dp.bounds` asks for 95 % success."""
 
     @abstractmethod
-    def algorithm(self, epsilon: float, clients: int) -> Algorithm[LocalQuery, Tally, R]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalAlgorithm[R]:
         """The protocol for clients 0..clients-1, each with a budget of epsilon."""
 
     @abstractmethod

@@ -6,8 +6,7 @@ from local_dp.errors import InputError, unknown
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.registry import Registry
 
-_MASKED = tuple(f"masked/{file}.py" for file in ("two_rounds", "listed", "literal", "one_round"))
-_FILES = ("protocols/surveys/*.py", "protocols/vectors/*.py", "protocols/search/*.py", *_MASKED, "protocols/*/*.py")
+_FILES = ("protocols/surveys/*.py", "protocols/vectors/*.py", "protocols/search/*.py", "masked/protocols.py", "protocols/*/*.py")
 PROTOCOLS: Registry[LocalProtocol[Any]] = Registry("protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model())
 
 

@@ -1,5 +1,6 @@
 """Queries about examples of a parity: the whole labelled example, and the signs that statistical queries average."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,7 +9,7 @@ import numpy as np
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.checks import check_dimension, check_vector
 from local_dp.cube import bent_coset, bent_coset_coefficient, character
-from local_dp.domains import Domain, symbols
+from local_dp.domains import Domain, bit_or_silence, symbols
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
 from local_dp.randomizers.signs.characters import examples
@@ -71,3 +72,58 @@ class ParityCoset(Query):
         x = records.words("x")
         values: Bools = bent_coset(x, self.k, self.s) * character(self.t, x) * records.whole("y") > 0
         return values.view(np.uint8)
+
+
+MOST_LEVELS = 16
+_WORD = 64  # bits to a column
+
+
+@dataclass(frozen=True)
+class PathStep(Query):
+    """1 if the client's table, at the node that `path` has reached at the client's own level, holds the path's next step; 0 if the other one.
+
+    2 (silence) where its level is below `first` or not below the path's length. A path is a text of the steps 0 and 1 from the root. The table of level i has
+    2^i bits, bit v for the node whose steps read v in binary; bit v is bit v modulo 64 of column table(v // 64). 1 to 16 steps.
+    """
+
+    name: ClassVar[str] = "path-step"
+    path: str
+    first: int = 0
+
+    def check(self) -> None:
+        if not re.fullmatch(f"[01]{{1,{MOST_LEVELS}}}", self.path):
+            raise InputError(f"path is {self.path!r}; give 1 to {MOST_LEVELS} steps, each 0 or 1")
+        if type(self.first) is not int or not 0 <= self.first < len(self.path):
+            raise InputError(f"first is {self.first!r}; give a level from 0 to {len(self.path) - 1}")
+
+    @property
+    def domain(self) -> Domain:
+        return bit_or_silence()
+
+    @property
+    def nodes(self) -> dict[int, int]:
+        """The node of each level that is asked."""
+        return {level: int("0" + self.path[:level], 2) for level in range(self.first, len(self.path))}
+
+    def __call__(self, records: Records) -> Ints:
+        level = records.whole("level")
+        values = np.full(len(records), 2, dtype=np.uint8)
+        for own, node in self.nodes.items():
+            bits = records.words(column(node)) >> np.uint64(node % _WORD) & np.uint64(1)
+            values = np.where(level == own, (bits == int(self.path[own])).view(np.uint8), values)
+        return values
+
+
+def column(node: int) -> str:
+    """The column that has a node's bit."""
+    return f"table{node // _WORD}"
+
+
+def columns(k: int) -> int:
+    """How many columns the tables of k levels take."""
+    return max(1, (1 << (k - 1)) // _WORD)
+
+
+def bit_of(words: Words, node: int) -> int:
+    """A node's bit in the columns of its level, shape (columns,)."""
+    return int(words[node // _WORD]) >> (node % _WORD) & 1

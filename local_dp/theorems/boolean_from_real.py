@@ -2,14 +2,12 @@
 
 import math
 from itertools import islice
-from typing import TypeVar, overload
+from typing import overload
 
 import numpy as np
 
-from local_dp.interaction import Adaptive, Nonadaptive, translate
-from local_dp.oracles.statistical.oracles import RealQuery, StatisticalQuery, on_domain
-
-R = TypeVar("R")
+from local_dp.interaction import R, translate
+from local_dp.oracles.statistical.oracles import RealQuery, Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds, on_domain
 
 
 def bits_needed(tolerance: float) -> int:
@@ -41,12 +39,10 @@ def read_bits(answers: tuple[float, ...]) -> float:
 
 
 @overload
-def boolean_from_real(algorithm: Nonadaptive[StatisticalQuery, float, R]) -> Nonadaptive[StatisticalQuery, float, R]: ...
+def boolean_from_real(algorithm: Statistical[R]) -> Statistical[R]: ...
 @overload
-def boolean_from_real(algorithm: Adaptive[StatisticalQuery, float, R]) -> Adaptive[StatisticalQuery, float, R]: ...
-def boolean_from_real(
-    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R],
-) -> Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R]:
+def boolean_from_real(algorithm: StatisticalRounds[R]) -> StatisticalRounds[R]: ...
+def boolean_from_real(algorithm: StatisticalAlgorithm[R]) -> StatisticalAlgorithm[R]:
     """The same algorithm with +1/-1 queries only: M = ceil(log2(2/tau)) of them, asked together, for each real one of tolerance tau.
 
     Every legal answer to the bits, also an adversary's, makes a legal answer to the real query. Preserves adaptivity. Between local and SQ algorithms it is

@@ -7,12 +7,10 @@ from local_dp.curator.account import Account
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
-from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.interaction import A, Adaptive, Nonadaptive, R, run
 from local_dp.loss import Loss
 
 D = TypeVar("D")
-A = TypeVar("A")
-R = TypeVar("R")
 L = TypeVar("L", bound=Loss)
 
 

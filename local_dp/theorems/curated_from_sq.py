@@ -1,23 +1,19 @@
 """A trusted curator's algorithms from SQ algorithms: SuLQ (Blum, Dwork, McSherry, Nissim 2005; KLNRS Section 4, [7])."""
 
-from typing import TypeVar, overload
+from typing import overload
 
 from local_dp.curator.sums import NoisySum
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, translate
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.interaction import Adaptive, Nonadaptive, R, translate
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds
 from local_dp.theorems.local_from_sq import put_to_records
 
-R = TypeVar("R")
-
 
 @overload
-def curated_from_sq(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, records: int) -> Nonadaptive[NoisySum, int, R]: ...
+def curated_from_sq(algorithm: Statistical[R], epsilon: float, records: int) -> Nonadaptive[NoisySum, int, R]: ...
 @overload
-def curated_from_sq(algorithm: Adaptive[StatisticalQuery, float, R], epsilon: float, records: int) -> Adaptive[NoisySum, int, R]: ...
-def curated_from_sq(
-    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R], epsilon: float, records: int
-) -> Nonadaptive[NoisySum, int, R] | Adaptive[NoisySum, int, R]:
+def curated_from_sq(algorithm: StatisticalRounds[R], epsilon: float, records: int) -> Adaptive[NoisySum, int, R]: ...
+def curated_from_sq(algorithm: StatisticalAlgorithm[R], epsilon: float, records: int) -> Nonadaptive[NoisySum, int, R] | Adaptive[NoisySum, int, R]:
     """The same algorithm with every statistical query answered by a noisy sum over all of the curator's records, at `epsilon` nats a query.
 
     Privacy: t queries cost t epsilon (KLNRS Claim 2.1), which the oracle's account pays or refuses; a `DeclaredAccount` says which epsilon a delta allows.

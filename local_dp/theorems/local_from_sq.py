@@ -6,7 +6,7 @@ where everybody answers every query, and `one_random_query`, where everybody dra
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, TypeVar, overload
+from typing import ClassVar, TypeAlias, overload
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from local_dp.arrays import Ints
 from local_dp.bounds.response import rr_clients_exact, rr_clients_hoeffding
 from local_dp.domains import Domain, levels
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, translate
+from local_dp.interaction import R, translate
 from local_dp.loss import split_epsilon
 from local_dp.noise import stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.oracles import RealQuery, StatisticalQuery, on_domain
+from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds
+from local_dp.oracles.statistical.oracles import RealQuery, Statistical, StatisticalAlgorithm, StatisticalQuery, StatisticalRounds, on_domain
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.query import Query
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
@@ -26,9 +26,6 @@ from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
-
-R = TypeVar("R")
-
 
 ClientsFor: TypeAlias = Callable[[StatisticalQuery], int]
 
@@ -81,14 +78,10 @@ def read(queries: tuple[StatisticalQuery, ...], asked: tuple[LocalQuery, ...], t
 
 
 @overload
-def local_from_sq(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients_for: ClientsFor) -> Nonadaptive[LocalQuery, Tally, R]: ...
+def local_from_sq(algorithm: Statistical[R], epsilon: float, clients_for: ClientsFor) -> Local[R]: ...
 @overload
-def local_from_sq(algorithm: Adaptive[StatisticalQuery, float, R], epsilon: float, clients_for: ClientsFor) -> Adaptive[LocalQuery, Tally, R]: ...
-def local_from_sq(
-    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R],
-    epsilon: float,
-    clients_for: ClientsFor,
-) -> Nonadaptive[LocalQuery, Tally, R] | Adaptive[LocalQuery, Tally, R]:
+def local_from_sq(algorithm: StatisticalRounds[R], epsilon: float, clients_for: ClientsFor) -> LocalRounds[R]: ...
+def local_from_sq(algorithm: StatisticalAlgorithm[R], epsilon: float, clients_for: ClientsFor) -> LocalAlgorithm[R]:
     """The same algorithm with every statistical query answered by fresh clients under randomized response.
 
     Privacy: each client answers at most once, with epsilon. Utility: with `tight_clients(epsilon, beta / t)` all of t answers are within their tolerances
@@ -108,12 +101,10 @@ def local_from_sq(
 
 
 @overload
-def split_budget(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients: int, queries: int) -> Nonadaptive[LocalQuery, Tally, R]: ...
+def split_budget(algorithm: Statistical[R], epsilon: float, clients: int, queries: int) -> Local[R]: ...
 @overload
-def split_budget(algorithm: Adaptive[StatisticalQuery, float, R], epsilon: float, clients: int, queries: int) -> Adaptive[LocalQuery, Tally, R]: ...
-def split_budget(
-    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R], epsilon: float, clients: int, queries: int
-) -> Nonadaptive[LocalQuery, Tally, R] | Adaptive[LocalQuery, Tally, R]:
+def split_budget(algorithm: StatisticalRounds[R], epsilon: float, clients: int, queries: int) -> LocalRounds[R]: ...
+def split_budget(algorithm: StatisticalAlgorithm[R], epsilon: float, clients: int, queries: int) -> LocalAlgorithm[R]:
     """The same algorithm with every statistical query answered by every client with epsilon / `queries`, as many asks a round as the algorithm has.
 
     Privacy: epsilon in all, by composition (KLNRS Claim 2.1). Utility: variance C(eps/t)^2 / n a query, t times worse than fresh clients at small epsilon
@@ -131,7 +122,7 @@ def split_budget(
     return translate(algorithm, ask, read)
 
 
-def one_random_query(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients: int, seed: int) -> Nonadaptive[LocalQuery, Tally, R]:
+def one_random_query(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
     """The same algorithm with every client answering one of the t queries, drawn at random by a public coin.
 
     Cohorts of multinomial sizes stand for the draws: clients are independent draws of one distribution, so the law is the same. Privacy: epsilon.

@@ -1,24 +1,21 @@
 """SQ algorithms over x0, x1, ... and y, run on a table: its queries encoded, and rows with something missing left out."""
 
 from dataclasses import replace
-from typing import TypeVar, overload
+from typing import overload
 
-from local_dp.interaction import Adaptive, Game, Nonadaptive, Play, translate
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.interaction import Adaptive, Game, Nonadaptive, R, translate
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.queries.encoded import Encoding, encoded
 from local_dp.queries.tables import Question
 
-R = TypeVar("R")
 LEAST = 0.05  # a share of complete rows that is believed: below it the answers would be noise
 
 
 @overload
-def on_table(algorithm: Nonadaptive[StatisticalQuery, float, R], encoding: Encoding) -> Nonadaptive[StatisticalQuery, float, R]: ...
+def on_table(algorithm: Statistical[R], encoding: Encoding) -> Statistical[R]: ...
 @overload
-def on_table(algorithm: Adaptive[StatisticalQuery, float, R], encoding: Encoding) -> Adaptive[StatisticalQuery, float, R]: ...
-def on_table(
-    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R], encoding: Encoding
-) -> Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R]:
+def on_table(algorithm: StatisticalRounds[R], encoding: Encoding) -> StatisticalRounds[R]: ...
+def on_table(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> StatisticalAlgorithm[R]:
     """The same algorithm with each query put to the encoded record. Preserves adaptivity. An incomplete record counts as 0 in every answer."""
 
     def ask(queries: tuple[StatisticalQuery, ...], before: tuple[StatisticalQuery, ...]) -> tuple[StatisticalQuery, ...]:
@@ -34,12 +31,10 @@ def completeness(encoding: Encoding, tolerance: float) -> StatisticalQuery:
 
 
 @overload
-def among_complete(algorithm: Nonadaptive[StatisticalQuery, float, R], encoding: Encoding) -> Nonadaptive[StatisticalQuery, float, R]: ...
+def among_complete(algorithm: Statistical[R], encoding: Encoding) -> Statistical[R]: ...
 @overload
-def among_complete(algorithm: Adaptive[StatisticalQuery, float, R], encoding: Encoding) -> Adaptive[StatisticalQuery, float, R]: ...
-def among_complete(
-    algorithm: Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R], encoding: Encoding
-) -> Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R]:
+def among_complete(algorithm: StatisticalRounds[R], encoding: Encoding) -> StatisticalRounds[R]: ...
+def among_complete(algorithm: StatisticalAlgorithm[R], encoding: Encoding) -> StatisticalAlgorithm[R]:
     """`on_table` with expectations over the complete rows alone: its first round also asks for their share m, and every answer E[q; complete] is divided by it.
 
     E[q; complete] / m = E[q | complete]. On an exact oracle that is exact. One more query; tolerances grow by 1 / m. Preserves adaptivity.
@@ -49,7 +44,7 @@ def among_complete(
         queries, decode = asked.queries, asked.decode
         return Nonadaptive((completeness(encoding, queries[0].tolerance), *queries), lambda answers: decode(_divided(answers[1:], answers[0])))
 
-    def play() -> Play[StatisticalQuery, float, R]:
+    def play() -> StatisticalPlay[R]:
         game, share = Game(asked), 0.0
         while game.queries is not None:
             if share:

@@ -2,17 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Column, Counts, Floats, Ints
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
-from local_dp.interaction import Nonadaptive, translate
+from local_dp.interaction import R, translate
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.queries.examples import Correlation
 from local_dp.queries.query import Query
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -20,11 +20,8 @@ from local_dp.records import Records
 from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_query
 
-R = TypeVar("R")
-Local = Nonadaptive[LocalQuery, Tally, R]
 
-
-def from_own_bits(algorithm: Nonadaptive[StatisticalQuery, float, R], public: Records, secret: str, epsilon: float) -> Local[R]:
+def from_own_bits(algorithm: Statistical[R], public: Records, secret: str, epsilon: float) -> Local[R]:
     """The same algorithm on a table of which everything but one column of bits is public: client i tells the bit of row i once, by randomized response.
 
     The server knows what row i would answer with either bit, and mixes the two answers by its estimate of the bit. Privacy: epsilon for the bit, whatever the
@@ -52,7 +49,7 @@ def _mixed(query: StatisticalQuery, without: Records, given: Records, shares: Fl
     return float(np.mean(low + (high - low) * shares))
 
 
-def one_query_each(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients: int, seed: int) -> Local[R]:
+def one_query_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
     """The same algorithm with each client answering one of its t queries, drawn by a public coin; an answer counts t times.
 
     Privacy: epsilon. Utility: unbiased for the clients' own table, variance about t C^2 / n a query on the [-1, 1] scale; unlike `one_random_query` it needs
@@ -110,7 +107,7 @@ def sign_correlation(terms: int) -> float:
     return math.exp(math.lgamma(2 * half + 1) - 2 * math.lgamma(half + 1) - 2 * half * math.log(2))
 
 
-def one_sign_each(algorithm: Nonadaptive[StatisticalQuery, float, R], epsilon: float, clients: int, seed: int) -> Local[R]:
+def one_sign_each(algorithm: Statistical[R], epsilon: float, clients: int, seed: int) -> Local[R]:
     """The same algorithm with each client telling one sign, of the sum of its answers to all t yes/no queries under signs of its own by public coins.
 
     Privacy: epsilon. Utility: unbiased for the clients' own table, standard error about C sqrt(pi t / (2 n)) for every query on the [-1, 1] scale, so that the

@@ -161,10 +161,10 @@ def test_each_use_of_chance_has_a_secret_of_its_own(monkeypatch: pytest.MonkeyPa
     protocol = Survey()
     monkeypatch.setattr(execute, "PopulationOracle", told)
     monkeypatch.setattr(over_bus, "Coordinator", told)
-    in_memory, over = (Settings(protocol, protocol.synthetic(4, 1), 1.0, drawn[0], tier) for tier in TIERS[2:0:-1])
+    in_memory, over = (Settings(protocol, protocol.synthetic(4, 1), 1.0, drawn[0], tier=tier) for tier in TIERS[2:0:-1])
     with pytest.raises(Told):
         execute.execute(in_memory, lambda progress: None)
     with pytest.raises(Told):
-        asyncio.run(over_bus.serve_run(over.algorithm(), over, "r", None, 1.0, lambda progress: None))  # type: ignore[arg-type]
+        asyncio.run(over_bus.serve_run(over, "r", None, 1.0, lambda progress: None))  # type: ignore[arg-type]
     assert used == [drawn[0].coin_seed] * 2
     assert coin_key(used[0], Draw(1)) != coin_key(drawn[0].seed, Draw(1))

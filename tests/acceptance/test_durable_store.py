@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
 from local_dp.randomizers.signs.binary_rr import BinaryRR

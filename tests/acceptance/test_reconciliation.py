@@ -182,7 +182,9 @@ def test_an_account_counts_once_and_of_members_alone() -> None:
 
 def _over_a_broker(tier: Tier, disturb: Callable[[Progress], None], silent: int) -> None:
     settings = Settings(Survey(), Survey().synthetic(12, SEED), 1.0, Randomness(SEED, False), tier=tier, hosts=3)
-    told = execute(settings, disturb).reconciliation
+    bus = execute(settings, disturb).bus
+    assert bus is not None
+    told = bus.reconciliation
     assert told is not None
     members = 12 if tier == "processes" else 3
     assert (told.members, told.silent, told.accepted_not_charged, told.charged_not_accepted) == (members, silent, 0, 0)

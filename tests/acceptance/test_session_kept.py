@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.parity.ladder import LadderAgain
-from local_dp.queries.ladder import PathStep
+from local_dp.queries.parity import PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request

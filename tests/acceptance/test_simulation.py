@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from local_dp.clients.durable import SqliteStore
-from local_dp.clients.journal import Commit
+from local_dp.clients.journal import Commit, SqliteStore
 from tests.support.faults.client import BUDGET, Disk
 from tests.support.faults.operations import Operation, drawn
 from tests.support.faults.shrink import load, shrunk

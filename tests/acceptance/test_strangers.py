@@ -228,7 +228,7 @@ def test_what_is_verified_for_one_request_and_in_a_life_is_bounded(monkeypatch: 
         codes, before = [*codes, answer.code], member.work.done
     assert set(codes) == {"too-much"}
     assert member.work.done <= verification_budget.FOR_LIFE
-    member.work._built = verification_budget._Kept()
+    member.work._randomizers = verification_budget._Recent()
     assert isinstance(member.handle(_round(known, number=20))[0], Refusal)
     print(f"class 4: 5,000 channels in 10 requests: {member.work.done:,} entries of {verification_budget.FOR_LIFE:,}")
 

@@ -19,7 +19,6 @@ from local_dp.bus import broker as broker_module
 from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker
 from local_dp.bus.children import allow_open_files, is_stopped, python
 from local_dp.clients.fleet import Fleet
-from local_dp.clients.prefork import Opening
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers import over_bus
 from local_dp.experiments.tiers.execute import execute
@@ -134,7 +133,7 @@ def test_a_stopped_helper_is_noticed() -> None:
         async def never(index: int) -> Any:
             await asyncio.Event().wait()
 
-        fleet = Fleet(4, never, Opening())
+        fleet = Fleet(4, never)
         try:
             await fleet.start()
             assert fleet._helper is not None
@@ -290,7 +289,7 @@ def _survives(kills: int, tier: Tier, clients: int, broker: Mosquitto | None) ->
 
     protocol = _of_twelve_rounds()
     url = EMBEDDED if broker is None else broker.url
-    run = Settings(protocol, protocol.synthetic(clients, 1), 4.0, Randomness(1, False), tier, 2, url, Terms(deadline=60.0, quorum=1.0))
+    run = Settings(protocol, protocol.synthetic(clients, 1), 4.0, Randomness(1, False), tier=tier, broker=url, terms=Terms(deadline=60.0, quorum=1.0))
     outcome = execute(run, strike)
     assert len(struck) == kills
     return outcome, max(outcome.seconds)

@@ -16,10 +16,10 @@ from local_dp.interaction import Nonadaptive, run_async
 from local_dp.populations.table import Rows
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.server.collecting import ASK_AGAIN
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.flow_control import Wave, Waves
 from local_dp.server.listening import filters
+from local_dp.server.phases import ASK_AGAIN
 from local_dp.server.progress import Progress, RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle

@@ -8,8 +8,7 @@ import pytest
 from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.learners.examples import faint_examples
-from local_dp.learners.halfspaces import Halfspace
-from local_dp.learners.margin_descent import MarginDescent
+from local_dp.learners.halfspaces import Halfspace, MarginDescent
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.hostile import BiasedOracle, downward, upward

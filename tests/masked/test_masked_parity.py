@@ -24,16 +24,10 @@ from local_dp.experiments.claims.local.masked_parity.claim import ONE_ROUND
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import run
-from local_dp.masked.base import MaskedParityProtocol
-from local_dp.masked.concept import Concept
 from local_dp.masked.decoding import Law, index_law, list_law, mask_law, signed_oracle
-from local_dp.masked.listed import MaskedParityList
-from local_dp.masked.literal import MaskedParityLiteral
-from local_dp.masked.one_round import MaskedParityOneRound
-from local_dp.masked.population import MaskedParityPopulation
-from local_dp.masked.queries import LATTICE, MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
-from local_dp.masked.signs import MaskedBit, MaskedCoset
-from local_dp.masked.two_rounds import MaskedParityFresh, MaskedParityLearner
+from local_dp.masked.population import Concept, MaskedParityPopulation
+from local_dp.masked.protocols import MaskedParityFresh, MaskedParityLearner, MaskedParityList, MaskedParityLiteral, MaskedParityOneRound, MaskedParityProtocol
+from local_dp.masked.queries import LATTICE, MaskedBent, MaskedBit, MaskedCoset, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery

@@ -9,10 +9,10 @@ import pytest
 from local_dp.errors import InputError, QuorumError, RefusedError
 from local_dp.populations.table import Rows
 from local_dp.server import flow_control
-from local_dp.server.collecting import ASK_AGAIN, Collecting
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.flow_control import Waves
 from local_dp.server.members import Member, Members
+from local_dp.server.phases import ASK_AGAIN, Collecting
 from local_dp.server.progress import RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.server.round import Round

@@ -15,9 +15,8 @@ from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Settings, Tier
 from local_dp.experiments.watch.coefficients import coefficients
 from local_dp.experiments.watch.events import POINTS, ROUNDS, ROWS, Scene
-from local_dp.masked.one_round import MaskedParityOneRound
+from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
 from local_dp.masked.queries import MaskedBent
-from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local import population
 from local_dp.oracles.local.population import PopulationOracle

@@ -20,7 +20,7 @@ from local_dp.experiments.tiers.outcome import as_data
 from local_dp.experiments.tiers.settings import Settings, Tier
 from local_dp.experiments.watch.events import Scene
 from local_dp.experiments.watch.server import Page, watched
-from local_dp.masked.one_round import MaskedParityOneRound
+from local_dp.masked.protocols import MaskedParityOneRound
 from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.progress import Attendance, Interim, Progress, RoundProgress

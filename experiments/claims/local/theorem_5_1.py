@@ -16,10 +16,21 @@ from local_dp.experiments.lab.intervals import wilson
 from local_dp.hardness.adversary import described
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import MidpointOracle, Spectrum, hidden_set, hidden_set_certificate, spectrum
-from local_dp.masked.population import MaskedParityPopulation
-from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
+from local_dp.masked.population import Concept, MaskedParityPopulation
+from local_dp.masked.statistical import (
+    MidpointOracle,
+    NonadaptiveLearner,
+    Spectrum,
+    bent_learner,
+    coset_learner,
+    exact_success,
+    hidden_set,
+    hidden_set_certificate,
+    parity_learner,
+    random_learner,
+    spectrum,
+    two_round_learner,
+)
 from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
 from local_dp.oracles.statistical.oracles import StatisticalQuery, legal
 

@@ -15,8 +15,7 @@ from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.coverage.tables import TABLES
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.shares import frequency_randomizer
+from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean

@@ -16,8 +16,7 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.protocols.vectors.mean_found import MeanFound

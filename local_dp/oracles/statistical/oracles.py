@@ -2,12 +2,13 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
 from local_dp.errors import InputError, RefusedError
-from local_dp.interaction import Oracle
+from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Play, R
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
@@ -44,6 +45,12 @@ class StatisticalQuery:
         """span times the value of each record on the [-1, 1] scale: whole numbers, so that sums over records are exact. Shape (n,)."""
         domain = self.query.domain
         return 2 * self.query.values(records).astype(np.int64) - (domain.low + domain.high)
+
+
+Statistical: TypeAlias = Nonadaptive[StatisticalQuery, float, R]
+StatisticalRounds: TypeAlias = Adaptive[StatisticalQuery, float, R]
+StatisticalAlgorithm: TypeAlias = Statistical[R] | StatisticalRounds[R]
+StatisticalPlay: TypeAlias = Play[StatisticalQuery, float, R]
 
 
 class SQOracle(ABC):

@@ -8,7 +8,7 @@ from local_dp.arrays import Counts, Floats
 from local_dp.cube import walsh_hadamard
 from local_dp.hardness.margins import Margin
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
@@ -30,7 +30,7 @@ def cohorts(found: Margin, clients: int) -> dict[int, Cohort]:
     return {S: Cohort(start, stop) for S, (start, stop) in enumerate(pairwise([0, *ends])) if start < stop}
 
 
-def vote(found: Margin, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Floats]:
+def vote(found: Margin, epsilon: float, clients: int) -> Local[Floats]:
     """For each mask s of t b bits, the share of clients who said that (-1)^<s, x> agrees with their label less of those who said that it does not.
 
     Who predicts the label of x draws a client and takes its word about x: the mean prediction h(x) is the sum of these shares times (-1)^<s, x>.

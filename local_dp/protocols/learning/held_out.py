@@ -10,16 +10,15 @@ import numpy as np
 from local_dp.bounds.response import binomial_interval, levelled_clients
 from local_dp.bounds.tails import normal_quantile
 from local_dp.errors import InputError
-from local_dp.interaction import Play
-from local_dp.learners.conjunctions import AllOf
 from local_dp.learners.k_means import Centres
 from local_dp.learners.linear_regression import LinearModel
+from local_dp.learners.rules import AllOf
 from local_dp.learners.verdicts import Verdict, verdict
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.population import Population
 from local_dp.queries.encoded import Encoding, encoded
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 from local_dp.theorems.local_from_sq import local_query
 from local_dp.theorems.on_table import LEAST, completeness
 
@@ -51,7 +50,7 @@ def trivial(hypothesis: Any) -> Any:
     return Centres(((0.0,) * len(hypothesis.points[0]),)) if isinstance(hypothesis, Centres) else AllOf(())
 
 
-def judge(hypothesis: Any, encoding: Encoding, epsilon: float, clients: Cohort, exclude: bool) -> Play[LocalQuery, Tally, tuple[Score, Score]]:
+def judge(hypothesis: Any, encoding: Encoding, epsilon: float, clients: Cohort, exclude: bool) -> LocalPlay[tuple[Score, Score]]:
     """The scores of the hypothesis and of the trivial one, from clients that have not been asked yet, in one round.
 
     Three quarters of them judge the hypothesis and one quarter the trivial one; with rows to leave out, half, a quarter, and a quarter for the share of

@@ -10,12 +10,12 @@ import numpy as np
 from local_dp.bounds.response import rr_clients
 from local_dp.checks import check_built, check_share, check_whole
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Algorithm, Play, as_play, run, translate
+from local_dp.interaction import Adaptive, as_play, run, translate
 from local_dp.learners.learner import Learner
 from local_dp.learners.tabular import TABULAR, Seen, Settings, in_words, seen_by, settings_of
 from local_dp.learners.verdicts import verdict
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.statistical.oracles import ExactOracle
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
@@ -27,7 +27,6 @@ from local_dp.protocols.vectors.ranges import ROUNDS, Range, locate, range_clien
 from local_dp.queries.encoded import Encoding, check_bounds, question_in
 from local_dp.queries.questions import columns_of
 from local_dp.records import Records
-from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
 from local_dp.theorems.on_table import among_complete, on_table
 
@@ -166,7 +165,7 @@ class Learn(LocalProtocol[Lesson]):
         enough = min(self._finding(epsilon), max(clients // 2, clients - self.built.clients(epsilon, BETA)))
         return max(ROUNDS * len(self.unknown), enough)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Lesson]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Lesson]:
         nano_epsilon(epsilon)
         first = clients - math.ceil(self.held_out * clients)  # of those who judge
         found = self._finders(epsilon, first)
@@ -178,7 +177,7 @@ class Learn(LocalProtocol[Lesson]):
         cohort = (first - found) // (learner.queries + (self.missing == "exclude"))
         enough = math.ceil(self.built.clients(epsilon, BETA) / self.built.queries)
 
-        def play() -> Play[LocalQuery, Tally, Lesson]:
+        def play() -> LocalPlay[Lesson]:
             ranges: tuple[Range, ...] = ()
             if self.unknown:
                 ranges = yield from locate(self.unknown, epsilon, Cohort(0, found))
@@ -303,7 +302,7 @@ def _cuts(column: str, bounds: Range, cuts: int) -> list[str]:
     return [f"{name} >= {bounds.low + (bounds.high - bounds.low) * place / (cuts + 1):.6g}" for place in range(1, cuts + 1)]
 
 
-def _moved(algorithm: Algorithm[LocalQuery, Tally, Any], start: int) -> Algorithm[LocalQuery, Tally, Any]:
+def _moved(algorithm: LocalAlgorithm[Any], start: int) -> LocalAlgorithm[Any]:
     """The same algorithm with the clients from `start` on."""
 
     def ask(queries: tuple[LocalQuery, ...], before: tuple[LocalQuery, ...]) -> tuple[LocalQuery, ...]:

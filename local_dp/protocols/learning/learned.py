@@ -9,13 +9,12 @@ from typing import Any, ClassVar, TypeVar, cast, get_origin, get_type_hints
 from local_dp.bounds.response import rr_clients_hoeffding
 from local_dp.checks import check_built
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, Play
+from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.learners.tasks import TRIED, Task
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import LocalAlgorithm, LocalPlay
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
-from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
 
 R = TypeVar("R")
@@ -79,7 +78,7 @@ class Learned(LocalProtocol[Lesson]):
     def clients(self, epsilon: float) -> int:
         return self.task.learner.clients(epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Algorithm[LocalQuery, Tally, Lesson]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalAlgorithm[Lesson]:
         learner = self.task.learner
         cohort = clients // learner.queries
         if cohort < 1:
@@ -110,14 +109,14 @@ class Learned(LocalProtocol[Lesson]):
         return MODELS[TRIED[cls.taught][0].model()]
 
 
-def _then(algorithm: Algorithm[LocalQuery, Tally, R], finish: Callable[[R], S]) -> Algorithm[LocalQuery, Tally, S]:
+def _then(algorithm: LocalAlgorithm[R], finish: Callable[[R], S]) -> LocalAlgorithm[S]:
     """The same algorithm with its result taken further."""
     if isinstance(algorithm, Nonadaptive):
         decode = algorithm.decode
         return Nonadaptive(algorithm.queries, lambda tallies: finish(decode(tallies)))
     inner = algorithm.play
 
-    def play() -> Play[LocalQuery, Tally, S]:
+    def play() -> LocalPlay[S]:
         return finish((yield from inner()))
 
     return Adaptive(play)

@@ -1,25 +1,129 @@
 """Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one."""
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.bounds.means import Body, VectorChoice, vector_choices
+from local_dp.bounds.response import response_gain
 from local_dp.checks import check_share, check_whole
+from local_dp.domains import MAX_DIMENSION
 from local_dp.errors import InputError, unknown
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.examples import error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
+from local_dp.learners.learner import features
 from local_dp.learners.tasks import BARELY
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.learning.gradients import WAYS, Gradients, gradients_of
 from local_dp.protocols.local_protocol import LocalProtocol, PlainData, parameter
-from local_dp.queries.numbers import written
+from local_dp.queries.numbers import STEPS, written
+from local_dp.queries.vectors import Descent, DescentVector
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.vectors.coordinates import SampledSigns
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.tallies import Tally
+
+WAYS = ("best", "one-bit-mean", "sampled-signs", "nearest-direction")
+GRID = 1 << 14  # steps of the lattice of a vector, to either side
+
+
+@dataclass(frozen=True)
+class Gradients(ABC):
+    """Minus the gradient of the hinge loss at given weights, of records of norm at most 1 whose d coordinates are at most `scale`, from one report a client.
+
+    n times the expected square norm of the noise of a round is at most `moment`, n its clients, who are dealt out over `cohorts` cohorts.
+    """
+
+    epsilon: float
+    d: int
+    scale: float
+    moment: float
+
+    @property
+    @abstractmethod
+    def cohorts(self) -> int:
+        """How many cohorts a round has."""
+
+    @abstractmethod
+    def asked(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+        """What is asked of the clients between these ends, one cohort between any two."""
+
+    @abstractmethod
+    def read(self, tallies: tuple[Tally, ...]) -> Floats:
+        """The mean of the told directions, unbiased up to the grid, shape (d,)."""
+
+
+@dataclass(frozen=True)
+class ByCoordinate(Gradients):
+    """Each cohort tells one coordinate in one bit: a moment of (d scale C)^2."""
+
+    @property
+    def cohorts(self) -> int:
+        return self.d
+
+    @cached_property
+    def randomizer(self) -> OneBitMean:
+        return OneBitMean(self.epsilon, steps=STEPS)
+
+    def asked(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+        queries = (Descent("hinge", features(self.d), "y", weights, place, self.scale) for place in range(self.d))
+        return tuple(LocalQuery(query, self.randomizer, Cohort(*cut)) for query, cut in zip(queries, pairwise(ends), strict=True))
+
+    def read(self, tallies: tuple[Tally, ...]) -> Floats:
+        return self.scale * np.array([2 * float(self.randomizer.estimate(tally).value) - 1 for tally in tallies])
+
+
+@dataclass(frozen=True)
+class ByVector(Gradients):
+    """All clients of a round tell of the whole gradient: signs of some coordinates (of the cube of `scale`), or the nearest direction (of the unit ball)."""
+
+    choice: VectorChoice
+
+    @property
+    def cohorts(self) -> int:
+        return 1
+
+    @cached_property
+    def randomizer(self) -> SampledSigns | NearestDirection:
+        made: Callable[..., SampledSigns | NearestDirection] = SampledSigns if self.choice.name == "sampled-signs" else NearestDirection
+        return made(self.epsilon, d=self.d, steps=GRID, **dict(self.choice.settings))
+
+    @property
+    def reach(self) -> float:
+        """What a coordinate of 1 stands for."""
+        return self.scale if self.choice.name == "sampled-signs" else 1.0
+
+    def asked(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+        randomizer = self.randomizer
+        query = DescentVector("hinge", features(self.d), "y", weights, self.reach, randomizer.ball, GRID)
+        return (LocalQuery(query, randomizer, Cohort(*ends)),)
+
+    def read(self, tallies: tuple[Tally, ...]) -> Floats:
+        (tally,), randomizer = tallies, self.randomizer
+        return self.reach * (randomizer.average(tally) if isinstance(randomizer, SampledSigns) else randomizer.estimate(tally).value)
+
+
+@lru_cache(maxsize=64)
+def gradients_of(epsilon: float, d: int, scale: float, told: str = "best") -> Gradients:
+    """The way called `told`, or that of the least moment; where they are equal a bit of one coordinate, whose cohorts are of a fixed size."""
+    ways: dict[str, Gradients] = {"one-bit-mean": ByCoordinate(epsilon, d, scale, (d * scale * response_gain(epsilon)) ** 2)}
+    if d <= MAX_DIMENSION:
+        bodies: tuple[tuple[Body, str, float], ...] = (("cube", "sampled-signs", scale), ("ball", "nearest-direction", 1.0))
+        for body, name, reach in bodies:
+            choice = next(choice for choice in vector_choices(epsilon, body, d) if choice.name == name)
+            ways[name] = ByVector(epsilon, d, scale, choice.moment * reach**2, choice)
+    if told != "best" and told not in ways:
+        raise InputError(f"{told} tells of at most {MAX_DIMENSION} coordinates, and d is {d}")
+    return ways[told] if told in ways else min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +131,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
     """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
 
     A client tells of its gradient one coordinate in a bit, the signs of several, or which of a few directions it is nearest to: whichever has the least error V
-    by closed form (`learning.gradients`). Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of
+    by closed form (`gradients_of`). Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of
     margin gamma: the hinge loss of the averaged weights, and with it the error, is in expectation at most sqrt(1 / rounds + V / n) / gamma, V at most
     d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1): features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it.
     Cost: one to twelve bits a client, `rounds` rounds.
@@ -78,7 +182,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
             raise InputError(f"{self.rounds} rounds cannot promise error {self.alpha} at margin {self.gamma}; give more than {least:.0f}")
         return math.ceil(self.gradients(epsilon).moment / room)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Halfspace]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Halfspace]:
         """The learner for clients 0..clients-1, each with a budget of epsilon. Raises InputError with fewer clients than cohorts."""
         gradients = self.gradients(epsilon)
         parts = self.rounds * gradients.cohorts
@@ -87,7 +191,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
         ends = [clients * part // parts for part in range(parts + 1)]
         step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
 
-        def play() -> Play[LocalQuery, Tally, Halfspace]:
+        def play() -> LocalPlay[Halfspace]:
             weights, total = np.zeros(self.d), np.zeros(self.d)
             for round in range(self.rounds):
                 cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]

@@ -9,14 +9,14 @@ from typing import ClassVar
 from local_dp.bounds.interaction import group_lengths, ladder_clients
 from local_dp.checks import check_built, check_whole
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play, Repeated
+from local_dp.interaction import Adaptive, Nonadaptive, Repeated
 from local_dp.loss import split_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.parity import LadderPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.protocols.surveys.policies import check_policy
-from local_dp.queries.ladder import MOST_LEVELS, PathStep
+from local_dp.queries.parity import MOST_LEVELS, PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.tallies import Tally
 
@@ -145,7 +145,7 @@ class LadderAgain(_LadderInRounds):
     def algorithm(self, epsilon: float, clients: int) -> Repeated[LocalQuery, Tally, str]:
         randomizer, session = OneOfRounds(self.each(epsilon)), self.session if self.charged == "session" else ""
 
-        def play() -> Play[LocalQuery, Tally, str]:
+        def play() -> LocalPlay[str]:
             heard, node = Heard(), ""
             for levels in self.lengths:
                 queries = ways_on(node, levels, range(clients), randomizer, session)
@@ -173,11 +173,11 @@ class LadderInTurn(_LadderInRounds):
         rounds = len(self.lengths)
         return max(rounds << max(self.lengths), ladder_clients(self.k, epsilon, BETA, rounds, below=self.below))
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, str]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[str]:
         randomizer, rounds = OneOfRounds(epsilon), len(self.lengths)
         ends = [clients * place // rounds for place in range(rounds + 1)]
 
-        def play() -> Play[LocalQuery, Tally, str]:
+        def play() -> LocalPlay[str]:
             heard, node = Heard(), ""
             for levels, (start, stop) in zip(self.lengths, pairwise(ends), strict=True):
                 asked = max(levels, min(self.k - len(node), DEEPEST, max(1, stop - start).bit_length() - 1)) if self.below else levels
@@ -206,7 +206,7 @@ class LadderOneRound(_Ladder):
     def clients(self, epsilon: float) -> int:
         return max(1 << self.k, ladder_clients(self.k, epsilon, BETA, 1))
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, str]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[str]:
         queries = ways_on("", self.k, range(clients), OneOfRounds(epsilon))
 
         def decode(tallies: tuple[Tally, ...]) -> str:

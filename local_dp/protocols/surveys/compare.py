@@ -12,12 +12,12 @@ from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter, plain
+from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer, largest_error
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import Conditional, frequency_randomizer, largest_error
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.base import FrequencyOracle
@@ -80,7 +80,7 @@ class Compare(LocalProtocol[Comparison]):
     def clients(self, epsilon: float) -> int:
         return grouped_clients(epsilon, 2, self.tolerance, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Comparison]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Comparison]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         cells = self.cells
         oracle = frequency_randomizer(epsilon, self.query.domain.size)

@@ -13,7 +13,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
@@ -115,7 +115,7 @@ class Identity(LocalProtocol[IdentityTest]):
         size = self.query.domain.size
         return SignRows(epsilon, k=size, signs=rows_text(public_rows(size, self.coin)) if self.coins == "public" else rows_text(sylvester(size)))
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, IdentityTest]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[IdentityTest]:
         randomizer = self.randomizer(epsilon)
         return Nonadaptive((LocalQuery(self.query, randomizer, Cohort(0, clients)),), lambda told: decide(randomizer, told[0], self.named))
 

@@ -12,8 +12,8 @@ from local_dp.arrays import Floats
 from local_dp.checks import check_built, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.local.asked import Local, LocalQuery
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
@@ -77,7 +77,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
     def clients(self, epsilon: float) -> int:
         return sum(self._needed(epsilon))
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, tuple[Estimate, ...]]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[tuple[Estimate, ...]]:
         if clients < len(self.texts):
             raise InputError(f"{len(self.texts)} queries need fresh clients each; {clients} are too few")
         needed = self._needed(epsilon)
@@ -85,7 +85,7 @@ class StatisticalQueries(LocalProtocol[tuple[Estimate, ...]]):
         spare = clients - len(needed)
         ends = [place + 1 + spare * sum(more[: place + 1]) // sum(more) for place in range(len(needed))]
         sizes = iter(np.diff([0, *ends]).tolist())
-        algorithm: Nonadaptive[StatisticalQuery, float, tuple[float, ...]] = Nonadaptive(self.statistical, lambda answers: answers)
+        algorithm: Statistical[tuple[float, ...]] = Nonadaptive(self.statistical, lambda answers: answers)
         queries = local_from_sq(algorithm, epsilon, lambda query: next(sizes)).queries
         return Nonadaptive(queries, lambda tallies: tuple(map(_signed, queries, tallies)))
 

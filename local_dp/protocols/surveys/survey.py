@@ -13,18 +13,18 @@ from local_dp.checks import check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import Conditional, frequency_randomizer, largest_error
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import Conditional, frequency_randomizer, largest_error
 from local_dp.queries.cells import SEPARATOR, Crossed
 from local_dp.queries.query import Query
 from local_dp.queries.tables import Question
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Survey(LocalProtocol[Estimate]):
     def aim(self) -> Aim | None:
         return Aim.share_of_ones() if self.conditional is None else None
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         conditional = self.conditional
         if conditional is None:

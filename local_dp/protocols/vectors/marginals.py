@@ -16,20 +16,18 @@ from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.postprocessing.steps import AgreeingLaws
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.columns import Columns
-from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import frequency_randomizer
-from local_dp.protocols.vectors.marginal_design import Design, Set, Task, best_design
-from local_dp.protocols.vectors.marginal_estimates import Dealt
+from local_dp.protocols.surveys.frequency import frequency_randomizer
+from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
+from local_dp.protocols.vectors.marginal_design import Dealt, Design, Set, Task, best_design
 from local_dp.queries.cells import Crossed, Odd
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 
 KINDS = 512  # of made-up records
 
@@ -95,7 +93,7 @@ class Marginals(LocalProtocol[Margins]):
         design = self.variances(epsilon)[0]
         return max(len(design.sets), math.ceil(design.variance * (normal_quantile(BETA / (2 * cells)) / self.tolerance) ** 2))
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Margins]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Margins]:
         design, variances = self.variances(epsilon)
         if clients < len(design.sets):
             raise InputError(f"{len(design.sets)} sets of columns need clients of their own; {clients} are too few")

@@ -12,19 +12,19 @@ from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import Conditional, largest_error
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import Conditional, largest_error
 from local_dp.queries.cells import Grouped
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 
 _SYNTHETIC_STEPS = 100
 _GROUP_STEPS = 1 << 12  # the lattice of a number within its group: a channel of many groups stays small enough to be enumerated by every client
@@ -91,7 +91,7 @@ class Mean(LocalProtocol[Estimate]):
     def aim(self) -> Aim | None:
         return Aim.mean(STEPS) if self.plain else None
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         query, low, high = self.query, self.bounded.low, self.bounded.high
         if isinstance(query, Bounded):
             one_bit = OneBitMean(epsilon, steps=STEPS)

@@ -11,23 +11,23 @@ from local_dp.bounds.frequencies import frequency_variance, grouped_clients
 from local_dp.bounds.tails import normal_quantile
 from local_dp.checks import check_positive, check_share
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import frequency_randomizer
 from local_dp.protocols.vectors.mean import upper_ends
 from local_dp.protocols.vectors.ranges import EDGES, Range
 from local_dp.queries.cells import Cell, Grouped
 from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns
 from local_dp.records import Records
-from local_dp.tallies import Z95, Estimate, Tally
+from local_dp.tallies import Z95, Estimate
 
 HEAVY = 1e-3  # the chance that noise alone makes any magnitude look held
 CUT = 0.05  # at most this share is left out at an end before the width is added
@@ -77,7 +77,7 @@ class MeanFound(LocalProtocol[FoundMean]):
         k = len(EDGES) + 2
         return math.ceil(frequency_variance(epsilon, k, 0.0) * (normal_quantile(HEAVY / k) / self.resolved) ** 2)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, FoundMean]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[FoundMean]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         finders = int(clients * self.finding)
         enough = self.finding_clients(epsilon)
@@ -85,7 +85,7 @@ class MeanFound(LocalProtocol[FoundMean]):
             least = math.ceil(2 * enough / self.finding)
             raise InputError(f"{clients} clients are too few to find the bounds of {self.column!r} at epsilon {epsilon:g}: give bounds, or {least:,} clients")
 
-        def play() -> Play[LocalQuery, Tally, FoundMean]:
+        def play() -> LocalPlay[FoundMean]:
             magnitudes = Cell(self.column, EDGES)
             oracle = frequency_randomizer(epsilon, magnitudes.domain.size)
             (tally,) = yield (LocalQuery(magnitudes, oracle, Cohort(0, finders // 2)),)

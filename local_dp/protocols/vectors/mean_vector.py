@@ -16,13 +16,13 @@ from local_dp.errors import InputError, unknown
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import features
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
+from local_dp.protocols.surveys.frequency import largest_error
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.surveys.shares import largest_error
 from local_dp.queries.numbers import matrix
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.randomizer import Randomizer
@@ -141,7 +141,7 @@ class MeanVector(LocalProtocol[FoundVector]):
         z = normal_quantile(BETA / (2 * self.size))
         return math.ceil(self.chosen(epsilon).coordinate * (z / (2 * self.tolerance)) ** 2)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, FoundVector]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[FoundVector]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         asked, choice = self.asked(epsilon, clients), self.chosen(epsilon)
         centres, reaches = self.box

@@ -9,7 +9,7 @@ from local_dp.arrays import Floats
 from local_dp.bounds.quantiles import prefix_clients, prefix_gamma
 from local_dp.checks import check_share
 from local_dp.interaction import Nonadaptive
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
@@ -17,7 +17,7 @@ from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.tables import Category
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
-from local_dp.tallies import Estimate, Tally
+from local_dp.tallies import Estimate
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class PrefixSums(LocalProtocol[Estimate]):
         size = PrefixSigns(epsilon, k=self.k).size
         return prefix_clients(epsilon, self.k, self.tolerance, BETA, excess(size) / prefix_gamma(size) ** 2)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Estimate]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Estimate]:
         randomizer = PrefixSigns(epsilon, k=self.k)
         return Nonadaptive((LocalQuery(self.category, randomizer, Cohort(0, clients)),), lambda answers: randomizer.estimate(answers[0]))
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from local_dp.bounds.quantiles import prefix_clients, prefix_gamma
 from local_dp.errors import InputError
-from local_dp.interaction import Play
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery
 from local_dp.postprocessing.shapes import ascending
 from local_dp.queries.cells import Cell
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
@@ -59,7 +58,7 @@ def range_clients(epsilon: float, beta: float, search: Search = SEARCH) -> int:
     return ROUNDS * prefix_clients(epsilon, k, search.within, beta / ROUNDS, excess(size) / prefix_gamma(size) ** 2)
 
 
-def locate(columns: Sequence[str], epsilon: float, clients: Cohort, search: Search = SEARCH) -> Play[LocalQuery, Tally, tuple[Range, ...]]:
+def locate(columns: Sequence[str], epsilon: float, clients: Cohort, search: Search = SEARCH) -> LocalPlay[tuple[Range, ...]]:
     """The range of each column that holds all but about a tenth of its values at each end, and a quarter of its width more; a missing value is no value.
 
     The first round counts signs and magnitudes: the ends are 0 or +-2^m, -16 <= m <= 44. Two more look closer, at 60 parts of what is left, so that a range far

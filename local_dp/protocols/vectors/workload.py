@@ -15,14 +15,12 @@ from local_dp.checks import check_built, check_share
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.loss import nano_epsilon
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalQuery
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
-from local_dp.protocols.surveys.columns import Columns
-from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.vectors.sign_design import Design, design_signs
-from local_dp.protocols.vectors.workloads import Symbols, workload_of
+from local_dp.protocols.surveys.policies import Columns, Launch, check_policy
+from local_dp.protocols.vectors.workloads import Design, Symbols, design_signs, workload_of
 from local_dp.queries.cells import Crossed
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text
@@ -159,7 +157,7 @@ class Workload(LocalProtocol[Answers]):
         z = normal_quantile(BETA / (2 * len(self.matrix)))
         return math.ceil(self.variances(epsilon).best * (z / self.tolerance) ** 2)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, Answers]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[Answers]:
         nano_epsilon(epsilon)  # a wrong epsilon is the input's fault, not the randomizer's
         variances, everybody = self.variances(epsilon), Cohort(0, clients)
         if variances.by_shares:

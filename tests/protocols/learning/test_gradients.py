@@ -15,9 +15,8 @@ from local_dp.learners.halfspaces import Halfspace
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.finite import Finite
-from local_dp.protocols.learning.gradients import ByCoordinate, ByVector, Gradients, gradients_of
-from local_dp.protocols.learning.sgd import LocalSGD
-from local_dp.queries.margins import DescentVector
+from local_dp.protocols.learning.sgd import ByCoordinate, ByVector, Gradients, LocalSGD, gradients_of
+from local_dp.queries.vectors import DescentVector
 from tests.support.inputs.builders import in_population, play_in_memory
 
 DIMENSIONS = [1, 2, 3, 4, 8, 20, 100]

@@ -19,8 +19,7 @@ from local_dp.protocols.planning import local as planning
 from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.protocols.vectors.prefix_sums import PrefixSums

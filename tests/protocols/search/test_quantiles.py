@@ -18,8 +18,7 @@ from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.population import Population
 from local_dp.protocols.planning.local import plan_of
-from local_dp.protocols.search.quantile_search import Search
-from local_dp.protocols.search.quantiles import Located, Quantiles
+from local_dp.protocols.search.quantiles import Located, Quantiles, Search
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.numbers import STEPS
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean

@@ -14,8 +14,7 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.surveys.compare import Compare, Comparison
 from local_dp.protocols.surveys.crosstab import Crosstab, CrossTable
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.identity import Identity
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries

@@ -17,8 +17,8 @@ from local_dp.errors import QuorumError, RefusedError
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.server import flow_control
-from local_dp.server.collecting import Send
 from local_dp.server.coordinator import Coordinator
+from local_dp.server.phases import Send
 from local_dp.server.quorum import Terms
 from local_dp.tallies import Tally
 from local_dp.wire import EVERYBODY, AnyMessage, Gone, Hello, Refusal, Request, topic

@@ -11,7 +11,7 @@ from local_dp.experiments.lab.chapters import FRONTIER, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.cross_check import cross_check_shown
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.learners.decision_lists import DecisionLists
+from local_dp.learners.rules import DecisionLists
 from local_dp.populations.blocks import FUNCTIONS
 
 LISTS: Final = "odd-max-bit"

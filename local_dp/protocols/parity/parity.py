@@ -9,17 +9,19 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.bounds.parity import parity_halving_clients, parity_one_round_clients, parity_rounds
+from local_dp.bounds.interaction import check_rounds, few_rounds_clients, few_rounds_plan
+from local_dp.bounds.parity import named_score, parity_deny_clients, parity_halving_clients, parity_one_round_clients, parity_rounds
 from local_dp.checks import check_vector
 from local_dp.cube import places_of
-from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.interaction import Adaptive, Nonadaptive
 from local_dp.noise import philox_words, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.parity import ParityPopulation
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, parameter
 from local_dp.queries.parity import ParityExample
 from local_dp.randomizers.signs.characters import Characters, mask_set
+from local_dp.randomizers.signs.deny import Deny
 from local_dp.tallies import Tally
 
 
@@ -69,10 +71,10 @@ class ParityHalving(ParityProtocol):
     def clients(self, epsilon: float) -> int:
         return parity_halving_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, int]:
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
         ends = tuple(accumulate(parity_rounds(self.d, clients), initial=0))
 
-        def play() -> Play[LocalQuery, Tally, int]:
+        def play() -> LocalPlay[int]:
             masks, scores = np.arange(1 << self.d), np.zeros(1 << self.d)
             for start, stop in pairwise(ends):
                 randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
@@ -99,7 +101,7 @@ class ParityOneRound(ParityProtocol):
     def clients(self, epsilon: float) -> int:
         return parity_one_round_clients(self.d, epsilon, BETA)
 
-    def algorithm(self, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, int]:
+    def algorithm(self, epsilon: float, clients: int) -> Local[int]:
         randomizer = Characters(epsilon, d=self.d)
         query = LocalQuery(ParityExample(self.d), randomizer, Cohort(0, clients))
         return Nonadaptive((query,), lambda answers: int(np.argmax(log_likelihoods(randomizer, answers[0]))))
@@ -129,3 +131,61 @@ def log_likelihoods(randomizer: Characters, tally: Tally) -> Floats:
     plus, minus = tally.weights.T
     scores: Floats = plus * math.log1p(1 / randomizer.gain) + minus * math.log1p(-1 / randomizer.gain)
     return scores
+
+
+@dataclass(frozen=True)
+class ParityDeny(ParityProtocol):
+    """Learns the parity r over {0,1}^d in one round: each client names a parity, more often one that its example rules out; the one that is named least is r.
+
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for 17 C^2 2^d clients at d = 8 and epsilon 1, some 15 %
+    fewer than with random masks; up to ln 3 no protocol of one round is better by more than a factor that tends to 1 as d grows (limits 12.2).
+    Cost: d bits a client, one round, no public coin. 1 <= d <= 12.
+    """
+
+    name: ClassVar[str] = "parity-deny"
+    source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; the best randomizer of one round (limits 12.2)"
+
+    def clients(self, epsilon: float) -> int:
+        return parity_deny_clients(self.d, epsilon, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> Local[int]:
+        query = LocalQuery(ParityExample(self.d), Deny(epsilon, d=self.d), Cohort(0, clients))
+        return Nonadaptive((query,), lambda answers: int(np.argmin(answers[0].weights[0])))
+
+
+@dataclass(frozen=True)
+class ParityRounds(ParityProtocol):
+    """Learns the parity r over {0,1}^d in a few rounds: suspects named in the first, one-bit parities over the likeliest 2^k in the later ones.
+
+    Privacy: each client answers once, epsilon-locally private. Utility: exact with probability 90 % for 7 C^2 2^d clients in two rounds at d = 8 and epsilon
+    1, and 5.5 in three, fewer than any protocol of one round (limits 12.2). Cost: d bits or one a client. 2 <= rounds <= d <= 12.
+    """
+
+    name: ClassVar[str] = "parity-rounds"
+    source: ClassVar[str] = "KLNRS 2008, Section 4.4 and Corollary 4.6; shrinking lists (limits 12.2)"
+    rounds: int = parameter(2, "in how many rounds, from 2 to d")
+
+    def check(self) -> None:
+        super().check()
+        check_rounds(self.d, self.rounds)
+
+    def clients(self, epsilon: float) -> int:
+        return few_rounds_clients(self.d, epsilon, self.rounds, BETA)
+
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[int]:
+        plan = few_rounds_plan(self.d, self.rounds)
+        cohorts = [Cohort(start, stop) for start, stop in pairwise(accumulate(plan.sizes(clients), initial=0))]
+        example = ParityExample(self.d)
+
+        def play() -> LocalPlay[int]:
+            (named,) = yield (LocalQuery(example, Deny(epsilon, d=self.d), cohorts[0]),)
+            masks, scores = np.arange(1 << self.d), named_score(self.d, epsilon) * named.weights[0]
+            for cohort, keep in zip(cohorts[1:], plan.kept, strict=False):
+                likely = np.sort(np.argsort(-scores, kind="stable")[:keep])  # ascending, as the randomizer lists them
+                masks, scores = masks[likely], scores[likely]
+                randomizer = Characters(epsilon, d=self.d, masks=mask_set(masks, self.d))
+                (tally,) = yield (LocalQuery(example, randomizer, cohort),)
+                scores = scores + log_likelihoods(randomizer, tally)
+            return int(masks[np.argmax(scores)])
+
+        return Adaptive(play)
