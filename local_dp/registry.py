@@ -100,6 +100,17 @@ class Registry(Mapping[str, type[T]]):
         except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError, InputError) as error:
             raise RefusedError("bad-parameters", f"{name} does not accept {dict(params)}: {error}") from error
 
+    def usable(self) -> list[str]:
+        """The names whose class can be imported and used."""
+
+        def can_be_used(name: str) -> bool:
+            try:
+                return self[name] is not None
+            except RefusedError:
+                return False
+
+        return [name for name in self if can_be_used(name)]
+
     def load_all(self) -> None:
         """Imports every built-in class: a process does so once before it forks its children."""
         for name in self.built_in:
