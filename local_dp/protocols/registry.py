@@ -6,6 +6,7 @@ from local_dp.errors import InputError, unknown
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.registry import Registry
 
+<<<<<<< HEAD
 PROTOCOLS: Registry[LocalProtocol[Any]] = Registry(
     "protocol",
     "local_dp.protocols",
@@ -55,6 +56,10 @@ PROTOCOLS: Registry[LocalProtocol[Any]] = Registry(
         "local-sgd": "local_dp.protocols.learning.sgd:LocalSGD",
     },
 )
+=======
+_FILES = ("protocols/surveys/*.py", "protocols/vectors/*.py", "protocols/search/*.py", "masked/protocols.py", "protocols/*/*.py")
+PROTOCOLS: Registry[LocalProtocol[Any]] = Registry("protocol", "local_dp.protocols", LocalProtocol, _FILES, check=lambda kind: kind.model())
+>>>>>>> randomizers
 
 
 def find_protocol(name: str) -> type[LocalProtocol[Any]]:

@@ -1,8 +1,9 @@
-"""Every query by name: what a request may ask. Queries travel as a name and parameters, never as code."""
+"""Every query by name: a request may ask these. Queries travel as a name and parameters, never as code."""
 
 from local_dp.queries.query import Query
 from local_dp.registry import Registry
 
+<<<<<<< HEAD
 QUERIES = Registry(
     "query",
     "local_dp.queries",
@@ -49,3 +50,6 @@ QUERIES = Registry(
         "masked-random": "local_dp.masked.queries:MaskedRandom",
     },
 )
+=======
+QUERIES = Registry("query", "local_dp.queries", Query, ("queries/*.py", "learners/verdicts.py", "masked/queries.py"))
+>>>>>>> randomizers
