@@ -107,14 +107,6 @@ class LocalProtocol(ABC, Generic[R]):
 
     @classmethod
     def model(cls) -> str:
-<<<<<<< HEAD
-        """LNI, LI or FI, by the return type of `algorithm`. Raises InputError where that is not annotated."""
-        kind = get_origin(get_type_hints(cls.algorithm).get("return"))
-        models = {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}
-        if kind not in models:
-            raise InputError(f"the algorithm of {cls.name} has no return annotation that names its model; write -> Local[...] or -> LocalRounds[...]")
-        return models[kind]
-=======
         """LNI, LI or FI, read off the type of `algorithm`. Raises InputError if its return annotation does not say which."""
         try:
             returned = get_type_hints(cls.algorithm).get("return")
@@ -125,7 +117,6 @@ class LocalProtocol(ABC, Generic[R]):
         if origin not in models:
             raise InputError(f"its algorithm returns {returned}; annotate it as Nonadaptive, Adaptive or Repeated[LocalQuery, Tally, ...]")
         return models[origin]
->>>>>>> randomizers
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:
