@@ -44,7 +44,7 @@ def test_what_a_member_said_once_stays_said() -> None:
 
 
 def _shown(seeded: Sequence[int], signed: bool) -> tuple[dict[str, Any], str]:
-    """What a private server tells of a run with these members seeded: as data, and wherever it shows it."""
+    """A private server's view of a run with these members seeded: as data, and wherever it shows it."""
     with embedded() as url:
         outcome = play_on(Cast.of(signed, seeded), url, url, private=True)
     asked = settings(private=True)

@@ -24,7 +24,7 @@ from tests.support.figures import figure
 from tests.support.inputs.builders import RUN, SEED, role, survey_query, yes_records
 from tests.support.runs.virtual_time import run_virtually
 
-CANARIES = 100  # clients, and symbols: each client tells one that no other tells in that round
+CANARIES = 100  # clients, and symbols: each client reports one that no other reports in that round
 CANARY = LocalQuery(Category("c", tuple(f"s{place}" for place in range(CANARIES))), GRR(1.0, k=CANARIES), Cohort(0, CANARIES))
 
 

@@ -120,15 +120,10 @@ def _search(seeds: int) -> None:
     print(f"test 28: {ran} runs over a network that loses and repeats: 0 accepted and not charged, {lost} charged and not accepted, {silent} members silent")
 
 
-def test_accounts_agree_with_what_was_accepted() -> None:
+@pytest.mark.parametrize("seeds", [25, pytest.param(1000, marks=pytest.mark.slow)])
+def test_accounts_agree_with_what_was_accepted(seeds: int) -> None:
     """Test 28, by search over networks: the balance is that of the members' stores and of the round's own flags, computed another way."""
-    _search(25)
-
-
-@pytest.mark.slow
-def test_accounts_agree_with_what_was_accepted_for_long() -> None:
-    """Test 28, 1,000 networks."""
-    _search(1000)
+    _search(seeds)
 
 
 def test_a_forged_report_is_told_aloud() -> None:

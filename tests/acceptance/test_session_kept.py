@@ -1,4 +1,4 @@
-"""A session outlives whoever dies: a client speaks once in it, and a server that was killed between two rounds ends with the same digest."""
+"""A session survives crashes: a client speaks once in it, and a server that was killed between two rounds ends with the same digest."""
 
 import random
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
 
 
 def test_no_crash_gives_a_second_truth(tmp_path: Path) -> None:
-    """Killed before and after each step of two commits: whoever has said anything has kept that it spoke, and speaks no more; who has not may still."""
+    """Killed before and after each step of two commits: a client that has sent anything has stored that it spoke, and speaks no more; another one may still."""
     spoke = set()
     for point in range(STEPS):
         sent, _ = forked(_lives(tmp_path / f"{point}.store", point))

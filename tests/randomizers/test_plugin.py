@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The access rules of docs/deployment.md on a real broker: whoever has the server's password hears of no client, whatever it subscribes to."""
+"""The access rules of docs/deployment.md on a real broker: with the server's password nobody sees a client, under any subscription."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A budget in a file holds whichever processes charge it at once and whenever one is killed."""
+"""A budget in a file holds under concurrent processes and kills."""
 
 import os
 import signal

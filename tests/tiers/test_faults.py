@@ -1,4 +1,4 @@
-"""Runs with faults on purpose: the same reports are counted, once each, and what went wrong is told."""
+"""Runs with faults on purpose: the same reports are counted, once each, and the result shows the faults."""
 
 import json
 from importlib.resources import files
@@ -47,7 +47,7 @@ def test_a_bad_network_changes_no_report(tier: Any) -> None:
 
 @pytest.mark.long
 def test_killed_members_are_missing() -> None:
-    """Of 40 client processes three are killed while they answer: each of the others is counted, and the outcome, as its schema says, tells of the three."""
+    """Of 40 client processes three are killed while they answer: each of the others is counted, and the outcome, in its schema, shows the three."""
     population = Survey().synthetic(CLIENTS, SEED)
     settings = Settings(Survey(), population, 1.0, Randomness(SEED, False), tier="processes", faults=Faults(kill=3, lie=0.1), terms=Terms(20.0, 0.5))
     outcome = execute(settings, lambda progress: None)

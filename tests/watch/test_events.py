@@ -1,4 +1,4 @@
-"""What a page is told of a run: estimates of what has come, coefficients with errors that hold, and no truth of a private run."""
+"""The page's view of a run: estimates of what has come, coefficients with errors that hold, and no truth of a private run."""
 
 import json
 import math
@@ -83,7 +83,7 @@ def test_too_little_to_estimate_is_no_error() -> None:
 
 @pytest.mark.parametrize("tier", ["population", "aggregate", "hosts"])
 def test_a_run_shows_its_tallies_in_every_tier(tier: Tier, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the tier, the tallies that are shown hold as many reports as have come, the last are the run's own, and the page ends with its result."""
+    """In each tier the tallies shown hold all reports so far, the last are the run's own, and the page ends with its result."""
     monkeypatch.setattr(population, "CHUNK", 100)
     scene, shown = _told(_settings(Survey(), 1000, tier))
     rounds = [each for each in shown if isinstance(each, RoundProgress)]
