@@ -21,7 +21,7 @@ from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.subsets import Decrypted, encrypted, keys_of, pads
 from local_dp.records import Records
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
 
 CERTAIN = 1e-6
 

@@ -51,7 +51,7 @@ from local_dp.oracles.statistical.oracles import ExactOracle, Statistical, Stati
 from local_dp.populations.population import Population
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
 
 CNI = Nonadaptive[NoisySum, int, str]
 CI = Adaptive[NoisySum, int, str]

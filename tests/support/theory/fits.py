@@ -1,18 +1,16 @@
 """Whether draws fit a law."""
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import TypeVar
 
 from scipy.stats import chisquare
-
-from local_dp.curator.mechanism import Law
 
 R = TypeVar("R", bound=Hashable)
 _FEW = 5.0
 
 
-def p_value(drawn: Counter[R], law: Law[R]) -> float:
+def p_value(drawn: Counter[R], law: Mapping[R, float]) -> float:
     """Chi-squared; outcomes expected fewer than five times count as one."""
     draws, total = drawn.total(), sum(law.values())
     expected = {outcome: draws * weight / total for outcome, weight in law.items()}

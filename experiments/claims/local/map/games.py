@@ -24,7 +24,7 @@ from local_dp.masked.statistical import (
     two_round_learner,
 )
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.queries.parity import ParityCoset
+from local_dp.queries.examples import ParityCoset
 
 Row = tuple[Point, Measurement]
 BELOW = 1 - 1e-9  # just inside a threshold tolerance

@@ -1,14 +1,95 @@
-"""Weighted least squares on trees, against dense matrices."""
+"""Trees of counts: their privacy, and least squares on them against dense matrices."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
 
 import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
+from local_dp.curator.account import Account
 from local_dp.curator.intervals.least_squares import Shape, branchings, consistent, largest_variance, nested, prefix_variances
+from local_dp.curator.intervals.level import Level
 from local_dp.curator.intervals.tree import CountTree, best_branching
+from local_dp.curator.laws import SmallDatabases
+from local_dp.curator.mechanism import Neighbours
 from local_dp.curator.multisets import Multiset
+from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
+from local_dp.errors import RefusedError
+from local_dp.interaction import run
+from local_dp.loss import NANO, Pure, exp_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
+
+TREE = CountTree(2, 1.5, branching=2)
+
+
+@dataclass(frozen=True)
+class FreeLeaves(CountTree):
+    """A wrong twin: the level of the points is not paid for."""
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        each = split_epsilon(self.epsilon, self.shape.height - 1)
+        return tuple(Level(self.bits, width, each) for width in self.shape.widths)
+
+    @property
+    def loss(self) -> Pure:
+        return sum((level.loss for level in self.levels[:-1]), Pure(0))
+
+
+def points(records: tuple[tuple[int], ...]) -> Multiset:
+    return Multiset.of([value for (value,) in records], 2)
+
+
+def databases(n: int) -> SmallDatabases[tuple[int], Multiset]:
+    """All of n records of four points."""
+    return SmallDatabases([(0,), (1,), (2,), (3,)], n, points)
+
+
+def worst_ratio(levels: tuple[Level, ...], n: int, neighbours: Neighbours) -> Fraction:
+    """The largest ratio of the probabilities of one answer of all levels: they are independent, so the product of each level's, pair by pair."""
+    laws = {(level, records): level.cut_law(points(records), n) for level in levels for pair in databases(n).pairs(neighbours) for records in pair}
+
+    def ratio(level: Level, here: tuple[tuple[int], ...], there: tuple[tuple[int], ...]) -> Fraction:
+        law, other, most, least = laws[level, here], laws[level, there], 0, 1
+        for told, weight in law.items():
+            if weight * least > most * other[told]:
+                most, least = weight, other[told]
+        return Fraction(most * sum(other.values()), least * sum(law.values()))
+
+    return max(prod((ratio(level, here, there) for level in levels), start=Fraction(1)) for here, there in databases(n).pairs(neighbours))
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add-remove"])
+def test_a_tree_is_pure_by_enumeration(neighbours: Neighbours) -> None:
+    """All levels together: epsilon against a replaced record, half of it against one more or less, exactly; the twin of free leaves passes it."""
+    allowed = exp_epsilon(TREE.loss.nano if neighbours == "replace" else Fraction(TREE.loss.nano, 2))
+    assert allowed * (1 - Fraction(1, 10**40)) < worst_ratio(TREE.levels, 1, neighbours) <= allowed
+    assert worst_ratio(FreeLeaves(2, 1.5, branching=2).levels, 1, neighbours) > 1.4 * allowed
+
+
+def test_a_tree_is_one_round_of_levels() -> None:
+    """The oracle takes the loss of all levels and answers as `release` does from the same words; a smaller budget takes nothing."""
+    database = Multiset.of([0, 5, 5, 200], 8)
+    tree = CountTree(8, 1.0)
+    oracle = TrustedOracle(database, Account(tree.loss), Draws(KeyedNoise(3)))
+    answered = run(tree.algorithm(database.size), oracle)
+    assert np.array_equal(answered.below, tree.release(database, Draws(KeyedNoise(3))).below)
+    assert (oracle.rounds, oracle.queries, oracle.account.spent) == (1, 2, Pure(NANO))
+    with pytest.raises(RefusedError, match="exceeds the budget"):
+        run(tree.algorithm(database.size), TrustedOracle(database, Account(Pure(NANO - 1)), Draws(KeyedNoise(3))))
+
+
+@pytest.mark.parametrize(("bits", "branching", "levels"), [(2, 2, 2), (8, 256, 1), (8, 16, 2), (20, 16, 5), (10, 3, 7)])
+def test_levels_share_the_budget(bits: int, branching: int, levels: int) -> None:
+    """As many as the branching needs, the last one of single points, and together no more than epsilon, to a nano-nat each."""
+    tree = CountTree(bits, 1.0, branching)
+    assert len(tree.levels) == levels
+    assert tree.levels[-1].cells == 1 << bits
+    assert NANO - levels < tree.loss.nano <= NANO
+
 
 SHAPES = [Shape(8, 2), Shape(8, 8), Shape(8, 3), Shape(9, 3), Shape(16, 4), Shape(32, 5)]
 
