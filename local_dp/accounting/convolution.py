@@ -13,9 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from local_dp.accounting.curve import Curve
 from local_dp.accounting.gaussian import Gaussian
-from local_dp.accounting.laws import Atoms, Exact, atoms_of, log_sum, on_mesh
+from local_dp.accounting.laws import Atoms, Curve, Exact, atoms_of, log_sum, on_mesh
 from local_dp.arrays import Floats, Ints
 
 _TOLERANCE = 2e-4  # nats that the mesh may cost

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from local_dp.arrays import Floats
-from local_dp.shuffle.roots import bracket
+from local_dp.shuffle.pair import bracket
 
 _ULP = 2.0**-52
 _REACH = 7.0  # times sqrt(count): beyond it lies a probability below 2 e^-98 (Hoeffding)

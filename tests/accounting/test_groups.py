@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from local_dp.accounting.groups import group_loss
+from local_dp.accounting.shares import group_loss
 from local_dp.curator.laws import hockey_stick, whole_weights
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon

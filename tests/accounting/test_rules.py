@@ -12,9 +12,8 @@ from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_delta, gaussian_epsilon, rho_within
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
 from local_dp.accounting.laws import binomial_curve
-from local_dp.accounting.rules import RULES, Losses, delta, epsilon
+from local_dp.accounting.rules import RULES, Losses, delta, epsilon, losses_of
 from local_dp.accounting.shares import optimal_delta
-from local_dp.accounting.terms import losses_of
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon
 

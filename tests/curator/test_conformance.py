@@ -27,19 +27,17 @@ from local_dp.curator.marginals.baselines import OneMarginal
 from local_dp.curator.marginals.tree import DependentPair
 from local_dp.curator.mechanism import Law, Mechanism, Neighbours
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.oracle_efficient.oracles import Exhaustive
 from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum
-from local_dp.curator.oracle_efficient.separated import Conjunctions
+from local_dp.curator.oracle_efficient.separated import Conjunctions, Exhaustive
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
 from local_dp.curator.query_release.counting import CountingQueries
 from local_dp.curator.query_release.dual_query import SampledQueries
-from local_dp.curator.query_release.first_far import Asked, FirstFar, NoisyCount
-from local_dp.curator.query_release.measuring import WorstMarginal
+from local_dp.curator.query_release.mwem import WorstMarginal
+from local_dp.curator.query_release.pmw import Asked, FirstFar, NoisyCount
 from local_dp.curator.query_release.small_databases import SmallDatabase
-from local_dp.curator.reductions.label_sanitizer import label_sanitizer
-from local_dp.curator.reductions.learners import Processed
+from local_dp.curator.reductions.learners import Processed, label_sanitizer
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.k_points import KPointSanitizer
 from local_dp.curator.sanitizers.medians import Medians
@@ -59,7 +57,7 @@ from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriang
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import PureThresholds, tuned
-from local_dp.curator.thresholds.ranks import RankQuery
+from local_dp.curator.thresholds.rectangles import RankQuery
 from local_dp.draws import Draws
 from local_dp.loss import ATTO, Approximate, Loss, Pure, exp_epsilon
 from local_dp.noise import KeyedNoise
@@ -204,7 +202,7 @@ ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a 
     "CountTree": "tests/curator/intervals/test_levels.py",
     "DiscreteGaussianCounts": "tests/curator/counts/test_gaussian.py",
     "DyadicTree": "tests/curator/sanitizers/test_medians.py",
-    "EqualRanks": "tests/curator/test_rectangles.py",
+    "EqualRanks": "tests/curator/thresholds/test_rectangles.py",
     "FourierGaussian": "tests/curator/marginals/test_fourier.py",
     "GaussianAnswers": "tests/curator/query_release/test_counting.py",
     "GaussianCounts": "tests/curator/counts/test_gaussian.py",
@@ -215,15 +213,15 @@ ELSEWHERE = {  # mechanisms whose law has no list, or whose privacy begins at a 
     "NoCounts": "tests/curator/counts/test_k_norm.py",
     "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
     "PairGaussian": "tests/curator/marginals/test_pairs.py",
-    "PartitionRectangles": "tests/curator/test_rectangles.py",
+    "PartitionRectangles": "tests/curator/thresholds/test_rectangles.py",
     "PlainGaussian": "tests/curator/marginals/test_tree.py",
     "PlainLaplace": "tests/curator/marginals/test_tree.py",
     "PrefixFactorization": "tests/curator/intervals/test_factorization.py",
     "PrintedChoosing": "tests/curator/test_printed.py",
     "PrintedSanPoints": "tests/curator/sanitizers/test_san.py",
     "PrintedSanThresholds": "tests/curator/sanitizers/test_san.py",
-    "QuantilePartition": "tests/curator/test_rectangles.py",
-    "RankRectangles": "tests/curator/test_rectangles.py",
+    "QuantilePartition": "tests/curator/thresholds/test_rectangles.py",
+    "RankRectangles": "tests/curator/thresholds/test_rectangles.py",
     "RobustRelease": "tests/curator/oracle_efficient/test_robust.py",
     "SanPoints": "tests/curator/sanitizers/test_san.py",
     "SanThresholds": "tests/curator/sanitizers/test_san.py",

@@ -8,9 +8,10 @@ import pytest
 from local_dp.bounds.channels import parity_asked_again_bound
 from local_dp.bounds.parity import parity_interactive_bound
 from local_dp.errors import InputError
-from local_dp.hardness.cliques import CliqueSearch, greedy_clique
 from local_dp.hardness.dimensions import (
+    CliqueSearch,
     dimensions,
+    greedy_clique,
     guessable,
     local_clients,
     local_clients_asked_again,

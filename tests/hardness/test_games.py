@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from local_dp.bounds.parity import parities_told, parity_sq_queries, parity_sq_success
 from local_dp.errors import InputError
+from local_dp.hardness.adversary import SilentOracle, all_parities, bent_cosets, exact_success, told
 from local_dp.hardness.certificates import verify_certificate
-from local_dp.hardness.games import SilentOracle, all_parities, bent_cosets, exact_success, told
 from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import parities

@@ -17,7 +17,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.randomizers.with_coin import WithCoin
-from local_dp.shuffle.role import Shuffler, check_shufflable, with_coins
+from local_dp.shuffle.central import Shuffler, check_shufflable, with_coins
 from tests.support.inputs.builders import survey_query
 
 

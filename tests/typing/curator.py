@@ -18,15 +18,24 @@ from local_dp.curator.labels.concepts import Thresholds
 from local_dp.curator.labels.private import LabelPrivateLearner
 from local_dp.curator.marginals.base import BinaryTable
 from local_dp.curator.marginals.baselines import OneMarginal, PlainLaplace
-from local_dp.curator.marginals.characters import NoisySums
-from local_dp.curator.marginals.tree import Part, SpanningTree, TreeTable
+from local_dp.curator.marginals.tree import NoisySums, Part, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.parity.learner import Examples, ParityLearner
 from local_dp.curator.points.learner import PointLearner, ProperPointLearner
-from local_dp.curator.reductions.label_sanitizer import ByLabel, LabelSanitizer, label_sanitizer
-from local_dp.curator.reductions.learners import Amplified, Processed, amplified, learner_from_sanitizer
-from local_dp.curator.reductions.thresholds import MediansByLabel, averaged, best_threshold, learner_of_thresholds
+from local_dp.curator.reductions.learners import (
+    Amplified,
+    ByLabel,
+    LabelSanitizer,
+    MediansByLabel,
+    Processed,
+    amplified,
+    averaged,
+    best_threshold,
+    label_sanitizer,
+    learner_from_sanitizer,
+    learner_of_thresholds,
+)
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.k_points import KPointAnswers, KPointSanitizer
 from local_dp.curator.sanitizers.medians import Medians

@@ -13,8 +13,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts
 from local_dp.checks import check_dimension, check_whole
-from local_dp.curator.oracle_efficient.oracles import FAIL, Certified, Fail
-from local_dp.curator.oracle_efficient.separated import MAX_DIMENSION, Weighted
+from local_dp.curator.oracle_efficient.separated import FAIL, MAX_DIMENSION, Certified, Fail, Weighted
 
 LEAF = -1
 Key = tuple[int, int]  # total, number: of two of equal total the lower number is less

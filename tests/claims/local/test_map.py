@@ -16,7 +16,7 @@ from local_dp.experiments.claims.local.map.games import measure_parity_game, mea
 from local_dp.experiments.claims.local.map.runs import ONE_ROUND, PROTOCOLS, measure_one_round, measure_protocol
 from local_dp.experiments.lab.claim import Finding, Measurement, Point, Regions
 from local_dp.experiments.lab.intervals import wilson
-from local_dp.hardness.games import Told
+from local_dp.hardness.adversary import Told
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.conjunctions import AllOf, Conjunctions
 from local_dp.masked.concept import Concept

@@ -2,10 +2,9 @@
 
 import pytest
 
-from local_dp.curator.marginals import choice
+from local_dp.curator.marginals import fourier
 from local_dp.curator.marginals.base import Marginals
-from local_dp.curator.marginals.choice import LITTLE, MUCH, choose
-from local_dp.curator.marginals.fourier import FourierGaussian
+from local_dp.curator.marginals.fourier import LITTLE, MUCH, FourierGaussian, choose
 from local_dp.loss import approximate
 
 LOSS = approximate(1.0, 1e-6)
@@ -18,7 +17,7 @@ def test_what_is_chosen() -> None:
 
 
 def test_too_many_characters_are_not_released(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "MOST_CHARACTERS", 5)
+    monkeypatch.setattr(fourier, "MOST_CHARACTERS", 5)
     assert choose(Marginals.ways(3, 2), 10**9, LOSS).reason == "6 characters are too many to release; a tree of pairs takes 5"
 
 

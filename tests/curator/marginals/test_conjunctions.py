@@ -9,8 +9,7 @@ import pytest
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.curator.marginals.base import BinaryTable
-from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials, best_degree, monomial_counts
-from local_dp.curator.marginals.nearest import bias, coefficients
+from local_dp.curator.marginals.conjunctions import Disjunctions, WeightedMonomials, best_degree, bias, coefficients, monomial_counts
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import approximate

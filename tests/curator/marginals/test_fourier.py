@@ -12,8 +12,7 @@ from scipy.stats import norm
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Counts
 from local_dp.curator.marginals.base import BinaryTable, Marginals
-from local_dp.curator.marginals.fourier import FourierGaussian
-from local_dp.curator.marginals.weights import best_shares, largest_move, odd_meetings, weights_of
+from local_dp.curator.marginals.fourier import FourierGaussian, best_shares, largest_move, odd_meetings, weights_of
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate

@@ -9,8 +9,7 @@ from scipy.optimize import nnls
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.arrays import Floats
-from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable, pairs_of, rms_error, shrunk
-from local_dp.curator.marginals.projection import onto_elliptope, onto_hull
+from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable, onto_elliptope, onto_hull, pairs_of, rms_error, shrunk
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.noise import KeyedNoise

@@ -12,10 +12,8 @@ from local_dp.arrays import Floats
 from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
-from local_dp.curator.marginals.characters import CharacterSums
-from local_dp.curator.marginals.fourier import FourierGaussian
-from local_dp.curator.marginals.nearest import nearest_table
-from local_dp.curator.marginals.tree import DependentPair, SpanningTree, TreeTable
+from local_dp.curator.marginals.fourier import FourierGaussian, nearest_table
+from local_dp.curator.marginals.tree import CharacterSums, DependentPair, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import BoundedRange
 from local_dp.draws import Draws

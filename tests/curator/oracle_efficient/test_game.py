@@ -9,10 +9,8 @@ from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account
 from local_dp.curator.laws import SmallDatabases, epsilon_of
-from local_dp.curator.oracle_efficient.game import DataPlayer, SyntheticGame, largest_error
-from local_dp.curator.oracle_efficient.oracles import Exhaustive
-from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, Perturbation, PerturbedMinimum
-from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Parities, Weighted
+from local_dp.curator.oracle_efficient.perturbed import NOTHING, Beside, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
+from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Weighted
 from local_dp.curator.selection.occam import Labelled
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws

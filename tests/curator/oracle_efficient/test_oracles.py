@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from local_dp.curator.oracle_efficient.branching import LEAF, BranchAndBound, FullSearch, Proof, check
-from local_dp.curator.oracle_efficient.oracles import FAIL, Certified, Claimed, Exhaustive, Verified
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Weighted, labelled
+from local_dp.curator.oracle_efficient.separated import FAIL, Certified, Claimed, Conjunctions, Exhaustive, Verified, Weighted, labelled
 from local_dp.errors import InputError
 
 

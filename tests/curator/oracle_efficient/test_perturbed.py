@@ -13,9 +13,8 @@ from local_dp.bounds.curator import perturbed_excess
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.mechanism import Law
 from local_dp.curator.oracle_efficient.branching import FullSearch
-from local_dp.curator.oracle_efficient.oracles import Certified, Exhaustive
 from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedMinimum, clipped_noise
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Parities, Separated, Thresholds, Weighted, labelled
+from local_dp.curator.oracle_efficient.separated import Certified, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted, labelled
 from local_dp.curator.selection.occam import Labelled, OccamLearner
 from local_dp.draws import Draws
 from local_dp.errors import InputError

@@ -14,10 +14,9 @@ from scipy.stats import hypergeom
 
 from local_dp.curator.laws import SmallDatabases, whole_weights
 from local_dp.curator.mechanism import Law
-from local_dp.curator.oracle_efficient.oracles import FAIL, Certified, Claimed, Exhaustive, Fail, Plain, Verified
 from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms, apart, cuts, failing, piece_epsilon
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Weighted
+from local_dp.curator.oracle_efficient.separated import FAIL, Certified, Claimed, Conjunctions, Exhaustive, Fail, Plain, Verified, Weighted
 from local_dp.curator.selection.occam import Labelled
 from local_dp.draws import Draws
 from local_dp.errors import InputError

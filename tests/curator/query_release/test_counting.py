@@ -7,8 +7,7 @@ import pytest
 
 from local_dp.accounting.gaussian import gaussian_delta
 from local_dp.accounting.shares import optimal_delta
-from local_dp.curator.query_release.baselines import GaussianAnswers, LaplaceAnswers, moved
-from local_dp.curator.query_release.counting import CountingQueries, table
+from local_dp.curator.query_release.counting import CountingQueries, GaussianAnswers, LaplaceAnswers, moved, table
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Pure

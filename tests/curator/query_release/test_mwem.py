@@ -14,8 +14,17 @@ from local_dp.curator.intervals.level import Level
 from local_dp.curator.laws import SmallDatabases, epsilon_of
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.query_release import weights as weights_room
-from local_dp.curator.query_release.measuring import GaussianMarginal, WorstMarginal
-from local_dp.curator.query_release.mwem import ConcentratedRounds, Mwem, PureRounds, concentrated_mwem, concentrated_rounds, pure_mwem, pure_rounds
+from local_dp.curator.query_release.mwem import (
+    ConcentratedRounds,
+    GaussianMarginal,
+    Mwem,
+    PureRounds,
+    WorstMarginal,
+    concentrated_mwem,
+    concentrated_rounds,
+    pure_mwem,
+    pure_rounds,
+)
 from local_dp.curator.query_release.weights import Columns, Weights
 from local_dp.curator.selection.exponential import BoundedRange, ExponentialChoice, ExponentialMechanism
 from local_dp.curator.selection.permute_and_flip import PermutedMechanism

@@ -18,8 +18,7 @@ from local_dp.curator.laws import SmallDatabases, epsilon_of, whole_weights
 from local_dp.curator.mechanism import Law
 from local_dp.curator.query_release import pmw
 from local_dp.curator.query_release.counting import CountingQueries, table
-from local_dp.curator.query_release.first_far import Asked, FirstFar, NoisyCount
-from local_dp.curator.query_release.pmw import MultiplicativeWeights, Stream, Terms, moved
+from local_dp.curator.query_release.pmw import Asked, FirstFar, MultiplicativeWeights, NoisyCount, Stream, Terms, moved
 from local_dp.curator.transcripts import Transcript, transcripts, worst_transcripts
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws

@@ -13,9 +13,20 @@ import pytest
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick, whole_weights
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.reductions.label_sanitizer import ByLabel, LabelSanitizer, label_sanitizer, resized
-from local_dp.curator.reductions.learners import Amplified, amplified, learner_from_sanitizer
-from local_dp.curator.reductions.thresholds import MediansByLabel, averaged, best_threshold, learner_of_thresholds, threshold_error
+from local_dp.curator.reductions.learners import (
+    Amplified,
+    ByLabel,
+    LabelSanitizer,
+    MediansByLabel,
+    amplified,
+    averaged,
+    best_threshold,
+    label_sanitizer,
+    learner_from_sanitizer,
+    learner_of_thresholds,
+    resized,
+    threshold_error,
+)
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.steps import Steps

@@ -6,8 +6,7 @@ import numpy as np
 
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, sanitizer_records
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.reductions.learners import learner_from_sanitizer
-from local_dp.curator.reductions.thresholds import MediansByLabel, best_threshold
+from local_dp.curator.reductions.learners import MediansByLabel, best_threshold, learner_from_sanitizer
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians, TreeOfMedians
 from local_dp.curator.sanitizers.per_cell import PerCellHistogram

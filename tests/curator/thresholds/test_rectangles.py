@@ -14,9 +14,16 @@ from local_dp.curator.mechanism import Mechanism, Neighbours
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.thresholds.by_partition import PartitionRectangles, QuantilePartition
-from local_dp.curator.thresholds.ranks import EqualRanks, RankQuery
-from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
+from local_dp.curator.thresholds.rectangles import (
+    EqualRanks,
+    LabelledPoints,
+    PartitionRectangles,
+    QuantilePartition,
+    RankQuery,
+    RankRectangles,
+    Rectangle,
+    inside,
+)
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import Approximate, Loss
