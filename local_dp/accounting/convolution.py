@@ -144,8 +144,7 @@ class Summed:
 
 def _log_share(tilts: Floats) -> Floats:
     """ln of the largest e^(-t x) (1 - e^-x): delta is at most e^(this - t eps) E[e^(t loss)]."""
-    factor: Floats = tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts)
-    return factor
+    return tilts * np.log(tilts) - (1 + tilts) * np.log1p(tilts)
 
 
 def _common(steps: Sequence[Fraction]) -> Fraction:

@@ -43,8 +43,7 @@ def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> B
     users = len(code.rows)
     high, low = np.sqrt((1 - code.shares) / code.shares), -np.sqrt(code.shares / (1 - code.shares))
     scores = np.where(code.rows, high, low) @ word
-    guilty: Bools = scores > 20 * coalition * math.log(users / failure)
-    return guilty
+    return scores > 20 * coalition * math.log(users / failure)
 
 
 def tardos_code(users: int, coalition: int, failure: float, generator: np.random.Generator) -> Code:
@@ -77,15 +76,13 @@ class BonehShaw:
     def order(self) -> Counts:
         """Which column of the code stands at each place."""
         generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("boneh-shaw", self.seed), "little")))
-        places: Counts = generator.permutation((self.users + 1) * self.block)
-        return places
+        return generator.permutation((self.users + 1) * self.block)
 
     @property
     def rows(self) -> Bools:
         """Shape (users, d)."""
         blocks = np.repeat(np.arange(self.users + 1), self.block)
-        rows: Bools = blocks[self.order] >= np.arange(1, self.users + 1)[:, None]
-        return rows
+        return blocks[self.order] >= np.arange(1, self.users + 1)[:, None]
 
     def tracing(self, tolerance: float) -> Nonadaptive[StatisticalQuery, float, int]:
         """The attack: the first user i with a mean of block i at least 1/n above that of block i - 1, counted from 0. A feasible word always accuses one."""
@@ -105,18 +102,15 @@ Strategy: TypeAlias = Callable[[Bools, np.random.Generator], Bools]
 
 def marked(rows: Bools, wish: Bools) -> Bools:
     """The word nearest to the wish that the coalition can make: where all of its rows have one bit, that bit (the marking condition)."""
-    word: Bools = np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
-    return word
+    return np.where(rows.min(axis=0) == rows.max(axis=0), rows[0], wish)
 
 
 def _flip(rows: Bools, generator: np.random.Generator) -> Bools:
-    flipped: Bools = generator.random(rows.shape[1:]) < 0.5
-    return flipped
+    return generator.random(rows.shape[1:]) < 0.5
 
 
 def _interleave(rows: Bools, generator: np.random.Generator) -> Bools:
-    mixed: Bools = rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])]
-    return mixed
+    return np.asarray(rows[generator.integers(len(rows), size=rows.shape[1]), np.arange(rows.shape[1])])
 
 
 STRATEGIES: dict[str, Strategy] = {

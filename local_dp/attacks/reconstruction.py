@@ -32,23 +32,20 @@ def reconstruction(subsets: Bools, tolerance: float, decoder: Decoder) -> Nonada
     queries = tuple(StatisticalQuery(Subset.of(members), tolerance) for members in subsets)
 
     def decode(answers: tuple[float, ...]) -> Bools:
-        guess: Bools = decoder(matrix, n * (np.array(answers) + 1) / 2) >= 0.5
-        return guess
+        return decoder(matrix, n * (np.array(answers) + 1) / 2) >= 0.5
 
     return Nonadaptive(queries, decode)
 
 
 def random_subsets(k: int, n: int, generator: np.random.Generator) -> Bools:
     """k subsets, each row in each of them by a fair coin, shape (k, n)."""
-    drawn: Bools = generator.random((k, n)) < 0.5
-    return drawn
+    return generator.random((k, n)) < 0.5
 
 
 def every_subset(n: int) -> Bools:
     """All 2^n subsets of n <= 12 rows, shape (2^n, n)."""
     check_whole("the number of rows", n, 1, MOST_ROWS)
-    members: Bools = (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.bool_)
-    return members
+    return (np.arange(1 << n)[:, None] >> np.arange(n) & 1).astype(np.bool_)
 
 
 def exhaustive(matrix: Floats, sums: Floats) -> Floats:
@@ -59,8 +56,7 @@ def exhaustive(matrix: Floats, sums: Floats) -> Floats:
     """
     tables = every_subset(matrix.shape[1]).astype(np.float64)
     worst = [np.abs(part @ matrix.T - sums).max(axis=1) for part in np.array_split(tables, -(-len(tables) // _CHUNK))]
-    best: Floats = tables[int(np.argmin(np.concatenate(worst)))]
-    return best
+    return np.asarray(tables[int(np.argmin(np.concatenate(worst)))])
 
 
 def least_squares(matrix: Floats, sums: Floats) -> Floats:
@@ -98,8 +94,7 @@ def _minimise(costs: Floats, left: Floats, right: Floats, n: int) -> Floats:
     solved = linprog(costs, A_ub=csr_array(left), b_ub=right, bounds=bounds, method="highs")
     if solved.status != 0:
         raise InputError(f"the linear program of {n} rows was not solved: {solved.message}")
-    found: Floats = np.asarray(solved.x[:n], dtype=np.float64)
-    return found
+    return np.asarray(solved.x[:n], dtype=np.float64)
 
 
 def partial_discrepancy(subsets: Bools, share: float) -> tuple[int, Counts]:

@@ -27,8 +27,7 @@ class Traced:
     def accused(self, failure: float = FAILURE) -> Bools:
         """Whose p-value is below `failure` / m: all innocents are spared with probability 1 - `failure` or more, by a union bound, shape (m,)."""
         check_share("the probability of a false accusation", failure)
-        guilty: Bools = self.p_values < failure / len(self.p_values)
-        return guilty
+        return self.p_values < failure / len(self.p_values)
 
 
 def tracing(shares: Floats, suspects: Bools, tolerance: float, *, rounded: bool = False) -> Nonadaptive[StatisticalQuery, float, Traced]:
@@ -65,8 +64,7 @@ def chernoff_p_values(scores: Floats, weights: Floats, shares: Floats) -> Floats
     """
     steps = _STEPS[:, None] * weights
     growth = np.logaddexp(np.log1p(-shares) - steps * shares, np.log(shares) + steps * (1 - shares)).sum(axis=1)
-    bound: Floats = np.exp(np.minimum(0.0, (growth[:, None] - _STEPS[:, None] * scores).min(axis=0)))
-    return bound
+    return np.asarray(np.exp(np.minimum(0.0, (growth[:, None] - _STEPS[:, None] * scores).min(axis=0))))
 
 
 def traced_share(members: Floats, strangers: Floats, rate: float) -> float:
@@ -112,8 +110,7 @@ class Signer:
     def verifies(self, rows: Words) -> Bools:
         """Whose tag is that of their message."""
         messages = rows & np.uint64((1 << self.message) - 1)
-        valid: Bools = rows >> np.uint64(self.message) == self._tags(messages)
-        return valid
+        return np.asarray(rows >> np.uint64(self.message) == self._tags(messages))
 
     def _tags(self, messages: Words) -> Words:
         kinds, places = np.unique(messages, return_inverse=True)

@@ -99,8 +99,7 @@ class VersionSpaceOracle(SQOracle):
 
         def pairs(starts: Counts, stops: Counts) -> Counts:
             inside = sums[stops, stops] - sums[starts, stops] - sums[stops, starts] + sums[starts, starts]
-            counted: Counts = inside * len(order) + (stops - starts)  # more survivors decide a tie
-            return counted
+            return inside * len(order) + (stops - starts)  # more survivors decide a tie
 
         return pairs
 
@@ -142,8 +141,7 @@ class Told:
 
     def answers(self) -> Counts:
         """scale times the adversary's answer for every target: the legal value nearest to `base`."""
-        answers: Counts = self.base + np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0)
-        return answers
+        return np.asarray(self.base + np.sign(self.half) * np.maximum(np.abs(self.half) - self.margin, 0))
 
 
 @lru_cache(maxsize=1024)

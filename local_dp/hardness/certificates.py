@@ -132,8 +132,7 @@ def _near(concepts: ConceptClass, rows: Signs, limit: Fraction) -> Bools:
     """Which of the labellings differ with probability below `limit`, exact, shape (rows, rows)."""
     signs = rows.astype(np.float64)  # whole numbers below 2^53
     twice = concepts.total - np.rint((signs * concepts.weights) @ signs.T).astype(np.int64)
-    near: Bools = twice < math.ceil(2 * limit * concepts.total)
-    return near
+    return twice < math.ceil(2 * limit * concepts.total)
 
 
 def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
@@ -181,8 +180,7 @@ def _hides(query: StatisticalQuery, d: int) -> Bools:
     low = d // 2
     square = gaps.reshape(1 << (d - low), 1 << low).astype(np.float64)  # entries and sums are whole and below 2^53: exact
     sums = np.rint(_characters(d - low) @ square @ _characters(low)).astype(np.int64).ravel()
-    hides: Bools = np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
-    return hides
+    return np.abs(sums) <= int(2 * Fraction(query.tolerance) * 2 * query.span * d * 2**d)
 
 
 def _characters(bits: int) -> Floats:

@@ -213,8 +213,7 @@ def _largest(vectors: Floats, prior: Floats) -> float:
 def _density(exponent: Floats) -> Floats:
     values, axes = np.linalg.eigh(exponent)
     weights = np.exp(values - values[-1])
-    density: Floats = (axes * (weights / weights.sum())) @ axes.T
-    return density
+    return np.asarray((axes * (weights / weights.sum())) @ axes.T)
 
 
 def optimistic_bound(vectors: Floats, density: Floats) -> float:

@@ -29,8 +29,7 @@ class Margin:
     @cached_property
     def correlations(self) -> Floats:
         """E_mu f chi_S of every set S of blocks."""
-        found: Floats = walsh_hadamard(self.law * self.concepts.signs()) / self.law.sum()
-        return found
+        return np.asarray(walsh_hadamard(self.law * self.concepts.signs()) / self.law.sum())
 
     @property
     def at_least(self) -> float:
@@ -103,8 +102,7 @@ def vectors(found: Margin) -> tuple[Floats, Floats]:
 
 def _characters(sets: Counts, x: Counts) -> Floats:
     """(-1)^|s & x|, a row for each x."""
-    signs: Floats = 1.0 - 2.0 * (np.bitwise_count(x[:, None] & sets) & 1)
-    return signs
+    return np.asarray(1.0 - 2.0 * (np.bitwise_count(x[:, None] & sets) & 1))
 
 
 def margin_limit(concepts: BlockClass) -> float:
@@ -135,5 +133,4 @@ def _sizes(concepts: BlockClass) -> Floats:
 
 def _costs(concepts: BlockClass) -> Floats:
     """b^(|S|/2) of every S."""
-    costs: Floats = float(concepts.b) ** (_sizes(concepts) / 2)
-    return costs
+    return float(concepts.b) ** (_sizes(concepts) / 2)

@@ -79,8 +79,7 @@ class WorstProtocols:
     def grid(self) -> Floats:
         """The likelihood ratios: 0 among them, and 1 at place `steps + 1`."""
         even = np.linspace(-1, 1, 2 * self.steps + 1)
-        grid: Floats = np.concatenate([[0.0], np.exp(np.log(self.reach) * np.sign(even) * even**2)])
-        return grid
+        return np.concatenate([[0.0], np.exp(np.log(self.reach) * np.sign(even) * even**2)])
 
     def find(self) -> tuple[Turn, float]:
         """The worst protocol found, and its ratio: each search starts at the ratio of the last, until none is larger (Dinkelbach 1967)."""
@@ -107,8 +106,7 @@ class WorstProtocols:
     def _worth(self, ratio: float) -> Floats:
         """What a transcript adds, per its probability if nobody has a 1: ratio * sum_i sqrt X_i - sqrt(prod X_i), on the whole grid."""
         roots = np.meshgrid(*[np.sqrt(self.grid)] * self.clients, indexing="ij")
-        worth: Floats = ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0)
-        return worth
+        return np.asarray(ratio * np.sum(roots, axis=0) - np.prod(roots, axis=0))
 
     def _protocol(self, values: Sequence[Floats], place: tuple[int, ...]) -> Turn | None:
         """The protocol of the hulls `values`, the last of which is the first turn's, from a place of the grid on."""

@@ -53,8 +53,7 @@ class Shuffler:
         """The reports, one a row, in a uniform order; none if they are no crowd."""
         if len(reports) < self.crowd:
             return reports[:0]
-        mixed: Words = reports[self.draws.order(len(reports))]
-        return mixed
+        return reports[self.draws.order(len(reports))]
 
 
 def check_crowd(crowd: int) -> None:

@@ -52,8 +52,7 @@ class Laws:
     @cached_property
     def blanket(self) -> Floats:
         """What every client sends at least, whatever its value: shape (reports,). The largest, source: Balle, Bell, Gascon, Nissim 2019."""
-        least: Floats = self.rows.min(axis=0)
-        return least
+        return np.asarray(self.rows.min(axis=0))
 
     @property
     def few(self) -> bool:

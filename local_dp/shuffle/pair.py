@@ -117,8 +117,7 @@ def _moments(parts: Sequence[OnMesh], tilt: float) -> tuple[float, float]:
 
 def _above(values: Floats) -> Floats:
     """The sum from each place on."""
-    sums: Floats = np.append(np.cumsum(values[::-1])[::-1], 0.0)
-    return sums
+    return np.append(np.cumsum(values[::-1])[::-1], 0.0)
 
 
 _MOST = 1 << 19  # points of a window
@@ -209,8 +208,7 @@ def delta_at_least(pair: Pair, groups: Sequence[tuple[Floats, int]], epsilon: fl
 def _sorted(*rows: Floats) -> Floats:
     """The columns of these rows in lexicographic order."""
     stacked = np.stack(rows)
-    found: Floats = stacked[:, np.lexsort(stacked)]
-    return found
+    return stacked[:, np.lexsort(stacked)]
 
 
 def _mesh(gains: Floats, masses: Floats, clients: int) -> float:

@@ -43,8 +43,7 @@ def test_a_packed_row_has_its_bits() -> None:
 
 def everybody(d: int) -> Bools:
     """All rows of d bits, d <= 14."""
-    rows: Bools = (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.bool_)
-    return rows
+    return (np.arange(1 << d)[:, None] >> np.arange(d) & 1).astype(np.bool_)
 
 
 def chance_excess(p_values: Floats, sixteenths: list[int]) -> float:
@@ -107,8 +106,7 @@ def table(n: int, d: int, seed: int) -> tuple[Floats, Bools]:
 def half_scored(shares: Floats, means: Floats, suspects: Bools) -> Floats:
     """The wrong twin: scored against 1/2 in place of the strangers' shares."""
     weights = (2 * means - 1) / np.sqrt(shares * (1 - shares))
-    scores: Floats = (suspects - shares) @ weights / np.sqrt(np.sum(weights**2 * shares * (1 - shares)))
-    return scores
+    return np.asarray((suspects - shares) @ weights / np.sqrt(np.sum(weights**2 * shares * (1 - shares))))
 
 
 def test_members_stand_out_by_the_square_root_of_d_over_n() -> None:

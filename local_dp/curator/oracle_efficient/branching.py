@@ -48,15 +48,13 @@ class _Node:
     @cached_property
     def open(self) -> Counts:
         """How many undecided literals each point fails."""
-        counted: Counts = self.zeros.sum(axis=1)
-        return counted
+        return np.asarray(self.zeros.sum(axis=1))
 
     @cached_property
     def linear(self) -> Counts:
         """What each undecided literal keeps while it is left out, of the points that fail it alone."""
         alone = self.open == 1
-        kept: Counts = self.weights[alone] @ self.zeros[alone]
-        return kept
+        return np.asarray(self.weights[alone] @ self.zeros[alone])
 
     @cached_property
     def best(self) -> int:

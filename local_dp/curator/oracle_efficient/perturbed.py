@@ -184,8 +184,7 @@ class DataPlayer:
         """The draws of a round, shape (draws,); `played` is how many of the queries played are 1 on each point."""
         bits = (self.universe[:, None] >> np.arange(self.d)) & 1
         noise = generator.laplace(0.0, self.scale, (self.draws, self.d))
-        least: Ints = np.argmin(played - noise @ bits.T, axis=1)
-        return least
+        return np.asarray(np.argmin(played - noise @ bits.T, axis=1))
 
 
 @dataclass(frozen=True)

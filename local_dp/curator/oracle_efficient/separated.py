@@ -191,8 +191,7 @@ class Parities(_Cube):
 
     def totals(self, data: Weighted) -> Counts:
         transformed = _butterfly(_spread(self, data, data.points), lambda low, high: (low + high, low - high))
-        totals: Counts = (transformed[0] - transformed) // 2
-        return totals
+        return np.asarray((transformed[0] - transformed) // 2)
 
 
 @dataclass(frozen=True)
@@ -222,8 +221,7 @@ class Thresholds(Separated):
         if len(data.points) and not 0 <= int(data.points.min()) <= int(data.points.max()) < self.points:
             raise InputError(f"a point lies outside 0 .. {self.points - 1}; give the number of points that there are")
         np.add.at(weights, data.points.astype(np.int64), data.weights)
-        totals: Counts = np.cumsum(weights[::-1])[::-1]
-        return totals
+        return np.cumsum(weights[::-1])[::-1]
 
 
 @dataclass(frozen=True)

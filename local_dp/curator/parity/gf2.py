@@ -21,8 +21,7 @@ def pack(bits: Ints) -> Words:
     packed = np.packbits(np.asarray(bits, dtype=np.uint8), axis=-1, bitorder="little")
     padded = np.zeros((*bits.shape[:-1], 8 * width(d)), dtype=np.uint8)
     padded[..., : packed.shape[-1]] = packed
-    words: Words = padded.view("<u8")
-    return words
+    return padded.view("<u8")
 
 
 def unpack(rows: Words, d: int) -> Ints:
@@ -38,8 +37,7 @@ def mask(row: Words) -> int:
 
 def products(rows: Words, vector: Words) -> Words:
     """<row, vector> mod 2 for each row, uint8, shape (m,)."""
-    odd: Words = np.bitwise_count(np.bitwise_xor.reduce(rows & vector, axis=-1)) & np.uint8(1)
-    return odd
+    return np.asarray(np.bitwise_count(np.bitwise_xor.reduce(rows & vector, axis=-1)) & np.uint8(1))
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,7 @@ def fork_heights(values: Naturals) -> Ints:
     apart = values[1:] ^ values[:-1]
     if apart.dtype == object:
         return np.array([number.bit_length() for number in apart.tolist()], dtype=np.int32)
-    found: Ints = np.searchsorted(np.uint64(1) << np.arange(_WORD, dtype=np.uint64), apart, side="right").astype(np.int32)
-    return found
+    return np.searchsorted(np.uint64(1) << np.arange(_WORD, dtype=np.uint64), apart, side="right").astype(np.int32)
 
 
 def ones_between(values: Naturals, low: Ints, high: Ints) -> Counts:
@@ -72,8 +71,7 @@ def ones_between(values: Naturals, low: Ints, high: Ints) -> Counts:
         return np.array([((value >> start) & ((1 << (stop - start)) - 1)).bit_count() for value, start, stop in every], dtype=np.int64)
     width = high - low
     masks = np.where(width > 0, ~np.uint64(0) >> (_WORD - np.maximum(width, 1)).astype(np.uint64), np.uint64(0))
-    held: Counts = np.bitwise_count((values >> np.minimum(low, _WORD - 1).astype(np.uint64)) & masks).astype(np.int64)
-    return held
+    return np.asarray(np.bitwise_count((values >> np.minimum(low, _WORD - 1).astype(np.uint64)) & masks).astype(np.int64))
 
 
 def middle(value: int, height: int) -> int:

@@ -34,8 +34,7 @@ def errors_by_gap(sample: LabelledMultiset) -> Counts:
     """How many records the thresholds misclassify that have g of the s distinct points below them, g = 0..s; no replaced record moves one by more than 1."""
     missed_below = np.concatenate([[0], np.cumsum(sample.ones)])
     right_above = np.concatenate([[0], np.cumsum(sample.zeros)])
-    errors: Counts = missed_below + (right_above[-1] - right_above)
-    return errors
+    return np.asarray(missed_below + (right_above[-1] - right_above))
 
 
 def agreements(sample: LabelledMultiset) -> Runs:

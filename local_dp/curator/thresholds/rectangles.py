@@ -249,5 +249,4 @@ def _counts(points: Multiset, cuts: tuple[int, ...]) -> Ints:
     """How many points lie before the first cut, from each cut to the next, and from the last one on."""
     below = np.concatenate([[0], np.cumsum(points.counts)])
     upto = below[np.searchsorted(points.values, np.array(cuts, dtype=points.values.dtype))]
-    counts: Ints = np.diff(np.concatenate([[0], upto, below[-1:]]))
-    return counts
+    return np.diff(np.concatenate([[0], upto, below[-1:]]))
