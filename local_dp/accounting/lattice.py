@@ -1,6 +1,5 @@
 """Privacy-loss laws on whole multiples of one step, in whole weights: the losses of small mechanisms, and their exact sums."""
 
-import math
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -94,6 +93,7 @@ class Lattice:
         for weight in reversed(weights):
             total, scale = total * less + weight * scale, scale * more
         return Fraction(total * more, scale) / self.growth**least if weights else Fraction(0)
+
 
 def response(growth: Fraction, steps: int = 1, delta: Fraction = Fraction(0)) -> Lattice:
     """The loss of a randomized response of `steps` steps that reveals its input with probability `delta`: the worst of all mechanisms of that loss.
