@@ -37,7 +37,7 @@ from local_dp.curator.query_release.dual_query import SampledQueries
 from local_dp.curator.query_release.mwem import WorstMarginal
 from local_dp.curator.query_release.pmw import Asked, FirstFar, NoisyCount
 from local_dp.curator.query_release.small_databases import SmallDatabase
-from local_dp.curator.reductions.learners import Processed, label_sanitizer
+from local_dp.curator.reductions.learners import LabelSanitizer, Processed
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.k_points import KPointSanitizer
 from local_dp.curator.sanitizers.medians import Medians
@@ -181,7 +181,7 @@ CASES = (
     Case(tuned(0.5, 1.0, 0.05), PAIRS, labelled),
     Case(LabelPrivateLearner(Thresholds(), 1.0), PAIRS, labelled),
     Case(SemiPrivateLearner(Thresholds(), 1.0, public=Multiset.of([0, 2], 2)), PAIRS, labelled),
-    Case(label_sanitizer(Medians(1.0, 1), 1, 1.0), PAIRS, labelled, (1,)),
+    Case(LabelSanitizer(Medians(1.0, 1), 1, 1.0), PAIRS, labelled, (1,)),
     Case(OccamLearner(ThresholdClass(4), 1.0), PAIRS, Labelled.of),
     Case(PerturbedMinimum(Perturbation(Conjunctions(2), 1.0), Exhaustive(Conjunctions(2))), PAIRS, Labelled.of),
     Case(ParityLearner(Fraction(1, 4), Fraction(1, 2)), PAIRS, lambda pairs: Examples.of(2, pairs)),

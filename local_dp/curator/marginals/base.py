@@ -182,7 +182,7 @@ def check_columns(table: BinaryTable, d: int) -> None:
         raise InputError(f"the table has {table.d} columns, and {d} are expected; give one number for both")
 
 
-def products(d: int, blocks: Iterable[Floats]) -> Counts:
+def products(d: int, blocks: Iterable[np.ndarray]) -> Counts:
     """The sums of v_i v_j over all rows of the blocks, shape (d, d): exact, since products of signs are summed as floats."""
     return sum(((block.T @ block).astype(np.int64) for block in blocks), np.zeros((d, d), dtype=np.int64))
 

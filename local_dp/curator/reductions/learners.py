@@ -1,4 +1,7 @@
-"""Learners out of others: amplified to any confidence, and from a sanitizer."""
+"""From a sanitizer to a learner (Beimel, Nissim, Stemmer 2013, Section 5): larger databases, labels, and thresholds (Theorem 5.5).
+
+Thresholds are also learned without amplification, by trees of medians.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,7 +27,7 @@ _LISTED = 1 << 10  # sizes
 
 @dataclass(frozen=True)
 class ByLabel(Generic[E]):
-    """A release for the points of each label, None where there are none, and how many records each stands for."""
+    """A release for the points of each label, None where there are none, and their numbers of records."""
 
     zeros: E | None
     ones: E | None
@@ -33,11 +36,11 @@ class ByLabel(Generic[E]):
 
 @dataclass(frozen=True)
 class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
-    """The points of each label, made to be a multiple of `records` by repeating 0 or leaving out the largest, near their number plus discrete Laplace noise.
+    """A sanitizer of labelled databases from `sanitizer`, which takes any positive multiple of `records` records (`Amplified`).
 
-    `sanitizer` takes any positive multiple of `records` (`amplified`), and protects against a replaced record.
+    The points of each label become a multiple of `records` near their number plus discrete Laplace noise: 0 is repeated, or the largest are left out.
     Privacy: twice the sanitizer's and 2 `epsilon`: a replaced record moves both numbers by at most 1, and given the noisy numbers one record in each part.
-    The text says 6 eps where both are eps: it counts the noisy numbers twice. Utility: 6 records / t more than the sanitizer's error, t the records, while the
+    The printed 6 eps, where both are eps, counts the noisy numbers twice. Utility: 6 records / t more than the sanitizer's error, t the records, while the
     noise stays below records / 2. Source: Figure 12, Lemma 5.4.
     """
 
@@ -54,15 +57,14 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         return self.sanitizer.loss + self.sanitizer.loss + Pure(2 * nano_epsilon(self.epsilon))
 
     def release(self, database: LabelledMultiset, draws: Draws) -> ByLabel[E]:
-        found: list[E | None] = []
+        releases: list[E | None] = []
         sizes = []
         for label in (0, 1):
             points = database.labelled(label)
             noisy = points.size + draws.discrete_laplace(Fraction(nano_epsilon(self.epsilon), NANO))
-            size = self._rounded(min(database.size, max(0, noisy)))
-            sizes.append(size)
-            found.append(self.sanitizer.release(resized(points, size), draws) if size else None)
-        return ByLabel(found[0], found[1], (sizes[0], sizes[1]))
+            sizes.append(self._rounded(min(database.size, max(0, noisy))))
+            releases.append(self.sanitizer.release(resized(points, sizes[-1]), draws) if sizes[-1] else None)
+        return ByLabel(releases[0], releases[1], (sizes[0], sizes[1]))
 
     def law(self, database: LabelledMultiset) -> Law[ByLabel[E]]:
         """With e^eps, for the numbers of records, replaced by a fraction just below it (relative gap 1e-50)."""
@@ -78,27 +80,22 @@ class LabelSanitizer(Mechanism[LabelledMultiset, ByLabel[E], P], Generic[E, P]):
         for noisy in range(total + 1):
             size, far = self._rounded(noisy), growth ** -abs(noisy - points.size)
             shares[size] = shares.get(size, Fraction(0)) + (far if noisy in (0, total) else far * (1 - 1 / growth))
-        found: dict[tuple[int, E | None], Fraction] = {}
+        outcomes: dict[tuple[int, E | None], Fraction] = {}
         for size, share in shares.items():
             if not size:
-                found[size, None] = share
+                outcomes[size, None] = share
                 continue
             law = self.sanitizer.law(resized(points, size))
-            found |= {(size, released): share * Fraction(weight, sum(law.values())) for released, weight in law.items()}
-        return dict(whole_weights(found))
+            outcomes |= {(size, released): share * Fraction(weight, sum(law.values())) for released, weight in law.items()}
+        return dict(whole_weights(outcomes))
 
     def _rounded(self, noisy: int) -> int:
         """The nearest multiple of `records`."""
         return (2 * noisy + self.records) // (2 * self.records) * self.records
 
 
-def label_sanitizer(sanitizer: Mechanism[Multiset, E, P], records: int, epsilon: float) -> LabelSanitizer[E, P]:
-    """A sanitizer of the class with labels from one of the class that takes any positive multiple of `records`: Lemma 5.4."""
-    return LabelSanitizer(sanitizer, records, epsilon)
-
-
 def resized(points: Multiset, size: int) -> Multiset:
-    """As many records as wanted: 0 is repeated, or the largest left out. Databases of sizes that differ by an added record become ones with one replaced."""
+    """`size` records: 0 is repeated, or the largest are left out. Databases that differ by one added record become neighbours by replacement."""
     upto = np.cumsum(points.counts)
     missing = size - points.size
     if missing < 0:
@@ -137,14 +134,9 @@ class Amplified(Mechanism[Multiset, E, L], Generic[E, L]):
         parts, rest = divmod(database.size, self.records)
         if rest or not parts:
             raise InputError(f"there are {database.size} records; give a positive multiple of {self.records}")
-        held = np.repeat(database.values, database.counts)
-        shuffled = held[draws.order(len(held))].reshape(parts, self.records)
+        points = np.repeat(database.values, database.counts)
+        shuffled = points[draws.order(len(points))].reshape(parts, self.records)
         return self.average([self.sanitizer.release(Multiset.of(part, database.bits), draws) for part in shuffled])
-
-
-def amplified(sanitizer: Mechanism[Multiset, E, L], records: int, average: Callable[[Sequence[E]], E]) -> Amplified[E, L]:
-    """The sanitizer of parts of `records` records, applied to all parts of a larger database: Lemma 5.1."""
-    return Amplified(sanitizer, records, average)
 
 
 D = TypeVar("D")
@@ -153,7 +145,12 @@ H = TypeVar("H")
 
 @dataclass(frozen=True)
 class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
-    """What `after` makes of a release. Privacy: the mechanism's, for `after` sees no record."""
+    """A function `after` of a release. Privacy: the mechanism's, pure or approximate, for `after` sees no record.
+
+    A proper learner from a sanitizer of the class with labels, if `after` gives the hypothesis that errs least on the release.
+    Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given (50 VC / gamma^2) ln(1 / (gamma beta)) examples:
+    the share of wrong labels is a count of the class with labels. Source: Lemma 5.3.
+    """
 
     mechanism: Mechanism[D, E, L]
     after: Callable[[E], H]
@@ -166,36 +163,27 @@ class Processed(Mechanism[D, H, L], Generic[D, E, H, L]):
         return self.after(self.mechanism.release(database, draws))
 
     def law(self, database: D) -> Law[H]:
-        found: dict[H, int] = {}
-        for released, weight in self.mechanism.law(database).items():
-            outcome = self.after(released)
-            found[outcome] = found.get(outcome, 0) + weight
-        return found
+        law: dict[H, int] = {}
+        for result, weight in self.mechanism.law(database).items():
+            outcome = self.after(result)
+            law[outcome] = law.get(outcome, 0) + weight
+        return law
 
 
-def learner_from_sanitizer(sanitizer: Mechanism[D, E, L], best: Callable[[E], H]) -> Processed[D, E, H, L]:
-    """A proper learner from a sanitizer of the class with labels: `best` gives the hypothesis that errs least on what is released.
-
-    Privacy: the sanitizer's, pure or approximate. Utility: from an (alpha, beta)-sanitizer, error 2 alpha + gamma except with probability 2 beta, given
-    (50 VC / gamma^2) ln(1 / (gamma beta)) examples, since the share of wrong labels is a count of the class with labels. Source: Lemma 5.3.
-    """
-    return Processed(sanitizer, best)
-
-
-def best_threshold(released: ByLabel[Steps]) -> int:
-    """The t that errs least on what is released, x >= t being labelled 1: the middle of the first best step."""
-    starts = sorted({0, *(start for steps in (released.zeros, released.ones) if steps for start in steps.starts)})
-    errors = [threshold_error(released, start) for start in starts]
+def best_threshold(release: ByLabel[Steps]) -> int:
+    """The t that errs least on the release, x >= t being labelled 1: the middle of the first best step."""
+    starts = sorted({0, *(start for steps in (release.zeros, release.ones) if steps for start in steps.starts)})
+    errors = [threshold_error(release, start) for start in starts]
     best = min(range(len(starts)), key=errors.__getitem__)
     last = starts[best + 1] - 1 if best + 1 < len(starts) else starts[best]
     return (starts[best] + last) // 2
 
 
-def threshold_error(released: ByLabel[Steps], threshold: int) -> float:
+def threshold_error(release: ByLabel[Steps], threshold: int) -> float:
     """The estimated share of wrong labels: zeros from the threshold on, ones below it."""
-    zeros, ones = released.sizes
-    wrong = zeros * (1 - released.zeros.share(threshold)) if released.zeros else 0.0
-    return (wrong + (ones * released.ones.share(threshold) if released.ones else 0.0)) / max(1, zeros + ones)
+    zeros, ones = release.sizes
+    wrong = zeros * (1 - release.zeros.share(threshold)) if release.zeros else 0.0
+    return (wrong + (ones * release.ones.share(threshold) if release.ones else 0.0)) / max(1, zeros + ones)
 
 
 def averaged(releases: Sequence[Steps]) -> Steps:
@@ -210,7 +198,7 @@ def learner_of_thresholds(sanitizer: Mechanism[Multiset, Steps, P], records: int
     Privacy: twice the sanitizer's and 2 epsilon. Utility: 15 alpha + 12 beta except with probability 10 beta for an (alpha, beta)-sanitizer, given
     (150 / (alpha^2 beta)) ln(2 / (alpha beta)) (records + 1 / epsilon) examples.
     """
-    return learner_from_sanitizer(label_sanitizer(amplified(sanitizer, records, averaged), records, epsilon), best_threshold)
+    return Processed(LabelSanitizer(Amplified(sanitizer, records, averaged), records, epsilon), best_threshold)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Axis-aligned rectangles, properly and privately: each side is a private rank query on the positive examples."""
+"""Axis-aligned rectangles: each side is a private rank query on the positive examples; and the plan of Beimel, Nissim, Stemmer 2013, Section 3.5.
+
+A rank query finds a point of a given rank among few candidates: the middles of dyadic intervals, and the points that occur.
+"""
 
 import math
 from dataclasses import dataclass
@@ -26,9 +29,9 @@ _FAILURE = 0.1
 class RankQuery(Mechanism[Multiset, int | None, Approximate]):
     """A number with about `rank` points below it, with weight e^(eps min(s, H - off) / 2); None, no answer, where there are too few points.
 
-    Candidates: the middle t of each dyadic interval that holds s >= 1 points, off = |points below t - rank|; each point x that occurs s times, off the distance
-    of `rank` from the interval [points below x, points up to x], so that a point of many records is found; and 0 and 2^bits. H = r + `spare`, where r is
-    the smaller of `rank` and `surely_within`.
+    Candidates: 0 and 2^bits; the middle t of each dyadic interval with s >= 1 points, off = |points below t - rank|; and each point x that occurs s times.
+    For these off is the distance of `rank` from [points below x, points up to x], so that a frequent point is found.
+    H = r + `spare`, where r is the smaller of `rank` and `surely_within`.
     Privacy: (eps, delta), also if the number of points changes by 1: a point is in `bits` + 1 candidates and moves a score by 1 at most.
     Utility: off by r at most nine times of ten, if `rank` is no less than `surely_within`. Cost: O(m log m).
     """
@@ -45,7 +48,6 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
 
     @property
     def choice(self) -> SparseChoice:
-        """The choice among the candidates."""
         return SparseChoice(self.epsilon, self.delta, self.bits + 1)
 
     @property
@@ -55,7 +57,7 @@ class RankQuery(Mechanism[Multiset, int | None, Approximate]):
     def candidates(self, points: Multiset) -> Groups[int]:
         """With their scores; a number may be a candidate twice."""
         if points.bits != self.bits:
-            raise InputError(f"the points are of {points.bits} bits, the query of {self.bits}")
+            raise InputError(f"the points have {points.bits} bits, the query is for {self.bits}; give one number for both")
         below = np.concatenate([[0], np.cumsum(points.counts)])
         within = min(self.rank, surely_within(self.bits + 1, self.epsilon, self.delta, _FAILURE))
         height = math.floor(within + spare(self.epsilon, self.delta))
@@ -92,8 +94,8 @@ class EqualRanks(Mechanism[Multiset, tuple[int, ...], Approximate]):
 
     def release(self, database: Multiset, draws: Draws) -> tuple[int, ...]:
         ranks = [max(1, part * database.size // self.parts) for part in range(1, self.parts)]
-        found = [self._query(rank).release(database, draws) for rank in ranks]
-        return tuple(sorted({cut for cut in found if cut is not None and 0 < cut < 1 << self.bits}))
+        cuts = [self._query(rank).release(database, draws) for rank in ranks]
+        return tuple(sorted({cut for cut in cuts if cut is not None and 0 < cut < 1 << self.bits}))
 
     def _query(self, rank: int) -> RankQuery:
         return RankQuery(self.bits, rank, self.epsilon / (self.parts - 1), self.delta / (self.parts - 1))
@@ -103,7 +105,7 @@ Rectangle: TypeAlias = tuple[tuple[int, int], ...]
 """low..high on each axis, both ends included; empty where there is no axis."""
 
 _SHARE = 0.6
-"""Of the points that a side may lose, how many it is set to lose: found by trial; where less, there is no answer, where more, it loses too many."""
+"""The share of its allowed loss that a side is set to: by trial; with less there is no answer, with more it loses too many points."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class LabelledPoints:
         naturals(self.points.ravel(), self.bits)
 
     def positives(self, axis: int) -> Multiset:
-        """The coordinates of the examples labelled 1."""
+        """The coordinates of the examples with label 1."""
         return Multiset.of(self.points[self.labels == 1, axis], self.bits)
 
 
@@ -151,7 +153,7 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         return Approximate(2 * self.axes * side.nano, 2 * self.axes * side.atto)
 
     def side(self, rank: int) -> RankQuery:
-        """The query that finds one side."""
+        """The query for one side."""
         return RankQuery(self.bits, rank, self.epsilon / (2 * self.axes), self.delta / (2 * self.axes))
 
     def release(self, database: LabelledPoints, draws: Draws) -> Rectangle:
@@ -162,8 +164,8 @@ class RankRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         for axis in range(self.axes):
             positives = database.positives(axis)
             sides.append((query.release(positives, draws), query.release(_mirrored(positives), draws)))
-        found = [(low, top - high) for low, high in sides if low is not None and high is not None]
-        return tuple(found) if len(found) == self.axes and all(low <= high for low, high in found) else ()
+        rectangle = [(low, top - high) for low, high in sides if low is not None and high is not None]
+        return tuple(rectangle) if len(rectangle) == self.axes and all(low <= high for low, high in rectangle) else ()
 
 
 def _mirrored(points: Multiset) -> Multiset:
@@ -174,11 +176,11 @@ def _mirrored(points: Multiset) -> Multiset:
 
 def inside(rectangle: Rectangle, points: Naturals) -> Bools:
     """Which points, shape (m, n), lie in the rectangle."""
-    held = np.full(len(points), bool(rectangle))
+    within = np.full(len(points), bool(rectangle))
     for axis, (low, high) in enumerate(rectangle):
         column = points[:, axis]
-        held &= (column >= low) & (column <= high)
-    return held
+        within &= (column >= low) & (column <= high)
+    return within
 
 
 _PARTS = 12
@@ -187,7 +189,7 @@ L_co = TypeVar("L_co", bound=Loss, covariant=True)
 
 @dataclass(frozen=True)
 class QuantilePartition(Mechanism[Multiset, tuple[int, ...], L_co]):
-    """The cuts that a sanitizer of thresholds puts at the shares 1 / `parts`, 2 / `parts`, ...: what the text plugs in. Privacy: the sanitizer's."""
+    """The cuts of a sanitizer of thresholds at the shares 1 / `parts`, 2 / `parts`, ..., as in the text. Privacy: the sanitizer's."""
 
     sanitizer: Mechanism[Multiset, Steps, L_co]
     parts: int
@@ -207,11 +209,11 @@ class QuantilePartition(Mechanism[Multiset, tuple[int, ...], L_co]):
 
 @dataclass(frozen=True)
 class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
-    """On each axis from the first to the last interval whose noisy count of positive examples is alpha m / (12 n W) or more, W intervals; empty if none is.
+    """On each axis from the first to the last interval whose noisy count of positive examples is alpha m / (12 n W) or more, W intervals; else empty.
 
     `partition` gives the ascending cuts of one axis, private for its projection; `epsilon` is for the counts of one axis.
     Privacy: for each of the n axes the partition's loss and epsilon, added up: a replaced example moves two counts by 1, each with discrete Laplace(eps / 2).
-    Utility: where each interval holds few points, or one: what an interval overshoots by, and W counts below the bar. Cost: that of the partitions.
+    Utility: where each interval has few points, or one: the overshoot of an interval, and W counts below the bar. Cost: that of the partitions.
     Source: Section 3.5, completed; for the printed sizes `partition` is a sanitizer of thresholds.
     """
 
@@ -240,13 +242,13 @@ class PartitionRectangles(Mechanism[LabelledPoints, Rectangle, Approximate]):
         noise = Fraction(nano_epsilon(self.epsilon / 2), NANO)
         bar = self.alpha * len(database.labels) / (_PARTS * self.axes * (len(cuts) + 1))
         counts = _counts(database.positives(axis), cuts)
-        flagged = [number for number, count in enumerate(counts.tolist()) if count + draws.discrete_laplace(noise) >= bar]
+        full = [number for number, count in enumerate(counts.tolist()) if count + draws.discrete_laplace(noise) >= bar]
         ends = [0, *cuts, 1 << database.bits]
-        return (ends[flagged[0]], ends[flagged[-1] + 1] - 1) if flagged else None
+        return (ends[full[0]], ends[full[-1] + 1] - 1) if full else None
 
 
 def _counts(points: Multiset, cuts: tuple[int, ...]) -> Ints:
-    """How many points lie before the first cut, from each cut to the next, and from the last one on."""
+    """The number of points before the first cut, from each cut to the next, and from the last one on."""
     below = np.concatenate([[0], np.cumsum(points.counts)])
     upto = below[np.searchsorted(points.values, np.array(cuts, dtype=points.values.dtype))]
     return np.diff(np.concatenate([[0], upto, below[-1:]]))

@@ -18,11 +18,8 @@ from local_dp.curator.reductions.learners import (
     ByLabel,
     LabelSanitizer,
     MediansByLabel,
-    amplified,
     averaged,
     best_threshold,
-    label_sanitizer,
-    learner_from_sanitizer,
     learner_of_thresholds,
     resized,
     threshold_error,
@@ -76,12 +73,12 @@ PAIRS = SmallDatabases([(x, y) for x in (0, 1) for y in (0, 1)], 3, lambda recor
 
 def test_the_label_sanitizers_loss_is_four_epsilon_and_not_six() -> None:
     """On two points, all databases of three records and all replacements: within 4 epsilon, of which .6 are reached; the printed 6 counts the sizes twice."""
-    mechanism = label_sanitizer(OnesCounted(), 1, 1.0)
+    mechanism = LabelSanitizer(OnesCounted(), 1, 1.0)
     assert mechanism.loss == Pure(4 * 10**9)
     found = epsilon_of(max(PAIRS.worst_ratios(mechanism).values()))
     assert 2.2 < found <= 4
     assert PAIRS.worst_delta(mechanism) == 0
-    assert PAIRS.worst_delta(label_sanitizer(OnesCounted(), 2, 1.0)) == 0
+    assert PAIRS.worst_delta(LabelSanitizer(OnesCounted(), 2, 1.0)) == 0
     assert PAIRS.worst_delta(mechanism, Pure(2 * 10**9)) > 0
 
 
@@ -118,7 +115,7 @@ def labelled(m: int, bits: int, seed: int, share: float = 0.1001) -> tuple[Label
 def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
     """6 records / t at every threshold, t the number of records; not 0."""
     database, threshold = labelled(20_000, 16, 1)
-    released = label_sanitizer(Truth(), records, 1.0).release(database, Draws(KeyedNoise(3)))
+    released = LabelSanitizer(Truth(), records, 1.0).release(database, Draws(KeyedNoise(3)))
     errors = []
     for at in (0, 1, threshold - 1, threshold, threshold + 1, 1 << 15, 1 << 16):
         below = database.values < at
@@ -131,18 +128,18 @@ def test_the_identity_errs_by_what_padding_costs(records: int) -> None:
 def test_amplified_is_a_mean_over_parts() -> None:
     """Twenty parts of 60 records each, exactly sanitized: the mean answer is the whole database's; other sizes are refused."""
     points = Multiset.of(np.random.default_rng(0).integers(0, 256, 1200), 8)
-    mechanism = amplified(Truth(), 60, averaged)
+    mechanism = Amplified(Truth(), 60, averaged)
     assert mechanism.release(points, Draws(KeyedNoise(0))).error(points) < 1e-9
     with pytest.raises(InputError, match="1201 records; give a positive multiple of 60"):
         mechanism.release(Multiset.of([1] * 1201, 8), Draws(KeyedNoise(0)))
-    sample = amplified(Truth(), 60, lambda parts: parts[0])
+    sample = Amplified(Truth(), 60, lambda parts: parts[0])
     assert 0.02 < sample.release(points, Draws(KeyedNoise(0))).error(points) < 0.4
 
 
 def test_amplified_parts_are_shuffled() -> None:
     """Half 0 and half 1: a part has near half of each, since the order of values would tell neighbours apart in every part."""
     points = Multiset(1, np.array([0, 1], dtype=np.uint64), np.array([500, 500]))
-    first = amplified(Truth(), 500, lambda parts: parts[0]).release(points, Draws(KeyedNoise(0)))
+    first = Amplified(Truth(), 500, lambda parts: parts[0]).release(points, Draws(KeyedNoise(0)))
     assert 0.35 < first.share(1) < 0.65
 
 
@@ -156,7 +153,7 @@ def test_losses_are_carried() -> None:
 
 def learned(bits: int, m: int, runs: int) -> float:
     """How often the only threshold with an error below a tenth is found."""
-    learner = learner_from_sanitizer(MediansByLabel(1.0, 3), best_threshold)
+    learner = Processed(MediansByLabel(1.0, 3), best_threshold)
     cases = [labelled(m, bits, seed) for seed in range(runs)]
     return sum(learner.release(database, Draws(KeyedNoise(seed))) == at for seed, (database, at) in enumerate(cases)) / runs
 
