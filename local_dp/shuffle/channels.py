@@ -35,7 +35,7 @@ class Laws:
 
     @classmethod
     def of(cls, randomizer: Randomizer) -> "Laws":
-        """Of a finite channel; of a vector of bits, at the few places where two values differ. Raises InputError for others and for a table that is too large."""
+        """Of a finite channel; of a vector of bits, at places where two values differ. Raises InputError for others and for too large a table."""
         channel = without_coin(randomizer)
         if isinstance(channel, FiniteChannel):
             return _of_channel(channel)

@@ -112,7 +112,7 @@ def measure_price(point: Point) -> Measurement:
     release = RobustRelease(_attempt(), 1, Terms(1 / point["parts"], 1e-3))
     other: dict[int | Fail, int] = {0: 1, 1: 3}
     others = [other] * release.terms.enough
-    told = release.told([*others, {0: 2, 1: 2}])[0] / release.told([*others, {FAIL: 1}])[0]
+    told = release.answer_law([*others, {0: 2, 1: 2}])[0] / release.answer_law([*others, {FAIL: 1}])[0]
     return {"changed": math.log(told), "said": release.loss.epsilon}
 
 
