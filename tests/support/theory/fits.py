@@ -18,6 +18,9 @@ def p_value(drawn: Counter[R], law: Law[R]) -> float:
     expected = {outcome: draws * weight / total for outcome, weight in law.items()}
     common = [outcome for outcome, often in expected.items() if often >= _FEW]
     observed, often = [drawn[outcome] for outcome in common], [expected[outcome] for outcome in common]
-    if draws - sum(often) > 1e-9:
-        observed, often = [*observed, draws - sum(observed)], [*often, draws - sum(often)]
+    rest = draws - sum(often)
+    if rest < 1e-9 and sum(observed) < draws:
+        return 0.0  # an impossible outcome
+    if rest > 1e-9:
+        observed, often = [*observed, draws - sum(observed)], [*often, rest]
     return float(chisquare(observed, often).pvalue)
