@@ -1,4 +1,4 @@
-"""Who may take part, fixed before the first round: under which name and in which group, for which clients, with which key."""
+"""The members of a run, fixed before the first round: each with its name, group, clients and key."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ class Roster:
         return "".join(f"{place}\n" for place in self.places)
 
     def speaker(self, topic: str) -> bytes | None:
-        """Whose key speaks under a topic: it ends with the member's group and name."""
+        """The key of the member whose group and name end a topic."""
         parts = topic.split("/")
         place = self._named.get(parts[-1]) if len(parts) == 6 and topic.startswith(f"{VERSION}/") else None
         return place.key if place is not None and parts[-2] == place.group else None
@@ -73,7 +73,7 @@ class Roster:
 
 @dataclass(frozen=True)
 class Keys:
-    """What a server signs with, and whom it hears: its private key and its roster."""
+    """A server's private key and its roster."""
 
     own: bytes = field(repr=False)
     roster: Roster

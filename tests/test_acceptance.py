@@ -68,6 +68,7 @@ def test_rows_are_written_in_their_place(tmp_path: Path) -> None:
     assert page.read_text().endswith("-->\n\nafter\n")
 
 
+@pytest.mark.long
 def test_a_failing_test_has_no_row(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The wrong twin: a test that fails, or tells nothing, leaves no figure behind."""
     (tmp_path / "test_wrong.py").write_text('def test_fails():\n    print("test 3: all is well")\n    assert False\n\n\ndef test_is_silent():\n    pass\n')

@@ -21,7 +21,7 @@ from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.oracles.statistical.oracles import SQOracle, StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, label, parities
-from local_dp.queries.parity import ParityCoset
+from local_dp.queries.examples import ParityCoset
 
 FORMAT = "local-dp certificate 1"
 MAX_PAIRS = 4096  # concepts alive at once, where pairs are counted: a table of that many squared

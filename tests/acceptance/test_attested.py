@@ -69,6 +69,7 @@ def test_a_private_server_says_what_is_known(seeded: Sequence[int], signed: bool
     assert (data["seed"], data["result"]["truth"], data["signed"]) == (None, None, signed)
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_private_server_with_a_seeded_host(tmp_path: Path) -> None:
     """The attack, as commands: a host that has a seed says so on its own line, and the server does not say private."""

@@ -9,8 +9,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from local_dp.clients.durable import SqliteStore
-from local_dp.clients.journal import MemoryStore
+from local_dp.clients.journal import MemoryStore, SqliteStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import WireError
 from local_dp.loss import NANO, split_epsilon

@@ -81,7 +81,7 @@ def test_a_report_counts_once_for_long() -> None:
     figure(19, f"{CANARIES} clients x 20 rounds x 20 seeds: {total:,} reports accepted, each once, beside {beside:,} repeated, late and replayed ones")
 
 
-CLIENTS, DEADLINE = 200, 20.0
+CLIENTS, DEADLINE = 100, 20.0
 SILENT, LATE = set(range(0, CLIENTS, 10)) | set(range(1, CLIENTS, 10)) | set(range(2, CLIENTS, 10)), {*range(3, CLIENTS, 10), *range(4, CLIENTS, 10)}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole
 from local_dp.errors import InputError
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -266,7 +266,7 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
     role.store.close()  # type: ignore[attr-defined]
     data, refused = path.read_bytes(), 0
     generator = random.Random(10)
-    places = [*range(200), *generator.sample(range(len(data)), 400)]
+    places = [*range(0, 200, 2), *generator.sample(range(len(data)), 150)]
     for place in places:
         other.write_bytes(data[:place] + bytes([data[place] ^ 1 << generator.randrange(8)]) + data[place + 1 :])
         try:
@@ -278,7 +278,7 @@ def test_no_flipped_bit_changes_what_was_spent(tmp_path: Path) -> None:
         assert [told(hurt.handle(asked(number))) for number in (1, 2)] == replies
         hurt.store.close()  # type: ignore[attr-defined]
     print(f"test 10: {len(places)} flipped bits, {refused} refused, the others in bytes that hold nothing")
-    assert refused > 50
+    assert refused > 20
 
 
 def test_a_store_is_not_begun_again(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def _all_of(clients: Iterable[int]) -> dict[str, set[int]]:
     return {leaf: set(clients) for leaf in LEAVES}
 
 
-@pytest.mark.parametrize("signed", [True, False])
+@pytest.mark.parametrize("signed", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_who_floods_is_not_forwarded_and_heard_again(signed: bool) -> None:
     """Its topics are left, and those of strangers; those of others stand. After a second it is heard again, after the next flood in four seconds."""
 

@@ -78,9 +78,9 @@ def test_the_forger_gets_nothing_on_a_broker(kind: str, tmp_path: Path) -> None:
             outcome = play_on(cast, url, url)
     assert digests(outcome.rounds) == undisturbed()
     assert (outcome.counts.answered, outcome.counts.conflicting) == (ROUNDS * CLIENTS, 0)
-    assert outcome.seal is not None
-    assert outcome.seal.forged > 0
-    figure("class 6", f"on {kind}: {len(forger.said)} messages forged, {outcome.seal.forged} counted by the server, 0 accepted")
+    assert outcome.bus is not None
+    assert outcome.bus.forged > 0
+    figure("class 6", f"on {kind}: {len(forger.said)} messages forged, {outcome.bus.forged} counted by the server, 0 accepted")
 
 
 OWN = [new_key() for _ in range(3)]
@@ -161,9 +161,9 @@ def _searched(examples: int) -> dict[str, int]:
 
 def test_only_what_was_said_is_heard() -> None:
     """Any change of topic or bytes, any replay under another topic, by another member or in another run is not heard; what was said is."""
-    seen = _searched(500)
+    seen = _searched(150)
     figure("class 6", f"by search, of class 3 as well: {seen}: 0 of the forged heard")
-    assert min(seen.values()) > 20
+    assert min(seen.values()) > 5
 
 
 @pytest.mark.slow

@@ -117,9 +117,9 @@ def test_a_query_is_total_and_silent() -> None:
 
 def test_every_query_is_total_and_silent() -> None:
     """Its generalisation: every query, parameters and columns of any type by search."""
-    seen = _searched(400)
+    seen = _searched(80)
     figure("class 1", f"searched {seen}: 0 warnings, 0 errors of a row")
-    assert seen["answered"] > 50
+    assert seen["answered"] > 10
 
 
 @pytest.mark.slow

@@ -235,12 +235,14 @@ def _server_killed(folder: Path, kills: int, kind: str = "mosquitto") -> float:
     return max(waits)
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_server_that_is_killed_is_resumed(tmp_path: Path) -> None:
     """Test 20, two SIGKILLs of `local-dp server` and `resume` in a run of 20 rounds and 50 clients."""
     _server_killed(tmp_path, 2)
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_signed_run_is_resumed_signed(tmp_path: Path) -> None:
     """A run with keys and a roster, whose server is killed twice: `resume`, started elsewhere and not told of keys, signs and goes on, bit for bit."""
@@ -287,6 +289,7 @@ def _server_stopped(folder: Path, clients: int, seconds: float, kind: str = "mos
     )
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_server_that_stands_still_loses_nothing(tmp_path: Path) -> None:
     """Test 22, for two seconds and 300 reports."""

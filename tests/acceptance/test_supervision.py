@@ -19,7 +19,6 @@ from local_dp.bus import broker as broker_module
 from local_dp.bus.broker import ATTEMPTS, EmbeddedBroker
 from local_dp.bus.children import allow_open_files, is_stopped, python
 from local_dp.clients.fleet import Fleet
-from local_dp.clients.prefork import Opening
 from local_dp.errors import BusError, InputError
 from local_dp.experiments.tiers import over_bus
 from local_dp.experiments.tiers.execute import execute
@@ -98,7 +97,10 @@ def _ended(folder: Path, number: int, clients: int, at: int) -> tuple[int, tuple
 
 
 @linux
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [pytest.param(signal.SIGTERM, 143, marks=pytest.mark.long), pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long), (signal.SIGKILL, -9)],
+)
 def test_a_signal_leaves_nothing_behind(tmp_path: Path, number: int, code: int) -> None:
     """The attack left folders behind: whoever ends the run, by whichever signal, finds no process of it and no file."""
     before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which `nohup` has us and all that we start ignore
@@ -134,7 +136,7 @@ def test_a_stopped_helper_is_noticed() -> None:
         async def never(index: int) -> Any:
             await asyncio.Event().wait()
 
-        fleet = Fleet(4, never, Opening())
+        fleet = Fleet(4, never)
         try:
             await fleet.start()
             assert fleet._helper is not None
@@ -188,7 +190,7 @@ main()
 
 
 @linux
-@pytest.mark.parametrize("clients", [40, 1000])
+@pytest.mark.parametrize("clients", [40, pytest.param(1000, marks=pytest.mark.long)])
 def test_too_few_open_files_are_said_before_anything_starts(tmp_path: Path, clients: int) -> None:
     """With a limit of 64 the attack printed 164,595 lines: now one, and no process was started."""
     with marked(tmp_path, *_run("processes", clients), code=LIMITED) as command:
@@ -290,7 +292,7 @@ def _survives(kills: int, tier: Tier, clients: int, broker: Mosquitto | None) ->
 
     protocol = _of_twelve_rounds()
     url = EMBEDDED if broker is None else broker.url
-    run = Settings(protocol, protocol.synthetic(clients, 1), 4.0, Randomness(1, False), tier, 2, url, Terms(deadline=60.0, quorum=1.0))
+    run = Settings(protocol, protocol.synthetic(clients, 1), 4.0, Randomness(1, False), tier=tier, broker=url, terms=Terms(deadline=60.0, quorum=1.0))
     outcome = execute(run, strike)
     assert len(struck) == kills
     return outcome, max(outcome.seconds)

@@ -46,7 +46,7 @@ def test_a_broker_that_is_busy_is_asked_again() -> None:
 
 def test_a_broker_that_refuses_the_topics_is_an_error() -> None:
     refusing = said(WELCOME), granted(code=0x80)
-    with scripted(refusing) as (address, _), pytest.raises(BusError, match="lets c not read t; correct its access rules"):
+    with scripted(refusing) as (address, _), pytest.raises(BusError, match="access rules"):
         finish(_first(BlockingBus(address, "c", ["t"]), 1))
 
 

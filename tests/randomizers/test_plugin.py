@@ -79,7 +79,7 @@ def test_a_tally_without_a_law_is_not_drawn() -> None:
     ("arguments", "words"),
     [
         (["--set", "randomizer=coin-rr", "--allow", "binary-rr,grr"], "not on this client's list"),
-        (["--set", "randomizer=leaky-rr"], "what leaky-rr does there is not what it says"),
+        (["--set", "randomizer=leaky-rr"], "leaky-rr failed the verification"),
     ],
     ids=["not allowed", "leaks"],
 )

@@ -10,7 +10,6 @@ import pytest
 from local_dp.arrays import Bools
 from local_dp.bus.children import environment, python
 from local_dp.clients.fleet import LEAN
-from local_dp.clients.prefork import Opening
 from local_dp.server import members as served
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.members import Member, Members
@@ -70,7 +69,7 @@ def test_a_helper_whose_launcher_is_gone_forks_nobody(tmp_path: Path) -> None:
         launcher.bind(path)
         launcher.listen(64)
         launcher.setblocking(False)
-        words = python("local_dp.clients.helper", "40", path, Opening().to_bytes().hex())
+        words = python("local_dp.clients.helper", "40", path, "90")
         done = subprocess.run(words, stdin=subprocess.DEVNULL, env=environment(**LEAN), timeout=60, check=False)
         assert done.returncode == 0
         with pytest.raises(BlockingIOError):

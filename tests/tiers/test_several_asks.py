@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from local_dp.arrays import Floats
 from local_dp.errors import RefusedError
 from local_dp.experiments.tiers.execute import execute
 from local_dp.experiments.tiers.settings import Randomness, Settings, Tier
@@ -53,8 +54,11 @@ class ThreeAsks(LocalProtocol[tuple[Estimate, ...]]):
     def describe(self, result: tuple[Estimate, ...]) -> PlainData:
         return {"parts": [describe_estimate(part) for part in result]}
 
-    def true_error(self, result: tuple[Estimate, ...], population: Population) -> float:
-        return abs(float(result[0].value) - 0.3)
+    def values(self, result: tuple[Estimate, ...]) -> Floats:
+        return result[0].value
+
+    def truth(self, population: Population) -> Floats:
+        return np.asarray(0.3)
 
 
 def _told(tier: Tier, clients: int = 60, **options: object) -> tuple[object, ...]:

@@ -72,6 +72,7 @@ def test_private_runs_differ_every_time() -> None:
     assert len(digests) == 2
 
 
+@pytest.mark.long
 def test_masked_parity_is_learned_over_hosts() -> None:
     """Twice the default number of clients, in two hosts on the embedded broker, recover (r, a) exactly at d = 8, epsilon 1 (one seed in thousands fails)."""
     protocol = PROTOCOLS["masked-parity"].from_settings({"d": "8"})

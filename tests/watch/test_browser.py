@@ -17,6 +17,7 @@ def tab() -> Iterator[Tab]:
         yield tab
 
 
+@pytest.mark.long
 @needs_chromium
 @pytest.mark.parametrize(
     ("part", "found"),

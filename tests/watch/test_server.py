@@ -11,6 +11,7 @@ from tests.support.runs.browser import browser, needs_chromium
 from tests.support.runs.command import command, local_dp
 
 
+@pytest.mark.long
 @needs_chromium
 @needs_mosquitto
 def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +41,7 @@ def test_a_server_is_followed_to_its_end(tmp_path: Path, monkeypatch: pytest.Mon
         assert tab.errors == []
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_server_says_where_its_page_is(tmp_path: Path) -> None:
     """Without a desktop the address is on standard error, and standard output holds the result alone; without `--watch` there is no page."""

@@ -12,8 +12,7 @@ from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
 from local_dp.bus.sealed import SealedClientBus
 from local_dp.checks import check_whole
-from local_dp.clients.durable import SqliteStore
-from local_dp.clients.journal import MemoryStore, Store
+from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import InputError
@@ -72,11 +71,11 @@ class Server(Asking):
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
             how = replace(self, seed=None if chance.private else chance.seed).how(progress.show, tier="hosts", hosts=1, broker=self.broker)
             settings = replace(how.settings(protocol, table), randomness=chance)
-            algorithm, address = settings.algorithm(), Address.parse(self.broker)
+            address = Address.parse(self.broker)
             journal = kept or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
 
             def serve(shown: OnProgress) -> Outcome:
-                return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
+                return asyncio.run(serve_run(settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
 
             try:
                 result = play(settings, how, serve, truth_known=table is not None)  # otherwise the clients' records are their own

@@ -114,7 +114,7 @@ def realised_law(learner: ParityLearner, database: Database) -> dict[int | None,
 
 
 FOUR_WORDS = [level << 62 | level for level in range(4)]
-DATABASES: list[Database] = [((1, 0), (2, 1)), ((1, 0), (1, 1)), ((0, 1), (3, 1)), ((3, 0), (3, 0))]
+DATABASES: list[Database] = [((1, 0), (2, 1)), ((0, 1), (3, 1))]
 
 
 @pytest.mark.parametrize("database", DATABASES)
@@ -158,8 +158,8 @@ def successes(learner: ParityLearner, d: int, n: int, trials: int) -> int:
 
 @pytest.mark.parametrize("learner", [paper_amplified(1.0, 0.1), two_runs(1.0), amplified_learner(1.0, 0.1)])
 def test_exact_success_is_what_runs_show(learner: ParityLearner) -> None:
-    """300 runs at n90 agree with the exact success rate (two-sided binomial, failure 1e-6 a learner); at half of n they do not reach it."""
-    d, trials = 16, 300
+    """100 runs at n90 agree with the exact success rate (two-sided binomial, failure 1e-6 a learner); at half of n they do not reach it."""
+    d, trials = 16, 100
     n = parity_examples(learner, d, 0.9)
     law = binom(trials, parity_success(learner, d, n))
     assert law.ppf(5e-7) <= successes(learner, d, n, trials) <= law.isf(5e-7)

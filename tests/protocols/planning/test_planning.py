@@ -19,11 +19,10 @@ from local_dp.protocols.planning import local as planning
 from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
-from local_dp.protocols.vectors.prefix_sums import PrefixSums
+from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS
 from local_dp.randomizers.signs.binary_rr import BinaryRR

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TypeAlias
 from unittest.mock import patch
 
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.clients.journal import Commit, MemoryStore, Store
+from local_dp.clients.journal import Commit, MemoryStore, SqliteStore, Store
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import Draw
 from local_dp.oracles.local import asked
@@ -67,12 +67,6 @@ class DurableStore(MemoryStore):
         """The machine has stopped."""
 
 
-class MortalStore(Store, Protocol):
-    """A store of a machine that may stop."""
-
-    def close(self) -> None: ...
-
-
 class FreshNoise:
     """As `SystemNoise`, never the same words again but under a label, whose secret the disk keeps; from a source of its own, so that a run can be repeated."""
 
@@ -90,7 +84,8 @@ class FreshNoise:
 
 
 MakeRole = Callable[[str, int, Records, FreshNoise, Store, Policy], ClientRole]
-MakeStore = Callable[[Disk], "MortalStore"]
+MortalStore: TypeAlias = DurableStore | SqliteStore  # a store of a machine that may stop
+MakeStore = Callable[[Disk], MortalStore]
 
 
 class Client:

@@ -5,7 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -142,7 +142,7 @@ def play_on(cast: Cast, server: str, members: Sequence[str] | str, joining: floa
     urls = [members] * len(cast.members) if isinstance(members, str) else members
     asked = settings(private, server)
     with threads(cast, urls):
-        return asyncio.run(serve_run(cast.algorithm(), asked, RUN, Address.parse(server), joining, lambda progress: None, keys=cast.keys))
+        return asyncio.run(serve_run(replace(asked, played=cast.algorithm()), RUN, Address.parse(server), joining, lambda progress: None, keys=cast.keys))
 
 
 def play_in_memory(cast: Cast, broker: MemoryBroker, joining: float = 5.0) -> tuple[Coordinator, int]:

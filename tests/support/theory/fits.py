@@ -1,13 +1,12 @@
 """Whether draws fit a law, and how often a learner of thresholds succeeds."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 from scipy.stats import chisquare
 
-from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.thresholds.hard import HardThreshold
 
@@ -15,7 +14,7 @@ R = TypeVar("R", bound=Hashable)
 _FEW = 5.0
 
 
-def p_value(drawn: Counter[R], law: Law[R]) -> float:
+def p_value(drawn: Counter[R], law: Mapping[R, float]) -> float:
     """Chi-squared; outcomes expected fewer than five times count as one."""
     draws, total = drawn.total(), sum(law.values())
     expected = {outcome: draws * weight / total for outcome, weight in law.items()}
