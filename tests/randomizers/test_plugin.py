@@ -5,12 +5,10 @@ import os
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from local_dp.arrays import Ints
 from local_dp.conformance import conform_protocol, conform_query
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
@@ -81,19 +79,13 @@ def test_the_example_conforms() -> None:
     conform_query(multiple, records)
     conform_protocol(PROTOCOLS["coin-multiples"](), clients=500)
 
-    class Neighbours(type(multiple)):  # type: ignore[misc]
-        def __call__(self, records: Records) -> Ints:
-            return np.roll(super().__call__(records), 1)
-
+    kind, protocol = type(multiple), PROTOCOLS["coin-multiples"]
+    neighbours = type("Neighbours", (kind,), {"__call__": lambda self, records: np.roll(kind.__call__(self, records), 1)})
     with pytest.raises(AssertionError, match="depends on others"):
-        conform_query(Neighbours("die", 3), records)
-
-    class Infinite(PROTOCOLS["coin-multiples"]):  # type: ignore[misc]
-        def true_error(self, result: Any, population: Any) -> float:
-            return float("inf")
-
+        conform_query(neighbours("die", 3), records)
+    infinite = type("Infinite", (protocol,), {"true_error": lambda self, result, population: float("inf")})
     with pytest.raises(AssertionError, match="its error"):
-        conform_protocol(Infinite(), clients=500)
+        conform_protocol(infinite(), clients=500)
 
 
 RUNS = {
