@@ -15,7 +15,7 @@ from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.frequencies.base import FiniteOracle, seen_joint
 from local_dp.randomizers.frequencies.designs import TwoWeights
-from local_dp.randomizers.frequencies.encoded import EncodedGRR
+from local_dp.randomizers.frequencies.local_hashing import EncodedGRR
 from local_dp.tallies import Estimate, Joint, Tally
 
 
