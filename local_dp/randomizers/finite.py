@@ -30,7 +30,6 @@ def in_blocks(work: Callable[..., Column], first: Column, *others: Column) -> Co
     return np.concatenate(made)
 
 
-_BLOCK = 1 << 16  # reports that are counted at a time: their places stay in cache
 MAX_CACHED = 1024  # entries of a law that is worth keeping
 SLACK = 5e-7  # nats that rounding a threshold may cost before 64-bit words are used instead of 32-bit ones
 
@@ -92,25 +91,11 @@ class FiniteChannel(Randomizer):
         return Tally(np.zeros((self.cells, self.alphabet), dtype=np.int64))
 
     def tally(self, reports: Words, cells: Words) -> Tally:
-        """The tally of `reports`. O(n + cells * alphabet)."""
-        size = self.cells * self.alphabet
-        counts = np.zeros(size, dtype=np.int64)
-        block = max(_BLOCK, 8 * size)
-        for first in range(0, len(reports), block):
-            some = slice(first, first + block)
-            np.add.at(counts, self._counted_at(reports[some], cells[some]).astype(np.intp), 1)  # np.bincount would seek the largest first
-        return Tally(counts.reshape(self.cells, self.alphabet))
-
-    def _counted_at(self, reports: Words, cells: Words) -> Words:
-        """Where each report is counted, in the narrowest type that holds whatever report there may be: what is impossible is counted nowhere else."""
-        most = (self.cells - 1) * self.alphabet + np.iinfo(reports.dtype).max
-        wide = np.dtype("u2" if most < 1 << 16 else "u4" if most < 1 << 32 else "i8")
-        if self.cells == 1:
-            return reports.astype(wide, copy=False)
-        places = cells.astype(wide)
-        places *= wide.type(self.alphabet)
-        places += reports.astype(wide, copy=False)
-        return places
+        """The tally of `reports`. O(n + cells * alphabet). Raises IndexError for an impossible report, which must not count as another one."""
+        if len(reports) and int(reports.max()) >= self.alphabet:
+            raise IndexError(f"{self.name}: report {reports.max()} is out of bounds: there are {self.alphabet}")
+        places = reports if self.cells == 1 else cells.astype(np.intp) * self.alphabet + reports.astype(np.intp)
+        return Tally(np.bincount(places, minlength=self.cells * self.alphabet).reshape(self.cells, self.alphabet))
 
     def log_probability(self, reports: Ints, values: Ints, cells: Ints) -> Floats:
         """ln Pr[report | value, cell], elementwise under broadcasting; -inf where impossible."""

@@ -15,7 +15,7 @@ from local_dp.domains import Domain
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import public_coins, stream_key
-from local_dp.randomizers.finite import FiniteChannel, in_blocks, too_narrow
+from local_dp.randomizers.finite import FiniteChannel, too_narrow
 from local_dp.randomizers.named import build_named
 from local_dp.randomizers.randomizer import Work
 from local_dp.randomizers.table import Guide
@@ -99,9 +99,6 @@ class Compressed(FiniteChannel):
         return self.streams
 
     def respond(self, values: Ints, words: Words, cells: Words) -> Words:
-        return in_blocks(self._respond, values, words, cells)
-
-    def _respond(self, values: Ints, words: Words, cells: Words) -> Words:
         guide: Guide = self.__dict__["_guide"]
         rows = cells.astype(np.int64) * self.domain.size + (values.astype(np.int64) - self.domain.low)
         return guide(rows, words).astype(self.report_dtype, copy=False)

@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Counts, Floats, Ints, Words
-from local_dp.domains import Domain, symbols
+from local_dp.domains import symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon, nano_epsilon
-from local_dp.randomizers.finite import in_blocks
-from local_dp.randomizers.frequencies.base import FiniteOracle
+from local_dp.randomizers.frequencies.base import FiniteOracle, OfSymbols
 from local_dp.randomizers.frequencies.designs import Design, TwoWeights
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.linear_hash import MAX_CELLS, LinearHash, collisions, prime_power
@@ -25,13 +24,11 @@ from local_dp.tallies import Estimate, Tally
 
 
 @dataclass(frozen=True)
-class EncodedGRR(PerCoin, FiniteOracle):
+class EncodedGRR(PerCoin, FiniteOracle, OfSymbols):
     """Reports by randomized response the code of the own symbol in a public row: one of `alphabet` codes, in one of `cells` rows, of any number.
 
     A 64-bit coin picks each row with probability 1 / cells up to 2^-52. The tally is a table of rows and codes, decoded once for all reports.
     """
-
-    k: int = 2
 
     @abstractmethod
     def encode(self, values: Ints, coins: Ints) -> Ints:
@@ -45,10 +42,6 @@ class EncodedGRR(PerCoin, FiniteOracle):
         return GRR(self.epsilon, word_bits=self.word_bits, k=self.alphabet)
 
     @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
-
-    @property
     def report_dtype(self) -> "np.dtype[np.unsignedinteger]":
         return self.inner.report_dtype
 
@@ -58,9 +51,6 @@ class EncodedGRR(PerCoin, FiniteOracle):
 
     def cells_of(self, coins: Words) -> Words:
         """The row of each coin: its remainder."""
-        return in_blocks(self._rows, coins)
-
-    def _rows(self, coins: Words) -> Words:
         quotient = (coins // np.uint64(self.cells)).astype(np.uint16)  # a division is faster than a remainder, and the low bits tell the difference
         return coins.astype(np.uint16) - quotient * np.uint16(self.cells)
 
@@ -181,16 +171,11 @@ class PIRappor(TwoWeights, Design):
 
     name: ClassVar[str] = "pi-rappor"
     source: ClassVar[str] = "Feldman, Talwar 2021"
-    k: int = 2
 
     @cached_property
     def hash(self) -> LinearHash:
         """The family of hashes."""
         return best_hash(nano_epsilon(self.epsilon), symbols(self.k).size, MAX_REPORTS)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def alphabet(self) -> int:
@@ -230,7 +215,7 @@ class PIRappor(TwoWeights, Design):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountMeanSketch(PerCoin):
+class CountMeanSketch(PerCoin, OfSymbols):
     """Reports by symmetric unary encoding the bucket of the own symbol, one of m, in a public row of a `LinearHash`.
 
     The tally is a sketch: for each row and bucket the ones that were reported. Any two symbols share a bucket in exactly the same number of rows, so that what
@@ -242,7 +227,6 @@ class CountMeanSketch(PerCoin):
 
     name: ClassVar[str] = "count-mean-sketch"
     source: ClassVar[str] = "Apple's Differential Privacy Team 2017 (CMS)"
-    k: int = 2
     m: int = 64
 
     @cached_property
@@ -259,10 +243,6 @@ class CountMeanSketch(PerCoin):
     @cached_property
     def inner(self) -> SUE:
         return SUE(self.epsilon, word_bits=self.word_bits, k=self.hash.g)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     def _rows(self, coins: Words) -> Ints:
         return (coins.astype(np.uint64) % np.uint64(self.hash.rows)).astype(np.int64)

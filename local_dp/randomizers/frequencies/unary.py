@@ -10,10 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Domain, symbols
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.finite import ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
 from local_dp.randomizers.one_bit import flip_weight, loses_little
 from local_dp.randomizers.places import BitVector
 from local_dp.tallies import Estimate, Joint, Tally
@@ -22,14 +21,12 @@ _ROOT_BITS = 128  # of a square root, far beyond a word's
 
 
 @dataclass(frozen=True)
-class UnaryEncoding(BitVector, FrequencyOracle):
+class UnaryEncoding(BitVector, FrequencyOracle, OfSymbols):
     """Reports 1 at the own symbol with probability p = P / 2^m, and at each of the k - 1 others with probability q = Q / 2^m.
 
     Privacy: two values differ at two places, so the loss is ln(p (1 - q) / (q (1 - p))). Utility: each frequency has variance
     l (1 - l) / (n (p - q)^2), l = q + f (p - q), whatever k. Cost: k bits and k words a report. 2 <= k <= 4096.
     """
-
-    k: int = 2
 
     def prepare(self) -> None:
         if self.ones[1] <= self.ones[0]:
@@ -46,10 +43,6 @@ class UnaryEncoding(BitVector, FrequencyOracle):
     def _fits(self, bits: int) -> bool:
         (other, own), total = self._weights(bits), 1 << bits
         return loses_little(own * (total - other), other * (total - own), nano_epsilon(self.epsilon))
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @cached_property
     def code(self) -> Ints:
@@ -74,12 +67,9 @@ class UnaryEncoding(BitVector, FrequencyOracle):
         return Estimate.between((-q / (p - q), (1 - q) / (p - q)), (tally.counts / n - q) / (p - q), n)
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
-        """Linear functions of the frequencies; (b - q) / (p - q) at two places multiply to 0 on average, for given the value the bits are independent."""
         n, (p, q) = tally.answered, self._odds
         seen = tally.counts / n
-        square = (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2
-        mean = weights @ ((seen - q) / (p - q))
-        return Joint(mean, ((weights * square) @ weights.T - np.outer(mean, mean)) / n, n)
+        return joint_of_places(n, weights, (seen - q) / (p - q), (seen * (1 - q) ** 2 + (1 - seen) * q**2) / (p - q) ** 2)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from local_dp.domains import Domain, grouped_levels
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import Mixed, ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.base import FiniteOracle, direct_joint, direct_values, hadamard_joint, hadamard_values
+from local_dp.randomizers.frequencies.base import DirectOracle, FiniteOracle, SignOracle
 from local_dp.randomizers.frequencies.best import NEAR, choices
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.local_hashing import OLH
@@ -63,7 +63,7 @@ class Rounded(Mixed, FiniteOracle):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundedGRR(Rounded):
+class RoundedGRR(Rounded, DirectOracle):
     """k-ary randomized response of the group and a randomly rounded number, k = 2 groups + 1.
 
     Privacy: rounding mixes rows of randomized response, so every ratio is at most (s + slope steps) / s <= e^epsilon. Utility: shares have the variance of
@@ -119,20 +119,13 @@ class RoundedGRR(Rounded):
         more: Words = np.select([place == end, place == self.shares - 1], [np.uint64(self.kept), np.uint64(self.over)], np.uint64(0))
         return np.uint64(self.each) + more
 
-    def estimate(self, tally: Tally) -> Estimate:
-        """The shares, unbiased, shape (2 groups + 1,)."""
-        n, other, span = tally.answered, self.each / self.total, self.kept / self.total
-        return Estimate.between((-other / span, (1 - other) / span), self.values(tally.counts), n)
-
-    def values(self, counts: Counts) -> Floats:
-        return direct_values(counts, (self.each + self.kept) / self.total, self.each / self.total)
-
-    def joint(self, tally: Tally, weights: Floats) -> Joint:
-        return direct_joint(tally, weights, (self.each + self.kept) / self.total, self.each / self.total)
+    @property
+    def chances(self) -> tuple[float, float]:
+        return (self.each + self.kept) / self.total, self.each / self.total
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundedHadamard(Rounded):
+class RoundedHadamard(Rounded, SignOracle):
     """Reports one randomized sign of the group and a randomly rounded number, in a public row of a Hadamard matrix.
 
     Where the row has one sign at both ends, it is randomized; else the chance of a 1 is linear in the number. Privacy: all weights lie between those of binary
@@ -180,17 +173,6 @@ class RoundedHadamard(Rounded):
         ones = self._ones(corners, cells)
         weights: Words = np.where(reports == 1, ones, np.uint64(self.total % 2**64) - ones)
         return weights
-
-    def estimate(self, tally: Tally) -> Estimate:
-        """The shares, unbiased, shape (2 groups + 1,)."""
-        n = tally.answered
-        return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
-
-    def values(self, counts: Counts) -> Floats:
-        return hadamard_values(counts, self.gain, self.shares)
-
-    def joint(self, tally: Tally, weights: Floats) -> Joint:
-        return hadamard_joint(tally, weights, self.gain)
 
 
 _ORACLES: dict[str, type[OLH] | type[SubsetSelection]] = {kind.name: kind for kind in (OLH, SubsetSelection)}

@@ -1,6 +1,6 @@
 """Bits for intervals of time or for buckets: when a value changes, and which bucket it lies in, asked again and again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd
 from typing import ClassVar
@@ -11,8 +11,8 @@ from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.checks import check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, symbols
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.finite import in_blocks, too_narrow
-from local_dp.randomizers.frequencies.base import FrequencyOracle
+from local_dp.randomizers.finite import too_narrow
+from local_dp.randomizers.frequencies.base import FrequencyOracle, OfSymbols, joint_of_places
 from local_dp.randomizers.one_bit import flip_weight, loses_little
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.places import BitVector
@@ -66,10 +66,8 @@ class ChangeTracking(BitVector, FrequencyOracle):
 
     def joint(self, tally: Tally, weights: Floats) -> Joint:
         """Linear functions of the shares of each interval and of never; (b - q) / (p - q) at two places multiply to 0 on average, as in unary encoding."""
-        each, square = self._moments(tally)
-        against = weights[:, :-1] - weights[:, -1:]  # never is 1 less the intervals
-        mean = against @ each
-        return Joint(mean + weights[:, -1], ((against * square) @ against.T - np.outer(mean, mean)) / tally.n, tally.n)
+        joint = joint_of_places(tally.answered, weights[:, :-1] - weights[:, -1:], *self._moments(tally))  # the share of never is 1 less the intervals'
+        return replace(joint, value=joint.value + weights[:, -1])
 
     def _moments(self, tally: Tally) -> tuple[Floats, Floats]:
         """The mean and the mean square of what a report stands for at each interval, (b - q) / (p - q)."""
@@ -86,7 +84,7 @@ class ChangeTracking(BitVector, FrequencyOracle):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BitFlip(PerCoin):
+class BitFlip(PerCoin, OfSymbols):
     """Tells of d of k buckets, picked by a public coin, whether the own one is there: bit by bit by unary encoding, and the same bits for ever under a label.
 
     The buckets are a, a + s, ..., a + (d - 1) s modulo k, for a random a and a random s that shares no factor with k: each is picked with chance d / k.
@@ -99,7 +97,6 @@ class BitFlip(PerCoin):
     name: ClassVar[str] = "d-bit-flip"
     source: ClassVar[str] = "Ding, Kulkarni, Yekhanin 2017 (dBitFlipPM); bits of optimised unary encoding: Wang, Blocki, Li, Jha 2017"
     work: ClassVar[Work] = "repeated surveys"
-    k: int = 2
     d: int = 1
 
     def _fits(self, bits: int) -> bool:
@@ -112,10 +109,6 @@ class BitFlip(PerCoin):
     @cached_property
     def inner(self) -> ChangeTracking:
         return ChangeTracking(self.epsilon, word_bits=self.word_bits, intervals=self.d)
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @cached_property
     def _strides(self) -> tuple[Counts, Counts]:
@@ -142,16 +135,10 @@ class BitFlip(PerCoin):
 
     def tally(self, reports: Words, cells: Words) -> Tally:
         """For each bucket the number of zeros and of ones, shape (k, 2)."""
-        found = in_blocks(self._told, reports, cells)
-        return Tally(np.bincount(found.ravel(), minlength=2 * self.k).reshape(self.k, 2), len(reports))
-
-    def _told(self, reports: Words, coins: Words) -> Ints:
-        """Twice the bucket plus the bit, of each bit of each report, shape (n, d)."""
         bits = np.unpackbits(reports, axis=1, count=self.d, bitorder="little")
-        first, step = self._picked(coins)
+        first, step = self._picked(cells)
         buckets = (first[:, None] + np.arange(self.d) * self._strides[0][step][:, None]) % self.k
-        told: Ints = 2 * buckets + bits
-        return told
+        return Tally(np.bincount((2 * buckets + bits).ravel(), minlength=2 * self.k).reshape(self.k, 2), len(reports))
 
     @property
     def odds(self) -> tuple[float, float]:

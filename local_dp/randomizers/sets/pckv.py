@@ -12,7 +12,7 @@ from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.randomizers.finite import FiniteChannel, ceil_fraction, too_narrow
-from local_dp.randomizers.frequencies.base import seen_joint
+from local_dp.randomizers.frequencies.base import joint_of_reports
 from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.places import PlaceVector
 from local_dp.randomizers.sets.padding_sampling import MAX_VALUES, Padded
@@ -81,7 +81,7 @@ class PCKV(Padded):
         for sign, first in ((1, 0), (-1, self.k)):
             stands[keys, 0, first + keys] += 1 / gain
             stands[self.k + keys, 0, first + keys] = sign / gain
-        return seen_joint(tally, stands).ratio(slice(self.k, None), slice(0, self.k), -1.0, 1.0)
+        return joint_of_reports(tally, stands).ratio(slice(self.k, None), slice(0, self.k), -1.0, 1.0)
 
 
 def key_values(k: int, steps: int, most: int) -> Domain:
