@@ -1,4 +1,4 @@
-"""Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
+"""Synthetic populations, drawn a chunk at a time: of finitely many kinds of record, and of strings with a few frequent ones."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial, reduce
@@ -49,7 +49,6 @@ class Finite(Population):
         return Records({name: values.take(held, mode="clip") for name, values in self.kinds.columns.items()})  # thrice as fast as by an index
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
-        """Asked of each kind once."""
         if len(self.kinds) > stop - start:
             return super().values(query, start, stop)
         asked, values, same = self._asked

@@ -3,4 +3,4 @@
 from local_dp.queries.query import Query
 from local_dp.registry import Registry
 
-QUERIES = Registry("query", "local_dp.queries", Query, ("queries/*.py", "learners/verdicts.py", "masked/queries.py"))
+QUERIES = Registry("query", "local_dp.queries", Query, ("queries/*.py", "learners/tabular.py", "masked/queries.py"))

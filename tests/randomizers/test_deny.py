@@ -14,7 +14,7 @@ from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.parity import ParityPopulation
-from local_dp.queries.parity import ParityExample
+from local_dp.queries.examples import ParityExample
 from local_dp.randomizers.evidence import exact_epsilon, exact_ratio
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.signs.deny import Deny
