@@ -21,12 +21,8 @@ from local_dp.queries.cells import Grouped
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-<<<<<<< HEAD
 from local_dp.randomizers.numbers.rounded import rounded_randomizer
-=======
-from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
 from local_dp.randomizers.randomizer import Randomizer
->>>>>>> f68ef6fe3910e6341475f37da42282bd59251ba3
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally
 

@@ -25,13 +25,8 @@ from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.vectors.mean import upper_ends
 from local_dp.queries.cells import Cell, Grouped
-<<<<<<< HEAD
 from local_dp.randomizers.numbers.rounded import rounded_randomizer
-from local_dp.randomizers.signs.prefix_signs import PrefixSigns
-=======
-from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
->>>>>>> f68ef6fe3910e6341475f37da42282bd59251ba3
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally
 
