@@ -13,10 +13,10 @@ from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Nonadaptive
 from local_dp.oracles.local.asked import LocalQuery
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FrequencyOracle
 from local_dp.randomizers.frequencies.unary import UnaryEncoding
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Estimate, Tally
 

@@ -9,8 +9,7 @@ import numpy as np
 from local_dp.arrays import Floats
 from local_dp.bounds.response import check_positive_epsilon, response_gain
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.vectors.coordinates import MAX_SIGNS, signs_moment
-from local_dp.randomizers.vectors.duchi_vector import mean_sign
+from local_dp.randomizers.vectors.coordinates import MAX_SIGNS, mean_sign, signs_moment
 from local_dp.randomizers.vectors.nearest_direction import MAX_DIRECTIONS, largest_normal, nearest_variance
 from local_dp.randomizers.vectors.privunit import Cap, best_cap
 from local_dp.randomizers.vectors.projunit import least_projection, projunit_moment, projunit_on_axis

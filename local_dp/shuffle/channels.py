@@ -9,8 +9,8 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.errors import InputError
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.shuffle.binary import Bits
