@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -379,11 +378,3 @@ def test_every_room_is_named() -> None:
     modules = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "local_dp").glob("*.py") if path.stem != "__init__"}
     assert len(named) == len(set(named))
     assert {room for room in rooms if room.count("/") < 2} | modules <= set(named) <= rooms | modules | {"local_dp"}
-
-
-def test_the_layers_are_those_that_are_checked() -> None:
-    """The layers that CONTRIBUTING draws are those of pyproject.toml, from top to bottom."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    inside = next(contract["layers"] for contract in contracts if contract.get("containers") == ["local_dp"])
-    drawn = next(block for block in re.findall(r"^((?:    .*\n)+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE) if "masked" in block)
-    assert [line.strip() for line in drawn.splitlines()] == inside

@@ -49,9 +49,9 @@ def level(width: int) -> Case:
 
 CASES = (*pure(1, 1, 3), *pure(2, 1, 3), *pure(3, 1), composed(2, 1, 3), composed(3, 1, 2), level(1), level(2))
 ELSEWHERE = {
-    "CountTree": "tests/curator/intervals/test_levels.py",
-    "DiscreteGaussianCounts": "tests/curator/counts/test_gaussian.py",
-    "GaussianCounts": "tests/curator/counts/test_gaussian.py",
-    "NoCounts": "tests/curator/counts/test_k_norm.py",
+    "CountTree": "tests/curator/intervals/test_trees.py",
+    "DiscreteGaussianCounts": "tests/curator/counts/test_counts.py",
+    "GaussianCounts": "tests/curator/counts/test_counts.py",
+    "NoCounts": "tests/curator/counts/test_counts.py",
     "PrefixFactorization": "tests/curator/intervals/test_factorization.py",
 }

@@ -115,4 +115,4 @@ CASES = (
     occam(ThresholdClass(3), 3, 0.5),
     occam(ThresholdClass(3), 3, 1.0),
 )
-ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_mwem.py", "PrintedChoosing": "tests/curator/test_printed.py"}
+ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_mwem.py", "PrintedChoosing": "tests/curator/selection/test_printed.py"}
