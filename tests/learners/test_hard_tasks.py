@@ -65,23 +65,12 @@ def test_the_right_learner_keeps_its_promise(name: str) -> None:
 
 
 SIZES: list[Learner[Any]] = [
-    Conjunctions(d=2, alpha=0.3),
-    Conjunctions(d=9, monotone=True),
-    Stumps(d=2, alpha=0.3),
-    Thresholds(bits=1, alpha=0.3),
-    Thresholds(bits=7),
-    NaiveBayes(d=3, alpha=0.05),
-    LowDegree(d=3, degree=1),
-    LowDegree(d=6, degree=3),
-    LinearRegression(d=2, alpha=0.05, least_eigenvalue=0.5, radius=0.5),
-    DecisionLists(d=3),
-    DecisionLists(d=7),
-    Perceptron(d=2, gamma=0.7),
-    Trees(d=3, depth=2, alpha=0.2),
-    Trees(d=2, depth=1, alpha=0.2),
-    KMeans(least_share=0.3, alpha=0.2, rounds_asked=3),
+    Conjunctions(d=2, alpha=0.3), Conjunctions(d=9, monotone=True), Stumps(d=2, alpha=0.3), Thresholds(bits=1, alpha=0.3), Thresholds(bits=7),
+    NaiveBayes(d=3, alpha=0.05), LowDegree(d=3, degree=1), LowDegree(d=6, degree=3),
+    LinearRegression(d=2, alpha=0.05, least_eigenvalue=0.5, radius=0.5), DecisionLists(d=3), DecisionLists(d=7), Perceptron(d=2, gamma=0.7),
+    Trees(d=3, depth=2, alpha=0.2), Trees(d=2, depth=1, alpha=0.2), KMeans(least_share=0.3, alpha=0.2, rounds_asked=3),
     LogisticRegression(d=2, alpha=0.3),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("learner", SIZES, ids=repr)
@@ -99,25 +88,14 @@ def test_a_multiple_of_the_tolerance_loses(name: str) -> None:
     assert max(share_of_alpha(task, loose, oracle) for oracle in LEGAL) > 1 + EDGE
 
 
-@pytest.mark.parametrize(
-    ("name", "twin"),
-    [
-        ("conjunctions", LaxConjunctions(d=5)),
-        ("stumps", PositiveStumps(d=6)),
-        ("thresholds", ShiftedThresholds(bits=4)),
-        ("naive-bayes", EvenBayes(d=6)),
-        ("low-degree", LowDegree(d=5, degree=1)),
-        ("linear-regression", Uncorrelated(d=3, alpha=0.02, least_eigenvalue=0.3)),
-        ("decision-lists", LaxLists(d=4)),
-        ("perceptron", HastyPerceptron(d=4, gamma=0.3, alpha=0.25)),
-        ("perceptron", ContentPerceptron(d=4, gamma=0.3, alpha=0.25)),
-        ("trees", Trees(d=5, depth=2)),
-        ("k-means", KMeans(rounds_asked=1)),
-        ("k-means", WholeMeans()),
-        ("logistic-regression", LogisticRegression(d=4, radius=0.02)),
-    ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
-)
+@pytest.mark.parametrize(("name", "twin"), [
+    ("conjunctions", LaxConjunctions(d=5)), ("stumps", PositiveStumps(d=6)), ("thresholds", ShiftedThresholds(bits=4)),
+    ("naive-bayes", EvenBayes(d=6)), ("low-degree", LowDegree(d=5, degree=1)),
+    ("linear-regression", Uncorrelated(d=3, alpha=0.02, least_eigenvalue=0.3)), ("decision-lists", LaxLists(d=4)),
+    ("perceptron", HastyPerceptron(d=4, gamma=0.3, alpha=0.25)), ("perceptron", ContentPerceptron(d=4, gamma=0.3, alpha=0.25)),
+    ("trees", Trees(d=5, depth=2)), ("k-means", KMeans(rounds_asked=1)), ("k-means", WholeMeans()),
+    ("logistic-regression", LogisticRegression(d=4, radius=0.02)),
+], ids=lambda value: value if isinstance(value, str) else type(value).__name__)  # fmt: skip
 def test_a_wrong_twin_is_caught(name: str, twin: Learner[Any]) -> None:
     """A threshold six times too lax, a prior or a moment forgotten, a round or a degree too few: each misses alpha under some legal oracle."""
     assert type(twin.algorithm()) is type(TASKS[name].learner.algorithm())

@@ -7,14 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.domains import Parameter
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.interaction import Nonadaptive, run
 from local_dp.learners import examples
-from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import Halfspace, Perceptron
 from local_dp.learners.moments import BayesRule, NaiveBayes, dyadic, prefix
-from local_dp.learners.rules import Conjunctions, DecisionLists, Literal, Rule, RuleList, Stumps
+from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps
 from local_dp.learners.tasks import tasks
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
@@ -70,16 +68,6 @@ def test_local_clients_reach_alpha(name: str) -> None:
     assert sum(summary.n for summary in oracle.rounds) <= n
 
 
-def test_models_follow_from_types() -> None:
-    """NASQ or SQ is read off the type of `algorithm`, and is what `algorithm` returns."""
-    models = {name: task.learner.model() for name, task in TASKS.items()}
-    assert sorted(name for name, model in models.items() if model == "NASQ") == [
-        "conjunctions", "linear-regression", "low-degree", "naive-bayes", "stumps", "thresholds",
-    ]  # fmt: skip
-    for name, task in TASKS.items():
-        assert isinstance(task.learner.algorithm(), Nonadaptive if models[name] == "NASQ" else Adaptive)
-
-
 def test_client_counts_of_the_formulas() -> None:
     """Client counts are those of t 2 C^2 ln(2t/beta) / tau^2 for the textbook sizes: conjunctions, stumps, naive Bayes and decision lists."""
     assert Conjunctions(d=10).clients(1.0, 0.1) == pytest.approx(4.5e7, rel=0.01)
@@ -87,32 +75,6 @@ def test_client_counts_of_the_formulas() -> None:
     assert Stumps(d=10).clients(1.0, 0.1) == pytest.approx(5.0e4, rel=0.01)
     assert NaiveBayes(d=6).clients(1.0, 0.1) == pytest.approx(13 * 2 * 2.164**2 * math.log(260) / (0.1 / 25) ** 2, rel=0.01)
     assert DecisionLists(d=4).clients(1.0, 0.1) == pytest.approx(50 * 2 * 2.164**2 * math.log(1000) / 0.02**2, rel=0.01)
-
-
-def test_low_degree_on_average() -> None:
-    """N^2 C^2 / alpha clients, 1.5e5 for degree 2 in 10 variables, make the mean error at most alpha; a hundredth of them do not."""
-    assert LowDegree(d=10).average_clients(1.0) == pytest.approx(1.5e5, rel=0.03)
-    task, learner = TASKS["low-degree"], LowDegree(d=5)
-
-    def mean_error(n: int) -> float:
-        generator = np.random.default_rng(9)
-        local = local_from_sq(learner.algorithm(), 1.0, lambda query: n // learner.queries)
-        population = task.population(n, 0)
-        return float(np.mean([task.excess(run(local, AggregateOracle(population, generator, 1.0)), population) for _ in range(50)]))
-
-    assert mean_error(learner.average_clients(1.0)) <= learner.alpha
-    assert mean_error(learner.average_clients(1.0) // 100) > learner.alpha
-
-
-def test_random_lists_survive_random_answers() -> None:
-    """Thirty random lists of 5 variables under random products laws, answers off by tau: error at most alpha each time."""
-    generator = np.random.default_rng(7)
-    learner = DecisionLists(d=5)
-    for _ in range(30):
-        order = generator.permutation(5)
-        target = RuleList(tuple(Rule(Literal(int(place), int(generator.integers(2))), int(generator.choice([-1, 1]))) for place in order))
-        population = examples.labelled(examples.cube(5), examples.product_law(generator.uniform(0.1, 0.9, 5).tolist()), target)
-        assert examples.error_rate(run(learner.algorithm(), Wrong(population, generator)), population) <= learner.alpha + EDGE
 
 
 def test_naive_bayes_needs_its_tolerance() -> None:
@@ -202,27 +164,6 @@ def test_learner_query_values() -> None:
     assert Mistake(("u",), "y", (1.0,))(records).tolist() == [0, 0]
     assert (Descent("hinge", ("u",), "y", (1.0,), 0)(records) / 2**16 * 2 - 1).tolist() == [0.5, 0.0]
     assert NearestCentre(("u",), written([-1, 1]), 1)(records).tolist() == [1, 0]
-
-
-BAD_QUERIES: list[tuple[str, dict[str, Parameter]]] = [
-    ("product", {"factors": ()}),
-    ("product", {"factors": ("u",), "bound": 0.0}),
-    ("descent", {"loss": "none", "columns": ("u",), "label": "y", "weights": ("1",), "coordinate": 0}),
-    ("descent", {"loss": "hinge", "columns": ("u",), "label": "y", "weights": ("1",), "coordinate": 1}),
-    ("descent", {"loss": "hinge", "columns": ("u",), "label": "y", "weights": ("x",), "coordinate": 0}),
-    ("mistake", {"columns": ("u",), "label": "y", "weights": ("nan",)}),
-    ("mistake", {"columns": ("u", "v"), "label": "y", "weights": ("1",)}),
-    ("nearest-centre", {"columns": ("u", "v"), "centres": ("1", "2", "3"), "centre": 0}),
-    ("centre-sum", {"columns": ("u",), "centres": ("1", "2"), "centre": 0, "coordinate": 1}),
-    ("correlation", {"columns": ("u", "u"), "label": "y"}),
-]
-
-
-@pytest.mark.parametrize(("name", "params"), BAD_QUERIES)
-def test_bad_queries_are_refused(name: str, params: dict[str, Parameter]) -> None:
-    """Parameters that make no query are refused with a sentence."""
-    with pytest.raises(InputError, match=r"\w"):
-        QUERIES[name](**params)
 
 
 def test_prefixes_are_unions_of_left_children() -> None:

@@ -41,12 +41,9 @@ from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
 
 OracleFor = Callable[[Population], SQOracle]
 HONEST: dict[str, OracleFor] = {
-    "exact": ExactOracle,
-    "rounded": RoundedOracle,
-    "up": lambda population: BiasedOracle(population, upward),
-    "down": lambda population: BiasedOracle(population, downward),
-    "against": lambda population: BiasedOracle(population, against),
-}
+    "exact": ExactOracle, "rounded": RoundedOracle, "up": lambda population: BiasedOracle(population, upward),
+    "down": lambda population: BiasedOracle(population, downward), "against": lambda population: BiasedOracle(population, against),
+}  # fmt: skip
 MASKED: list[Query] = [MaskedBit(4, 0), MaskedBit(4, 3), MaskedCoset(4, 4), MaskedCoset(4, 2, 3), MaskedCoset(4, 0, 11), MaskedRandom(4, 5)]
 
 

@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.errors import InputError
 from local_dp.populations.concepts import BlockClass
 
 RULES: dict[str, Callable[[tuple[int, ...]], int]] = {
@@ -37,12 +36,3 @@ def test_concepts_read_one_variable_of_each_block(t: int, b: int) -> None:
     assert np.array_equal(concepts.told(), rows)
     for S in range(1 << t):
         assert concepts.masks(S).tolist() == [sum(1 << (i * b + j[i]) for i in range(t) if S >> i & 1) for j in product(range(b), repeat=t)]
-
-
-def test_what_is_no_class_is_refused() -> None:
-    """Unknown functions, sizes out of range, and matrices that would not fit."""
-    for function, t, b in (("or", 2, 2), ("and", 0, 2), ("and", 13, 2), ("and", 2, 0)):
-        with pytest.raises(InputError):
-            BlockClass(function, t, b)
-    with pytest.raises(InputError, match="2\\^28"):
-        BlockClass("and", 4, 8).told()

@@ -16,18 +16,10 @@ def test_edges_in_any_order_and_direction_are_one_graph() -> None:
     assert Graph.of([], 1).edges.shape == (0, 2)
 
 
-@pytest.mark.parametrize(
-    ("edges", "nodes", "said"),
-    [
-        ([(1, 1)], 3, "with itself"),
-        ([(0, 1), (1, 0)], 3, "given twice"),
-        ([(0, 3)], 3, "unknown node; the nodes are 0..2"),
-        ([(-1, 2)], 3, "unknown node"),
-        ([(0, 1, 2)], 3, "two whole numbers"),
-        ([(0.5, 1)], 3, "two whole numbers"),
-        ([], 0, "number of nodes is 0"),
-    ],
-)
+@pytest.mark.parametrize(("edges", "nodes", "said"), [
+    ([(1, 1)], 3, "with itself"), ([(0, 1), (1, 0)], 3, "given twice"), ([(0, 3)], 3, "unknown node; the nodes are 0..2"),
+    ([(-1, 2)], 3, "unknown node"), ([(0, 1, 2)], 3, "two whole numbers"), ([(0.5, 1)], 3, "two whole numbers"), ([], 0, "number of nodes is 0"),
+])  # fmt: skip
 def test_bad_edges_get_a_line(edges: list[tuple[int, int]], nodes: int, said: str) -> None:
     """One line each, without a node of an edge in it."""
     with pytest.raises(InputError, match=said):

@@ -95,20 +95,13 @@ def test_a_number_in_its_group() -> None:
     assert Grouped("x", 0.0, 3.0, steps=6).values(TABLE).tolist()[-6] == 7  # without groups: NaN is nothing
 
 
-@pytest.mark.parametrize(
-    ("make", "told"),
-    [
-        (lambda: Binned("x", 1.0, 1.0, 3), "low < high"),
-        (lambda: Binned("x", 0.0, 1.0, 0), "bins"),
-        (lambda: Below("x", math.nan, 0), "give a number"),
-        (lambda: Below("x", 0.0, 65537), "missing"),
-        (lambda: Binned("x", 1.0, 1.0 + 1e-15, 100), "fewer bins"),
-        (lambda: Category("c", ("a", "b"), ("missing", "other")), "in this order"),
-        (lambda: Crossed(("a", "b"), ("x",)), "one for each part"),
-        (lambda: Crossed(("c",), (SEPARATOR.join(map(str, range(5000))),)), "labels"),
-        (lambda: Grouped("x", 0.0, 1.0, "g", tuple(map(str, range(65)))), "groups"),
-    ],
-)
+@pytest.mark.parametrize(("make", "told"), [
+    (lambda: Binned("x", 1.0, 1.0, 3), "low < high"), (lambda: Binned("x", 0.0, 1.0, 0), "bins"), (lambda: Below("x", math.nan, 0), "give a number"),
+    (lambda: Below("x", 0.0, 65537), "missing"), (lambda: Binned("x", 1.0, 1.0 + 1e-15, 100), "fewer bins"),
+    (lambda: Category("c", ("a", "b"), ("missing", "other")), "in this order"), (lambda: Crossed(("a", "b"), ("x",)), "one for each part"),
+    (lambda: Crossed(("c",), (SEPARATOR.join(map(str, range(5000))),)), "labels"),
+    (lambda: Grouped("x", 0.0, 1.0, "g", tuple(map(str, range(65)))), "groups"),
+])  # fmt: skip
 def test_bad_cells_are_refused_where_they_are_written(make: object, told: str) -> None:
     """One line that says what is wrong and what to give."""
     assert callable(make)

@@ -122,15 +122,10 @@ def test_whole_numbers_of_a_real_function() -> None:
 # SQ from local
 
 
-@pytest.mark.parametrize(
-    ("query", "randomizer", "population"),
-    [
-        (X, BinaryRR(1.0), WORLD),
-        (COLOUR, GRR(2.0, k=5), COLOURS),
-        (COLOUR, Hadamard(0.5, k=5), COLOURS),
-        (Bounded("v", 0.0, 1.0), OneBitMean(1.0), NUMBERS),
-    ],
-)
+@pytest.mark.parametrize(("query", "randomizer", "population"), [
+    (X, BinaryRR(1.0), WORLD), (COLOUR, GRR(2.0, k=5), COLOURS), (COLOUR, Hadamard(0.5, k=5), COLOURS),
+    (Bounded("v", 0.0, 1.0), OneBitMean(1.0), NUMBERS),
+])  # fmt: skip
 def test_likelihood_queries_recover_the_law(query: Question | Category | Bounded, randomizer: FiniteChannel, population: Finite) -> None:
     """The exact answers about every report of every shipped kind of randomizer give Pr[report] to 1e-12, and legal ones give it within sinh(eps) tau q."""
     law, tau, growth = population.law(query), 0.05, math.exp(randomizer.epsilon)
@@ -247,19 +242,6 @@ def test_public_coins_are_drawn_by_the_simulation() -> None:
         assert np.abs(run(simulated, ExactOracle(COLOURS)) - COLOURS.shares).max() < 5 * math.sqrt(4.6827 / n)
 
 
-def test_there_and_back_again() -> None:
-    """NASQ -> LNI -> NASQ and LNI -> NASQ -> LNI run, and end within 5 standard errors of where they began."""
-    statistical = Nonadaptive((StatisticalQuery(X, 0.1), StatisticalQuery(Y, 0.1)), _same)
-    back = sq_from_local_by_table(local_from_sq(statistical, 1.0, lambda query: 100_000), 0.001, 3)
-    error = 2 * draw_distance(1.0, 0.001) * math.sqrt(4.6827) + 5 * math.sqrt(4.6827 / 100_000)
-    x, y = run(back, ExactOracle(WORLD))
-    assert max(abs(x), abs(y)) < error
-    ones = run(
-        local_from_sq(sq_from_local_by_table(fixed_trials(1.0, 100_000), 0.05, 3), 1.0, lambda query: 200_000), PopulationOracle(WORLD, KeyedNoise(4), 1, 1.0)
-    )
-    assert abs(ones / 100_000 - 0.5) < 5 * 0.5 / math.sqrt(100_000) + 5 * math.sinh(1.0) * math.sqrt(4.6827 / 200_000)
-
-
 @dataclass(frozen=True)
 class Opaque(PerCoin):
     """A randomizer that can be run and is no table: a client's whole public coin decides what its report means."""
@@ -301,22 +283,18 @@ def _one(randomizer: Randomizer) -> Local[int]:
     return Nonadaptive((LocalQuery(X, randomizer, Cohort(0, 2)),), lambda tallies: tallies[0].n)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "says"),
-    [
-        (lambda: sq_from_local(_one(Opaque(1.0)), 0.1, 4, 1), InputError, "not a finite channel"),
-        (lambda: sq_from_local_by_table(_one(Opaque(1.0)), 0.1, 1), InputError, "not a finite channel"),
-        (lambda: sq_from_local(_one(Leaky(1.0)), 0.1, 4, 1), RefusedError, "density varies by more"),
-        (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.0, 4, 1), InputError, "tolerance"),
-        (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.1, 0, 1), InputError, "trials"),
-        (lambda: run(sq_from_local(two_questions(2.0, 3), 0.5, 50, 1), ExactOracle(WORLD)), InputError, "too coarse"),
-        (lambda: Joint((Bounded("v", 0.0, 1.0), Bounded("v", 0.0, 2.0))), InputError, "joint values"),
-        (lambda: run(split_budget(_two_steps(0.1, 0.1), 1.0, 10, 1), PopulationOracle(WORLD, KeyedNoise(1), 1, 1.0)), InputError, "asks more"),
-        (lambda: one_random_query(Nonadaptive((StatisticalQuery(X, 0.1),) * 50, _same), 1.0, 3, 1), InputError, "nobody"),
-        (lambda: RealQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"),
-        (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "error", "says"), [
+    (lambda: sq_from_local(_one(Opaque(1.0)), 0.1, 4, 1), InputError, "not a finite channel"),
+    (lambda: sq_from_local_by_table(_one(Opaque(1.0)), 0.1, 1), InputError, "not a finite channel"),
+    (lambda: sq_from_local(_one(Leaky(1.0)), 0.1, 4, 1), RefusedError, "density varies by more"),
+    (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.0, 4, 1), InputError, "tolerance"),
+    (lambda: sq_from_local(_one(BinaryRR(1.0)), 0.1, 0, 1), InputError, "trials"),
+    (lambda: run(sq_from_local(two_questions(2.0, 3), 0.5, 50, 1), ExactOracle(WORLD)), InputError, "too coarse"),
+    (lambda: Joint((Bounded("v", 0.0, 1.0), Bounded("v", 0.0, 2.0))), InputError, "joint values"),
+    (lambda: run(split_budget(_two_steps(0.1, 0.1), 1.0, 10, 1), PopulationOracle(WORLD, KeyedNoise(1), 1, 1.0)), InputError, "asks more"),
+    (lambda: one_random_query(Nonadaptive((StatisticalQuery(X, 0.1),) * 50, _same), 1.0, 3, 1), InputError, "nobody"),
+    (lambda: RealQuery(COLOUR, 0.1, (0.0, 1.0)), InputError, "needs 5 values"), (lambda: RealQuery(X, 0.1, (0.0, 1.5)), InputError, "values in"),
+])  # fmt: skip
 def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str) -> None:
     """Each impossible wish is refused in one line that names what is wrong."""
     with pytest.raises(error, match=says) as caught:

@@ -123,19 +123,6 @@ def test_what_only_the_table_holds_is_refused_with_the_choice() -> None:
     Learn(label="Origin == 'USA'", missing="exclude").for_table(Launch(cars(), True))
 
 
-@pytest.mark.parametrize("settings", [
-    {"learner": "oracle"}, {"missing": "category"}, {"held_out": "1"}, {"cuts": "0"}, {"parameters": "depth=3"}, {"learner": "trees", "parameters": "depth=x"},
-    {"learner": "trees", "parameters": "depth"}, {"bounds": "age"}, {"bounds": "age=1"}, {"bounds": "age=2..1"}, {"bounds": "age=nan..1"}, {"tolerance": "2"},
-    {"learner": "thresholds", "features": "a;b"}, {"features": "a >"}, {"label": "a =="}, {"learner": "k-means", "parameters": "k=1"},
-    {"learner": "conjunctions", "parameters": "monotone=maybe"}, {"learner": "logistic-regression", "parameters": "alpha=2"},
-])  # fmt: skip
-def test_bad_parameters_are_refused_in_a_line(settings: dict[str, str]) -> None:
-    """A parameter that cannot be is an InputError of one line when the protocol is made."""
-    with pytest.raises(InputError) as error:
-        Learn.from_settings(settings)
-    assert len(str(error.value).splitlines()) == 1
-
-
 @pytest.mark.parametrize("protocol", [
     Learn(label="dead"), Learn(label="ill", features=("height",)), Learn(label="ill", features=("sex",)), Learn(label="sex"), Learn(),
     Learn(label="ill", features=("sex == 1",)), Learn(learner="linear-regression", label="sex"),

@@ -58,16 +58,6 @@ def test_cars_with_missing_values(learner: str) -> None:
     check("cars", learner, True, 1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("given", [True, False], ids=["given", "found"])
-@pytest.mark.parametrize("learner", ["logistic-regression", "local-sgd"])
-@pytest.mark.parametrize("name", TABLES)
-def test_real_tables(name: str, learner: str, given: bool) -> None:
-    """With the clients it asks for each of 3 runs is within 3 points of the same learner on exact expectations, and not far behind scikit-learn."""
-    for seed in range(3):
-        check(name, learner, given, seed)
-
-
 def test_linear_regression_beside_least_squares() -> None:
     """On four features of diabetes, with plenty of clients, the square error is within a tenth of that of least squares without privacy."""
     table, features, clients = diabetes(), ("bmi", "bp", "s3", "s5"), 20_000_000

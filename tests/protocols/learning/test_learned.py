@@ -96,17 +96,3 @@ def test_parameters_are_the_learners() -> None:
         with pytest.raises(InputError) as error:
             PROTOCOLS[name].from_settings(settings)
         assert len(str(error.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize("name", ["learn-conjunctions", "learn-decision-lists"])
-def test_far_fewer_clients_fail(name: str) -> None:
-    """With a ten-thousandth of the clients the hypothesis misses alpha in most of 40 runs; with all of them in none of 10 (each would be 1 in 20)."""
-    protocol = protocol_of(name)
-
-    def misses(clients: int, runs: int) -> int:
-        population = protocol.synthetic(clients, 1)
-        lessons = (run(protocol.algorithm(1.0, clients), AggregateOracle(population, np.random.default_rng(seed), 1.0)) for seed in range(runs))
-        return sum(protocol.true_error(lesson, population) > protocol.task.learner.alpha for lesson in lessons)
-
-    assert misses(protocol.clients(1.0) // 10_000, 40) > 20
-    assert misses(protocol.clients(1.0), 10) == 0

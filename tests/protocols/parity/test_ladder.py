@@ -60,16 +60,6 @@ def test_without_noise_the_path_is_always_found(protocol: LadderAgain | LadderIn
         assert oracle.ledger.max_spent == pytest.approx(20.0)
 
 
-def test_a_wrong_step_makes_the_rest_wrong() -> None:
-    """The error is the share of the path from its first wrong step on."""
-    protocol, population = LadderAgain(4), LadderPopulation(4, 10, 1)
-    true = population.path
-    other = true[:1] + ("0" if true[1] == "1" else "1") + true[2:]
-    assert protocol.true_error(other, population) == 0.75
-    assert protocol.describe(true) == {"hypothesis": {"k": 4, "path": true}}
-    assert protocol.explain("01") == "From the root, the bits on the path are 0 1."
-
-
 @pytest.mark.parametrize("k", [1, 3, 6, 7, 9, 16])
 def test_a_population_is_its_batches(k: int) -> None:
     """What a query reads of whole records is what the population answers without them; the tables of a level are alike and no longer than 2^level."""

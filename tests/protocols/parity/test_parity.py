@@ -4,18 +4,12 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound, parity_one_round_clients, parity_rounds
+from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bound, parity_masks_bound, parity_one_round_clients
 from local_dp.bounds.response import response_gain
-from local_dp.errors import InputError
 from local_dp.experiments.claims.local.parity.local import HALVING, REFERENCE
-from local_dp.experiments.lab.minimal_clients import exact_recovery
-from local_dp.interaction import run
-from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.parity import ParityPopulation
 from local_dp.protocols.parity.parity import ParityHalving, ParityOneRound, log_likelihoods
 from local_dp.queries.examples import ParityExample
-from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.signs.characters import Characters, mask_set
 from local_dp.tallies import Tally
 from tests.support.theory.alike import check_alike
@@ -54,45 +48,6 @@ def test_scores_are_log_likelihood_ratios() -> None:
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityHalving | ParityOneRound, n: int) -> None:
     """Success over 100 simulated populations and 500 aggregate runs differ by less than 4.9 deviations (1e-6), and with a third of the clients by more."""
     check_alike(protocol, n, 100, 500)
-
-
-@pytest.mark.parametrize("d", [1, 2, 3, 6, 12])
-def test_learners_find_r_with_the_default_clients(d: int) -> None:
-    """With the default number of clients, at least 15 of 20 runs are right where 95 % are promised (failure probability below 1e-4), for d from 1 to 12."""
-    for protocol in (ParityHalving(d=d), ParityOneRound(d=d)):
-        assert exact_recovery(protocol, 1.0, 4)(protocol.clients(1.0), 20) >= 15
-
-
-def test_models_rounds_and_budget() -> None:
-    """Halving is interactive with d rounds, the other non-interactive; every client answers once with epsilon and every list is verified exactly."""
-    assert (ParityHalving.model(), ParityOneRound.model()) == ("LI", "LNI")
-    protocol = ParityHalving(d=4, r=11)
-    algorithm = protocol.algorithm(1.0, 3000)
-    for seed in (1, 2):  # the same algorithm may be played again
-        oracle = PopulationOracle(protocol.synthetic(3000, seed), KeyedNoise(seed), seed, 1.0)
-        assert run(algorithm, oracle) == 11
-        assert [summary.n for summary in oracle.rounds] == parity_rounds(4, 3000)
-        assert sum(summary.n for summary in oracle.rounds) == 3000
-        assert oracle.ledger.max_spent == 1.0
-    assert protocol.true_error(10, protocol.synthetic(1, 0)) == 0.5
-    assert protocol.describe(11) == {"hypothesis": {"d": 4, "r": "0xb"}}
-
-
-def test_bad_parameters_are_refused() -> None:
-    """Wrong dimensions, vectors, lists and too few clients are named in the error."""
-    for make, words in [
-        (lambda: ParityHalving(d=13), "d is"),
-        (lambda: ParityOneRound(d=3, r=8), "r is"),
-        (lambda: ParityHalving(d=5).algorithm(1.0, 4), "rounds"),
-        (lambda: Characters(1.0, d=3, masks="zz"), "hexadecimal"),
-        (lambda: Characters(1.0, d=3, masks="07"), "power of two"),
-        (lambda: Characters(1.0, d=3, masks="00"), "power of two"),
-        (lambda: Characters(1.0, d=2, masks="f0"), "power of two"),
-        (lambda: Characters(1.0, d=0), "d is"),
-    ]:
-        with pytest.raises(InputError, match=words):
-            make()  # type: ignore[no-untyped-call]
-    assert QUERIES.build("parity-example", {"d": 5}) == ParityExample(5)
 
 
 def test_bounds_have_the_published_values() -> None:

@@ -1,7 +1,6 @@
 """Plans: what a protocol's question costs by each way of answering it."""
 
 import math
-from dataclasses import replace
 from importlib.metadata import EntryPoint
 from itertools import pairwise
 from typing import Any
@@ -14,7 +13,7 @@ from local_dp.bounds.response import levelled_clients, rr_clients
 from local_dp.errors import InputError
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning import local as planning
-from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Searched, Way, estimators, plan_of, ways
+from local_dp.protocols.planning.local import CURATOR, OPEN, Curated, Way, estimators, plan_of, ways
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
@@ -121,18 +120,6 @@ def test_quantiles_are_planned_for_both_ways() -> None:
         assert nobody.clients(0.02) < curator.clients(0.02) < one.clients(0.02)
     assert ways(Quantiles(), 1.0)[-1].clients(0.02) == 2401
     assert len(ways(Quantiles(bins=4000), 1.0)) == 3  # too fine for one round
-
-
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
-@pytest.mark.parametrize("at", [("0.5",), ("0.49", "0.5", "0.51")])
-def test_on_a_fine_grid_a_search_is_planned_as_of_any_population(epsilon: float, at: tuple[str, ...]) -> None:
-    """Where no cell forgives anything, the law of the clients does not matter; of the made-up population on 1,024 bins a third fewer are planned."""
-    protocol = Quantiles(at=at)
-    known, of_any = ({way.name: way for way in ways(protocol, epsilon, people)}[SEARCH] for people in (protocol.synthetic(1, 0), None))
-    assert isinstance(known, Searched)
-    fine = replace(known, ends=np.linspace(0, 1, 1_000_001)).clients(0.02)
-    assert fine == pytest.approx(of_any.clients(0.02), rel=0.01)
-    assert 0.6 * fine < known.clients(0.02) < 0.75 * fine
 
 
 class Leaky(BinaryRR):

@@ -1,13 +1,10 @@
 """Planning behind a shuffler: what is planned keeps the privacy and the accuracy, and lies between the local model and the curator."""
 
-import json
-import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-import local_dp as ldp
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.planning.local import asked_of, law_of, ways
 from local_dp.protocols.planning.shuffled import Blankets, OneReport, Together, shuffled_ways
@@ -16,7 +13,6 @@ from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.shuffle.accountant import amplified
 from local_dp.shuffle.histogram import Target, multi_message
-from tests.support.runs.command import local_dp
 
 TOGETHER = Together(1.0, 1e-6)
 RUNS = 4000
@@ -70,16 +66,3 @@ def test_planned_errors_are_kept_in_95_percent_of_runs() -> None:
     sent = generator.multinomial(n * histogram.tries, [*[histogram.share] * 8, 1 - 8 * histogram.share], RUNS)[:, :8] + generator.multinomial(n, law, RUNS)
     estimated = sent / n - histogram.tries * histogram.share
     assert abs(np.mean(np.abs(estimated - law).max(axis=1) <= 0.05) - 0.95) < APART
-
-
-def test_the_plan_tells_it() -> None:
-    """At the command line and in Python: a line for each way, between local and curator, with what a report may lose."""
-    plan = ldp.plan("frequency", epsilon=1, accuracy=0.05, shuffle=1e-6)
-    models = [row["model"] for row in plan.rows]
-    assert models == ["local"] * models.count("local") + ["shuffled", "shuffled", "curator", "open"]
-    row = next(row for row in plan.rows if row["model"] == "shuffled")
-    assert f"one report, grr of epsilon {math.floor(row['report_epsilon'] * 1e4) / 1e4:.5g}" in repr(plan)
-    assert "all reports together lose this epsilon beside delta 0.000001" in " ".join(repr(plan).split())
-    typed = local_dp("plan", "frequency", "--epsilon", "1", "--accuracy", "0.05", "--shuffle", "1e-6", "--json")
-    assert json.loads(typed.stdout) == plan.to_dict()
-    assert [row["model"] for row in ldp.plan("survey", clients=1).rows].count("shuffled") == 0

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.finite import Finite
@@ -51,10 +50,3 @@ def test_the_standard_error_is_the_one_seen() -> None:
     assert abs(np.mean(squares) - 1) < 5 * math.sqrt(2 / RUNS)
     ignoring = [(result.difference - 0.3) ** 2 / float(result.shares.standard_error[0] ** 2) for result in results]
     assert abs(np.mean(ignoring) - 1) > 5 * math.sqrt(2 / RUNS)
-
-
-def test_wrong_groups_are_refused() -> None:
-    """Two different ones are compared."""
-    for labels in (("A",), ("A", "A"), ("A", "B", "C")):
-        with pytest.raises(InputError, match="two different"):
-            Compare(labels=labels)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from local_dp.bounds.interaction import private_coin_clients, public_coin_clients
 from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -63,19 +62,3 @@ def test_the_statistic_counts_degrees() -> None:
         one = row_statistic(np.asarray(2.0 * counts - size, dtype=np.float64)[:, None], np.full((size + 1, 1), float(size)), np.full((size + 1, 1), mean), gain)
         assert stats.binom.pmf(counts, size, chance) @ one == pytest.approx(1)
     assert row_statistic(np.zeros(2), np.zeros(2), np.zeros(2), gain) == 0
-
-
-def test_public_coins_are_worth_a_root() -> None:
-    """Over k the closed forms grow with powers 1 and 1.5; private coins need fewer for small k."""
-    public, private = ([count(1.0, k, 0.2, 0.05) for k in (16, 1024, 16384)] for count in (public_coin_clients, private_coin_clients))
-    assert np.log(public[2] / public[1]) / np.log(16) == pytest.approx(1, abs=0.01)
-    assert np.log(private[2] / private[1]) / np.log(16) == pytest.approx(1.5, abs=0.04)
-    assert private[0] < public[0]
-    assert private[1] > 3 * public[1]
-
-
-@pytest.mark.parametrize("wrong", [{"coins": "my"}, {"shares": ("0.5", "0.6")}, {"shares": ("x",) * 16}, {"alpha": 0.6}])
-def test_what_is_refused(wrong: dict[str, str]) -> None:
-    """Unknown coins, shares that are no law, a distance that no law has."""
-    with pytest.raises(InputError):
-        Identity(**wrong)  # type: ignore[arg-type]

@@ -18,19 +18,15 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
 from local_dp.protocols.surveys.longitudinal import Course, Longitudinal
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import ChangeInterval
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
 from tests.support.inputs.builders import in_population, play_in_memory, population_oracle
 
 WAYS = (
-    Longitudinal(times=4, method="split"),
-    Longitudinal(times=4, method="fresh"),
-    Longitudinal(times=4, changes=0),
-    Longitudinal(times=4, changes=0, first=0.5),
-    Longitudinal(times=6, changes=2, method="tracked"),
-)
+    Longitudinal(times=4, method="split"), Longitudinal(times=4, method="fresh"), Longitudinal(times=4, changes=0),
+    Longitudinal(times=4, changes=0, first=0.5), Longitudinal(times=6, changes=2, method="tracked"),
+)  # fmt: skip
 
 
 def lives(waves: int) -> Records:
@@ -215,55 +211,3 @@ def test_tables_are_checked_wave_by_wave() -> None:
     numbers = table(u=[1.0, 2.0], v=[0.0, 5.0])
     yes = Longitudinal(("u > 1", "v > 1")).for_table(numbers)
     assert yes.describe(asked(yes, Rows(numbers.records)))["labels"] == ["u > 1", "v > 1"]
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"columns": ("a",)},
-        {"columns": ("a", "a"), "labels": ("x", "y")},
-        {"columns": ("a", "b > 1"), "labels": ()},
-        {"times": 1},
-        {"changes": -1},
-        {"first": 0.0},
-        {"first": 1.5},
-        {"method": "guess"},
-        {"method": "memoised"},
-        {"method": "tracked"},
-        {"method": "tracked", "changes": 0},
-        {"method": "tracked", "changes": 1, "labels": ("a", "b", "c")},
-        {"tolerance": 0.0},
-    ],
-)
-def test_wrong_surveys_are_refused(wrong: dict[str, Any]) -> None:
-    """In one line, when the protocol is made or at the latest when its algorithm is."""
-    with pytest.raises(InputError) as refused:
-        Longitudinal(**wrong).algorithm(1.0, 1000)
-    assert len(str(refused.value).splitlines()) == 1
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"waves": ("a",)},
-        {"waves": 3},
-        {"labels": ("x",)},
-        {"labels": ("x", "y", "z")},
-        {"change": 0},
-        {"change": 9},
-        {"width": 0},
-        {"width": 1.0},
-        {"change": "1"},
-    ],
-)
-def test_hostile_queries_are_refused(wrong: dict[str, Any]) -> None:
-    """A client refuses a request for changes that there cannot be, or of other types, with one code."""
-    with pytest.raises(RefusedError, match="does not accept"):
-        QUERIES.build("change-interval", {"waves": ("a", "b"), "labels": ("x", "y"), "change": 1, "width": 1, **wrong})
-
-
-def test_too_few_clients_are_refused() -> None:
-    """Every wave, and every level and change, needs somebody."""
-    for protocol in (Longitudinal(times=8), Longitudinal(times=64, changes=3, method="tracked")):
-        with pytest.raises(InputError, match="too few"):
-            protocol.algorithm(1.0, 7)

@@ -16,8 +16,6 @@ from local_dp.postprocessing.shapes import agree, overlaps
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.vectors.marginal_design import Dealt, Task, best_design, covering_sets, designs
 from local_dp.protocols.vectors.marginals import Marginals
-from local_dp.queries.cells import SEPARATOR, Odd
-from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.finite import FiniteChannel, report_law
 from local_dp.records import Records
 from local_dp.tallies import Tally
@@ -122,17 +120,6 @@ def test_marginals_agree_and_laws_cost_bias() -> None:
     assert np.mean((np.array(laws) - truth) ** 2) < np.mean((np.array(raw) - truth) ** 2)
 
 
-def test_a_parity_is_odd() -> None:
-    """1 for an odd number of second symbols, of columns and questions; anything but two symbols each is refused."""
-    table = Records({"a": np.array(["x", "y", "y", "x"]), "n": np.array([1, 5, 1, 5])})
-    odd = Odd(("a", "n > 3"), (f"x{SEPARATOR}y", ""))
-    assert odd.values(table).tolist() == [0, 0, 1, 1]
-    assert QUERIES.build(odd.name, odd.params()) == odd
-    for labels, spare in ((f"x{SEPARATOR}y{SEPARATOR}z", ()), (f"x{SEPARATOR}y", ("missing",)), (f"x{SEPARATOR}y", ("none",))):
-        with pytest.raises(InputError, match="two each"):
-            Odd(("a",), (labels,), spare)
-
-
 def test_a_table_with_questions_and_missing_values() -> None:
     """Labels, yes/no questions and a label for what is missing: the truth is that of plain counting; without a policy it is refused."""
     table = Records({"city": np.array(["Oslo", "Rome", "", "Rome"] * 5), "age": np.array([10, 40, 50, 60] * 5)})
@@ -142,14 +129,3 @@ def test_a_table_with_questions_and_missing_values() -> None:
     assert protocol.truth(kinds) == pytest.approx([0.25, 0.5, 0.25, 0.25, 0.75, 0])
     with pytest.raises(InputError, match="missing=category"):
         Marginals(columns=("city", "age > 30"), labels=("Oslo|Rome",)).for_table(Launch(table, False))
-
-
-def test_what_cannot_be_is_refused() -> None:
-    """Ways, columns, labels and clients."""
-    for wrong in ({"ways": 0}, {"ways": 7}, {"columns": ("a", "a")}, {"columns": ()}, {"k": 1}, {"k": 65}, {"missing": "exclude"}, {"labels": ("x|y",)}):
-        with pytest.raises(InputError):
-            Marginals(**wrong)
-    with pytest.raises(InputError, match="9,880 marginals"):
-        Marginals(columns=tuple(f"c{place}" for place in range(40)), ways=3)
-    with pytest.raises(InputError, match="too few"):
-        Marginals().algorithm(1.0, 5)

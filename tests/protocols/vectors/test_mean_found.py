@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Floats
-from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
@@ -17,12 +16,9 @@ from local_dp.tallies import Estimate
 N = 40_000
 _GENERATOR = np.random.default_rng(4)
 COLUMNS: dict[str, Floats] = {
-    "far from 0": _GENERATOR.normal(1000, 20, N),
-    "on both sides": _GENERATOR.normal(-3, 5, N),
-    "skewed": _GENERATOR.exponential(3, N),
-    "yes and no": _GENERATOR.integers(0, 2, N).astype(np.float64),
-    "tiny": _GENERATOR.normal(0.001, 0.0004, N),
-}
+    "far from 0": _GENERATOR.normal(1000, 20, N), "on both sides": _GENERATOR.normal(-3, 5, N), "skewed": _GENERATOR.exponential(3, N),
+    "yes and no": _GENERATOR.integers(0, 2, N).astype(np.float64), "tiny": _GENERATOR.normal(0.001, 0.0004, N),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -52,16 +48,10 @@ def _shares(held_at: dict[float, float]) -> Estimate:
     return Estimate(shares, np.full(len(shares), 0.01), 10_000)
 
 
-@pytest.mark.parametrize(
-    ("held_at", "low", "high"),
-    [
-        ({3.0: 1.0}, -2.0, 8.0),
-        ({-3.0: 1.0}, -8.0, 2.0),
-        ({3.0: 0.5, 100.0: 0.5}, -64.0, 256.0),
-        ({3.0: 0.97, 100.0: 0.03}, -2.0, 8.0),
-        ({-40.0: 0.5, 3.0: 0.5}, -128.0, 32.0),
-    ],
-)
+@pytest.mark.parametrize(("held_at", "low", "high"), [
+    ({3.0: 1.0}, -2.0, 8.0), ({-3.0: 1.0}, -8.0, 2.0), ({3.0: 0.5, 100.0: 0.5}, -64.0, 256.0), ({3.0: 0.97, 100.0: 0.03}, -2.0, 8.0),
+    ({-40.0: 0.5, 3.0: 0.5}, -128.0, 32.0),
+])  # fmt: skip
 def test_the_range_is_of_what_is_seen_and_a_magnitude_more(held_at: dict[float, float], low: float, high: float) -> None:
     """A share of .03 beside an error of .01 may be noise; what is seen gets a magnitude more and a quarter of it on the other side."""
     found = widest(_shares(held_at))
@@ -82,12 +72,3 @@ def test_a_range_is_narrowed_only_where_little_is_surely_lost() -> None:
     for middle in (10.5, 50.5):  # at either end, where a cut would show whatever is added to it
         doubtful = narrowed(parts, Estimate(below(middle), np.full(63, 0.1), 100))
         assert (doubtful.low, doubtful.high) == (0.0, 60.0), middle
-
-
-def test_too_few_clients_are_told_how_many_it_takes() -> None:
-    """The count named is enough, and one cohort less is not."""
-    protocol = MeanFound()
-    with pytest.raises(InputError, match=r"give bounds, or [\d,]+ clients"):
-        protocol.algorithm(1.0, 6366)
-    least = int(np.ceil(2 * protocol.finding_clients(1.0) / protocol.finding))
-    protocol.algorithm(1.0, least + 7)

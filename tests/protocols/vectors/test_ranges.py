@@ -15,14 +15,11 @@ from local_dp.records import Records
 
 CLIENTS = range_clients(1.0, 0.05)
 COLUMNS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
-    "age": lambda generator: generator.integers(18, 80, 3000),
-    "year": lambda generator: generator.integers(1970, 1983, 3000),
-    "standardised": lambda generator: generator.normal(0.0, 0.05, 3000),
-    "income": lambda generator: np.exp(generator.normal(10.0, 1.0, 3000)),
-    "negative": lambda generator: -generator.gamma(2.0, 1000.0, 3000),
-    "yes": lambda generator: generator.integers(0, 2, 3000),
+    "age": lambda generator: generator.integers(18, 80, 3000), "year": lambda generator: generator.integers(1970, 1983, 3000),
+    "standardised": lambda generator: generator.normal(0.0, 0.05, 3000), "income": lambda generator: np.exp(generator.normal(10.0, 1.0, 3000)),
+    "negative": lambda generator: -generator.gamma(2.0, 1000.0, 3000), "yes": lambda generator: generator.integers(0, 2, 3000),
     "holes": lambda generator: np.where(generator.random(3000) < 0.1, np.nan, generator.normal(50.0, 5.0, 3000)),
-}
+}  # fmt: skip
 
 
 def located(values: np.ndarray, clients: int, seed: int) -> Range:
@@ -48,15 +45,6 @@ def test_a_range_covers_most_and_little_more(name: str) -> None:
         assert (present < found.low).mean() <= 0.2
         assert (present > found.high).mean() <= 0.2
         assert found.high - found.low <= 1.7 * (present.max() - present.min())
-
-
-def test_far_fewer_clients_miss() -> None:
-    """With a thousandth of the clients, most of 20 ranges of ages cut off more than a fifth at an end or are ten times too wide."""
-    ages, missed = COLUMNS["age"](np.random.default_rng(5)), 0
-    for seed in range(20):
-        found = located(ages, CLIENTS // 1000, seed)
-        missed += (ages < found.low).mean() > 0.2 or (ages > found.high).mean() > 0.2 or found.high - found.low > 620
-    assert missed > 10
 
 
 @pytest.mark.parametrize("values", [np.full(100, np.nan), np.full(100, np.inf), np.full(100, -1e300), np.zeros(100)])
