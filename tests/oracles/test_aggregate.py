@@ -29,6 +29,7 @@ from local_dp.tallies import Tally
 from local_dp.verification.decoding import law_of
 from tests.support.inputs.builders import small, with_law
 from tests.support.inputs.randomizers import built_in
+from tests.support.long import short
 
 ALPHA = 1e-6
 
@@ -63,7 +64,7 @@ def simulated(randomizer: FiniteChannel, held: dict[int, int]) -> Counts:
     return randomizer.tally(randomizer.respond(values, words, cells), cells).counts
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("epsilon", short([0.1, 1.0, 5.0], lambda each: each == 1))
 def test_drawn_tallies_have_the_law_of_simulated_ones(epsilon: float) -> None:
     """For every randomizer, draw_tally and respond-then-tally both fit the exact law of the cohort's values, and each other."""
     generator = np.random.default_rng(3)
@@ -128,7 +129,7 @@ def pairs_of(name: str, clients: int, epsilon: float, factor: float = 1.0) -> li
 
 
 @pytest.mark.parametrize("name", with_law())
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("epsilon", short([0.5, 1.0, 3.0], lambda each: each == 1))
 def test_the_aggregate_oracle_has_the_law_of_the_population(name: str, epsilon: float) -> None:
     """For every protocol, each tally of the aggregate tier has the law of the population tier's."""
     for first, second in pairs_of(name, 100_000, epsilon):

@@ -103,7 +103,7 @@ class Enumerated:
         return np.full(stop - start, self.by_round[which.round - 1] << (bits - 2), dtype=f"<u{bits // 8}")  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
+@pytest.mark.parametrize("k", [1, 2, pytest.param(3, marks=pytest.mark.long)])
 def test_the_ladder_itself_loses_epsilon_exactly(k: int) -> None:
     """One real client of every record, by a server that follows what it hears: over all words no transcript is more than 3 times as likely under one record."""
     laws = []

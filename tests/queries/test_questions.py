@@ -121,7 +121,7 @@ def agrees(question: str, read: Callable[[str], Any]) -> bool:
     return bool(evaluate(read(question), records).tolist() == [bool(eval(code, {"__builtins__": {}}, row)) for row in rows])  # noqa: S307  # a test's own text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(QUESTIONS.filter(lambda text: len(text) <= MAX_LENGTH))
 def test_questions_agree_with_python(question: str) -> None:
     """Every random question means what the same expression means in Python: same precedence, same answers."""
@@ -190,7 +190,7 @@ def test_nesting_is_allowed_up_to_the_limit() -> None:
     assert evaluate(parse(flat), RECORDS).tolist() == [False, False, False, True]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.one_of(st.text(max_size=60), st.text("ab 01.()<>=!'\"`andotr\n", max_size=60)))
 def test_any_text_is_read_or_refused(text: str) -> None:
     """No text makes the parser raise anything but InputError, and what it reads it can answer or refuse."""

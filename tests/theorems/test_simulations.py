@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite
+from local_dp.populations.table import Rows
 from local_dp.queries.tables import Bounded, Category, Question
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
@@ -36,6 +37,7 @@ from local_dp.tallies import Estimate, Tally
 from local_dp.theorems.likelihood import Joint, Observed, ceiling_after, likelihood_query, mean_ratio, total_variation
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
 from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
+from tests.support.inputs.builders import population_oracle, yes_records
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
 from tests.typing import theorems as typing_theorems
 
@@ -323,3 +325,31 @@ def test_theorems_as_types() -> None:
     assert all(isinstance(algorithm, Adaptive) for algorithm in adaptive)
     assert all(isinstance(algorithm, Adaptive) for algorithm in typing_theorems.not_claimed(Adaptive(local_play), Adaptive(statistical_play)))
     assert run(adaptive[0], ExactOracle(WORLD)) == "done"
+
+
+QUERY = StatisticalQuery(Question("yes == 1"), 0.1)
+
+
+def test_every_query_has_the_clients_it_was_given() -> None:
+    """Cohorts have the asked-for sizes, follow one another without a gap, and go on from round to round."""
+    sizes = iter([5, 7, 11, 13])
+    local = local_from_sq(Nonadaptive((QUERY,) * 4, lambda answers: answers), 1.0, lambda query: next(sizes))
+    cohorts = [query.cohort for query in local.queries]
+    assert [len(cohort) for cohort in cohorts] == [5, 7, 11, 13]
+    assert cohorts[0].start == 0
+    assert all(first.stop == second.start for first, second in pairwise(cohorts))
+
+
+def test_rounds_go_on_where_the_last_one_ended() -> None:
+    """An adaptive algorithm's later rounds ask clients that were not asked before, and every play begins with the first client."""
+
+    def play() -> StatisticalPlay[None]:
+        yield (QUERY, QUERY)
+        yield (QUERY,)
+
+    algorithm: LocalRounds[None] = local_from_sq(Adaptive(play), 1.0, lambda query: 10)
+    for _ in range(2):
+        oracle = population_oracle(Rows(yes_records(30)))
+        run(algorithm, oracle)
+        assert [summary.n for summary in oracle.rounds] == [20, 10]
+        assert oracle.interaction == "sequentially interactive"

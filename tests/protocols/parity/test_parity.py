@@ -44,7 +44,9 @@ def test_scores_are_log_likelihood_ratios() -> None:
     assert np.ptp(scores) > 1
 
 
-@pytest.mark.parametrize(("protocol", "n"), [(ParityHalving(d=5), 700), (ParityOneRound(d=5), 1_300)], ids=["halving", "one round"])
+@pytest.mark.parametrize(
+    ("protocol", "n"), [pytest.param(ParityHalving(d=5), 700, marks=pytest.mark.long), (ParityOneRound(d=5), 1_300)], ids=["halving", "one round"]
+)
 def test_user_level_and_aggregate_runs_succeed_alike(protocol: ParityHalving | ParityOneRound, n: int) -> None:
     """Success over 100 simulated populations and 500 aggregate runs differ by less than 4.9 deviations (1e-6), and with a third of the clients by more."""
     check_alike(protocol, n, 100, 500)

@@ -204,8 +204,8 @@ def test_the_midpoint_would_be_caught() -> None:
 
 
 def test_independence_is_tested_at_its_level_and_dependence_is_found() -> None:
-    """Of independent columns, p < .05 in 5 % of 300 runs (within 4 binomial deviations); of a column and itself, p at its least every time."""
-    generator, runs, low = np.random.default_rng(3), 300, 0
+    """Of independent columns, p < .05 in 5 % of 100 runs (within 4 binomial deviations); of a column and itself, p at its least every time."""
+    generator, runs, low = np.random.default_rng(3), 100, 0
     protocol = Crosstab(columns=("a", "b"), labels=("0|1|2", "x|y"))
     for seed in range(runs):
         records = Records({"a": generator.choice(3, 4000, p=[0.6, 0.3, 0.1]), "b": generator.choice(["x", "y"], 4000, p=[0.8, 0.2])})
