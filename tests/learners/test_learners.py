@@ -15,7 +15,9 @@ from local_dp.learners.halfspaces import Halfspace, MarginDescent, Perceptron
 from local_dp.learners.moments import BayesRule, NaiveBayes, dyadic, prefix
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps
 from local_dp.learners.tasks import tasks
+from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
+from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, StatisticalQuery, downward, upward
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
