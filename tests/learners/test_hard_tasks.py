@@ -11,14 +11,13 @@ import pytest
 from local_dp.errors import RefusedError
 from local_dp.experiments.claims.local.suite.runs import LEGAL
 from local_dp.interaction import Oracle, run
-from local_dp.learners.examples import error_rate
+from local_dp.learners.examples import TRIED, Task, error_rate, tasks
 from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import LogisticRegression, Perceptron
 from local_dp.learners.learner import Learner
 from local_dp.learners.moments import Centres, KMeans, LinearModel, LinearRegression, NaiveBayes, Thresholds
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps, Trees
 from local_dp.learners.tabular import HYPOTHESES, Verdict, verdict
-from local_dp.learners.tasks import TRIED, Task, tasks
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.registry import QUERIES

@@ -10,11 +10,10 @@ import pytest
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.learners import examples
-from local_dp.learners.examples import faint_examples
+from local_dp.learners.examples import faint_examples, tasks
 from local_dp.learners.halfspaces import Halfspace, MarginDescent, Perceptron
 from local_dp.learners.moments import BayesRule, NaiveBayes, dyadic, prefix
 from local_dp.learners.rules import Conjunctions, DecisionLists, Stumps
-from local_dp.learners.tasks import tasks
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle

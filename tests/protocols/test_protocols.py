@@ -29,8 +29,8 @@ from local_dp.protocols.surveys.frequency import Frequency
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
 from local_dp.protocols.vectors.mean_found import MeanFound
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.queries.query import Query
 from local_dp.records import Records
 from local_dp.tallies import Tally

@@ -14,6 +14,7 @@ from local_dp.queries.registry import QUERIES
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.records import Records
 
+MADE: Any = PROTOCOLS
 WRONG: dict[str, list[dict[str, Any]]] = {
     "compare": [{"labels": ("A",)}, {"labels": ("A", "A")}, {"labels": ("A", "B", "C")}],
     "heavy-hitters": [{"bits": 7}, {"bits": 65}, {"bits": 12, "text": True}, {"share": 0.0}, {"missing": "drop"}],
@@ -52,10 +53,10 @@ FEW = {
     "heavy-hitters": 8, "longitudinal": 3, "marginals": 5, "masked-parity-list": 1, "masked-parity-fresh": 3, "parity": 1, "parity-rounds": 1,
 }  # fmt: skip
 OTHERS: list[tuple[Callable[[], object], str]] = [
-    (lambda: PROTOCOLS["quantiles"](column="x").for_table(Launch(Records({"x": np.ones(3)}), private=False)), "public grid"),
-    (lambda: PROTOCOLS["marginals"](columns=tuple(f"c{place}" for place in range(40)), ways=3), "9,880 marginals"),
-    (lambda: PROTOCOLS["learn-logistic-regression"](radius=-1.0), "radius"),
-    (lambda: PROTOCOLS["learn-logistic-regression"](d=0), "d is"),
+    (lambda: MADE["quantiles"](column="x").for_table(Launch(Records({"x": np.ones(3)}), private=False)), "public grid"),
+    (lambda: MADE["marginals"](columns=tuple(f"c{place}" for place in range(40)), ways=3), "9,880 marginals"),
+    (lambda: MADE["learn-logistic-regression"](radius=-1.0), "radius"),
+    (lambda: MADE["learn-logistic-regression"](d=0), "d is"),
     *[(lambda masks=masks: Characters(1.0, d=3, masks=masks), "hexadecimal|power of two") for masks in ("zz", "07", "00")],
     *[(lambda sizes=sizes: BlockClass(*sizes), r"\w") for sizes in (("or", 2, 2), ("and", 0, 2), ("and", 13, 2), ("and", 2, 0))],
     *[(lambda change=change: QUERIES.build("change-interval", {"waves": ("a", "b"), "labels": ("x", "y"), "change": 1, "width": 1, **change}), "not accept")

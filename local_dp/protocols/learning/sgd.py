@@ -17,10 +17,9 @@ from local_dp.checks import check_share, check_whole
 from local_dp.domains import MAX_DIMENSION
 from local_dp.errors import InputError, unknown
 from local_dp.interaction import Adaptive
-from local_dp.learners.examples import error_rate, skewed_examples
+from local_dp.learners.examples import BARELY, error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
 from local_dp.learners.learner import features
-from local_dp.learners.tasks import BARELY
 from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population

@@ -23,7 +23,7 @@ from local_dp.postprocessing.shapes import ascending
 from local_dp.protocols.local_protocol import BETA, LocalProtocol, PlainData, describe_estimate, parameter
 from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
-from local_dp.protocols.vectors.mean import upper_ends
+from local_dp.protocols.vectors.mean_vector import upper_ends
 from local_dp.queries.cells import Cell, Grouped
 from local_dp.randomizers.numbers.rounded import rounded_randomizer
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess

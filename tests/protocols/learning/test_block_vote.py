@@ -11,7 +11,7 @@ from local_dp.hardness.margins import Margin, margin, vectors
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.concepts import FUNCTIONS, BlockClass
-from local_dp.protocols.learning.block_vote import advantage, hard_examples, shares_of_clients, vote
+from local_dp.protocols.learning.learned import advantage, hard_examples, shares_of_clients, vote
 
 
 def asked(found: Margin) -> Floats:

@@ -8,7 +8,7 @@ import pytest
 
 from local_dp.errors import InputError
 from local_dp.interaction import run
-from local_dp.learners.tasks import tasks
+from local_dp.learners.examples import tasks
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.learning.learned import Learned, Lesson

@@ -19,7 +19,7 @@ from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
 from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
-from local_dp.protocols.vectors.mean import Mean
+from local_dp.protocols.vectors.mean_vector import Mean
 from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.registry import RANDOMIZERS

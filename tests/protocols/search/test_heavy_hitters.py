@@ -14,7 +14,7 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
 from local_dp.protocols.search.heavy_hitters import Found, HeavyHitters, HeavyHittersAsked
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.queries.strings import HashedPrefix, KeptPrefix, Prefix, strings_of
+from local_dp.queries.subsets import HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.records import Records
 
 N = 1_000_000

@@ -21,7 +21,7 @@ from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import reached_check
 from local_dp.loss import ATTO, NANO
-from local_dp.populations.shapes import SHAPES
+from local_dp.populations.parity import SHAPES
 
 BITS = (8, 16, 32, 64, 128, 256, 1024)
 DELTAS = (0.0, 1e-6, 1e-3)

@@ -22,7 +22,7 @@ from local_dp.experiments.lab.minimal_clients import measured_clients
 from local_dp.experiments.lab.store import as_data
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise
-from local_dp.populations.shapes import shaped
+from local_dp.populations.parity import shaped
 
 ALPHA, EPSILON, SUCCESS, LEVELS = 0.1, 1.0, 0.9, 4
 DEARER = 7  # how many times dearer learning from a release is than learning

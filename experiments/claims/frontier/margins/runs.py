@@ -15,7 +15,7 @@ from local_dp.experiments.lab.store import as_data
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
 from local_dp.populations.concepts import BlockClass
-from local_dp.protocols.learning.block_vote import advantage, cohorts, hard_examples, vote
+from local_dp.protocols.learning.learned import advantage, cohorts, hard_examples, vote
 
 EPSILON: Final = 1.0
 SUCCESS: Final = 0.9
