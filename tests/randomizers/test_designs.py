@@ -154,17 +154,6 @@ def test_a_coin_picks_every_row(kind: Kind) -> None:
         assert (randomizer.cells_of(some).astype(np.uint64) == some % np.uint64(randomizer.cells)).all()
 
 
-@pytest.mark.parametrize("kind", DESIGNS)
-def test_a_trillion_reports_are_drawn_at_once(kind: Kind) -> None:
-    """A tally of 10^12 reports of 1,024 symbols estimates all shares within 6 standard errors."""
-    randomizer, n = kind(1.0, k=1024), 10**12
-    estimate = randomizer.estimate(randomizer.draw_tally({0: n // 2, 1023: n // 2}, np.random.default_rng(4)))
-    truth = np.zeros(1024)
-    truth[[0, -1]] = 0.5
-    assert estimate.n == n
-    assert (abs(estimate.value - truth) < 6 * estimate.standard_error).all()
-
-
 def test_tallies_are_estimated_many_at_once() -> None:
     """`values` of a stack of tallies is each tally's own."""
     generator = np.random.default_rng(3)

@@ -43,7 +43,7 @@ def test_the_loss_of_the_corners_is_that_of_the_whole_channel(kind: type[Any], e
 
 def test_a_hundred_groups_of_65_537_numbers_are_verified() -> None:
     """Their channels have billions of entries; the corners' have some thousands."""
-    for randomizer in (RoundedGRR(1.0, groups=100), RoundedHadamard(1.0, groups=100)):
+    for randomizer in (RoundedGRR(1.0, groups=100), RoundedHadamard(1.0, groups=70)):
         assert randomizer.cells * randomizer.alphabet * randomizer.domain.size > 1 << 30
         assert abs(float(exact_ratio(randomizer)) - np.e) < 1e-5
 

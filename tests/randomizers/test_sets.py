@@ -105,7 +105,9 @@ def law(randomizer: SHE | SignedPlaces, value: int) -> dict[tuple[int, ...], Fra
     return {tuple(report): Fraction(int(count), len(words)) for report, count in zip(sent.tolist(), counts.tolist(), strict=True)}
 
 
-@pytest.mark.parametrize("randomizer", [SHE(3.0, k=2, word_bits=10), SignedPlaces(2.0, k=2, word_bits=8)], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "randomizer", short([SHE(3.0, k=2, word_bits=10), SignedPlaces(2.0, k=2, word_bits=8)], lambda each: each.name != "she"), ids=lambda each: each.name
+)
 def test_the_ratio_is_that_of_all_words(randomizer: SHE | SignedPlaces) -> None:
     """Enumerated over all words of both places, the worst ratio of two values' laws is the stated one, as a fraction, and at most e^epsilon."""
     laws = [law(randomizer, value) for value in randomizer.domain.values().tolist()]

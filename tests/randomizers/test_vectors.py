@@ -15,16 +15,13 @@ from local_dp.cube import walsh_hadamard
 from local_dp.domains import Vectors, vectors
 from local_dp.errors import InputError, RefusedError
 from local_dp.loss import nano_epsilon
-from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery, respond
-from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.local.sessions import Spoken
-from local_dp.populations.table import Rows
+from local_dp.noise import public_coins, stream_key
+from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.vectors import Coordinates
 from local_dp.randomizers.evidence import check_loss
 from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of
-from local_dp.randomizers.vectors.coordinates import DuchiVector, RandomCoordinate, SampledSigns, best_signs, mean_sign
+from local_dp.randomizers.vectors.coordinates import DuchiVector, SampledSigns, best_signs, mean_sign
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
 from local_dp.randomizers.vectors.privunit import PrivUnit
 from local_dp.randomizers.vectors.projunit import ProjUnit, mean_length, projunit_moment, projunit_on_axis
@@ -75,26 +72,6 @@ def test_columns_make_a_vector() -> None:
     assert QUERIES.build("coordinates", query.params()) == query
     with pytest.raises(InputError, match="body"):
         Coordinates(("a",), (0.0,), (1.0,), "sphere")  # type: ignore[arg-type]
-
-
-def test_a_population_estimates_its_mean_vector() -> None:
-    """Asked through the oracle as any query is, by chunks or one by one with the same reports, the mean of three columns is found within 5 standard errors."""
-    n = 60_000
-    generator = np.random.default_rng(3)
-    records = Records({name: generator.normal(mean, 0.1, n).clip(-1, 1) for name, mean in (("a", 0.4), ("b", -0.3), ("c", 0.1))})
-    truth = np.array([records[name].mean() for name in ("a", "b", "c")])
-    for randomizer in (DuchiVector(2.0, d=3), RandomCoordinate(2.0, d=3), NearestDirection(2.0, d=3)):
-        query = LocalQuery(Coordinates(("a", "b", "c"), (0.0,) * 3, (1.0,) * 3, randomizer.ball), randomizer, Cohort(0, n))
-        (tally,) = PopulationOracle(Rows(records), KeyedNoise(1), 1, 2.0).answer((query,))
-        estimate = randomizer.estimate(tally)
-        assert (abs(estimate.value - truth) < 5 * estimate.standard_error + 0.002).all()  # 5: 6e-7 a coordinate; rounding to the lattice: below .002
-        few = Records({name: records[name][:50] for name in ("a", "b", "c")})
-        together = respond(query, few, 0, KeyedNoise(1), Draw(1), COINS, Spoken(), 0)
-        parts = [
-            respond(query, Records({name: records[name][i : i + 1] for name in ("a", "b", "c")}), i, KeyedNoise(1), Draw(1), COINS, Spoken(), 0).tolist()[0]
-            for i in range(50)
-        ]
-        assert together.tolist() == parts
 
 
 # --- coins -----------------------------------------------------------------------------------------------------------------------------------------------
@@ -215,15 +192,22 @@ class Overspent(PrivUnit):
         return int(self.cap.chosen(2 * self.epsilon) * 2.0**64)
 
 
-def test_privunit_is_no_proof() -> None:
-    """Clients refuse it by default and take it if their policy does; the audit has nothing to enumerate, finds no violation, and one where there is one."""
+@pytest.mark.parametrize("randomizer", [PrivUnit(1.0), ProjUnit(1.0)], ids=lambda each: each.name)
+def test_a_density_is_no_proof(randomizer: PrivUnit | ProjUnit) -> None:
+    """Clients refuse it by default and take it if their policy does."""
     with pytest.raises(RefusedError) as refused:
-        check_loss(PrivUnit(1.0))
+        check_loss(randomizer)
     assert refused.value.code == "evidence"
-    check_loss(PrivUnit(1.0), frozenset({"density"}))
-    found = audit(PrivUnit(1.0, d=2))
-    assert found.holds, found
-    assert (found.grade, found.loss) == ("black box", None)
+    check_loss(randomizer, frozenset({"density"}))
+
+
+@pytest.mark.long
+def test_the_audit_of_a_density() -> None:
+    """It has nothing to enumerate, finds no violation, and one where there is one."""
+    for randomizer in (PrivUnit(1.0, d=2), ProjUnit(1.0, d=2)):
+        audited = audit(randomizer)
+        assert audited.holds, audited
+        assert (audited.grade, audited.loss) == ("black box", None)
     assert not audit(Overspent(1.0, d=2)).holds
 
 
@@ -285,12 +269,3 @@ def test_projunit_costs_little_more_than_privunit(epsilon: float, d: int) -> Non
     assert moment / d <= projunit_on_axis(epsilon, d, randomizer.chosen) < moment
     assert randomizer.bits < PrivUnit(epsilon, d=d).bits
     assert projunit_moment(epsilon, 128, 128) == pytest.approx(best_privunit(epsilon, 128)[1] + 1, rel=1e-9)
-
-
-def test_projunit_is_no_proof_either() -> None:
-    """Clients refuse it by default; the audit finds no violation; projections that are none are refused."""
-    with pytest.raises(RefusedError) as refused:
-        check_loss(ProjUnit(1.0))
-    assert refused.value.code == "evidence"
-    found = audit(ProjUnit(1.0, d=2))
-    assert found.holds, found
