@@ -41,8 +41,8 @@ def _changed(generator: random.Random) -> Request:
         {"stop": generator.randrange(1, CLIENTS)},
         {"start": generator.randrange(1, CLIENTS)},
     ]
-    chosen = Ask.model_validate(ask.model_dump() | generator.choice(others))
-    asks = (chosen,) if generator.random() < 0.8 else (ask, chosen)
+    changed = Ask.model_validate(ask.model_dump() | generator.choice(others))
+    asks = (changed,) if generator.random() < 0.8 else (ask, changed)
     return ASKED.model_copy(update={"asks": asks})
 
 

@@ -87,23 +87,23 @@ def _limited() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    kept = signal.signal(signal.SIGALRM, stop)
+    before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, SECONDS, 1.0)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, kept)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _options(command: str, words: list[str]) -> list[str]:
     """The options of a command, or of the one of its commands that the words name, that take a value."""
     context = click.Context(APP)
-    found = APP.get_command(context, command)
-    if isinstance(found, click.Group):
-        found = found.get_command(context, words[0])
-    assert found is not None
-    return [each.opts[0] for each in found.params if isinstance(each, click.Option) and not each.is_flag and each.opts[0] != "--tier"]
+    target = APP.get_command(context, command)
+    if isinstance(target, click.Group):
+        target = target.get_command(context, words[0])
+    assert target is not None
+    return [each.opts[0] for each in target.params if isinstance(each, click.Option) and not each.is_flag and each.opts[0] != "--tier"]
 
 
 def _line(generator: np.random.Generator) -> list[str]:
@@ -121,11 +121,11 @@ def _line(generator: np.random.Generator) -> list[str]:
 
 
 def _check(done: Done, line: list[str]) -> None:
-    told = f"{line!r:.600}\n{done.stderr[-1500:]}"
-    assert "Traceback" not in done.stderr, told
-    assert done.returncode in (0, 2, 3, 4, 5, INTERRUPTED), told
+    context = f"{line!r:.600}\n{done.stderr[-1500:]}"
+    assert "Traceback" not in done.stderr, context
+    assert done.returncode in (0, 2, 3, 4, 5, INTERRUPTED), context
     complaints = [each for each in done.stderr.splitlines() if each.startswith("local-dp: ")]
-    assert len(complaints) == (done.returncode not in (0, INTERRUPTED)) or line[0] == "audit", told
+    assert len(complaints) == (done.returncode not in (0, INTERRUPTED)) or line[0] == "audit", context
 
 
 def _fuzzed(lines: int, seed: int) -> dict[int, int]:

@@ -52,12 +52,12 @@ def _killed(folder: Path, turns: int) -> None:
         town, drawn = Town(where), [generator.randrange(1, 60) for _ in range(12)]
         result, coordinator, died = run_virtually(town.live(iter([*drawn, 10**9])))
         assert (result, [summary.digest for summary in coordinator.rounds]) == expected, turn
-        assert all(len(asked) == 1 for asked in town.requests.values()), "a round was asked in two ways"
+        assert all(len(forms) == 1 for forms in town.requests.values()), "a round was asked in two ways"
         assert [member.store.ledger.max_spent for member in town.members] == [pytest.approx(0.04 * ROUNDS)] * HOSTS_OF
         assert (coordinator.counts.answered, coordinator.counts.conflicting) == (CLIENTS * ROUNDS, 0)
-        told = coordinator.reconciliation()
-        assert (told.accepted_not_charged, told.charged_not_accepted) == (0, 0)
-        assert told.silent in (0, HOSTS_OF), "all, where a server was killed after it had said the end"
+        accounts = coordinator.reconciliation()
+        assert (accounts.accepted_not_charged, accounts.charged_not_accepted) == (0, 0)
+        assert accounts.silent in (0, HOSTS_OF), "all, where a server was killed after it had said the end"
         kills, points = kills + died, points | set(drawn[:died])
     assert kills >= 5 * turns
     print(f"test 20: {kills} kills at {len(points)} points in {turns} runs of {ROUNDS} rounds: the result bit for bit, each request byte for byte")

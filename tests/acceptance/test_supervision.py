@@ -45,12 +45,12 @@ class Marked:
 
     def alive(self) -> list[int]:
         """Every process with the mark, zombies apart."""
-        found, wanted = [], f"MARK={self.mark}".encode()
+        pids, wanted = [], f"MARK={self.mark}".encode()
         for each in Path("/proc").iterdir():
             with suppress(OSError):
                 if each.name.isdigit() and wanted in (each / "environ").read_bytes().split(b"\0"):
-                    found.append(int(each.name))
-        return found
+                    pids.append(int(each.name))
+        return pids
 
     def wait(self, condition: Callable[[], bool]) -> bool:
         """Whether it comes true in time."""
@@ -148,9 +148,9 @@ def test_a_stopped_helper_is_noticed() -> None:
         finally:
             await fleet.stop()
 
-    took, said = asyncio.run(play())
-    print(f"class 9: a stopped helper is noticed after {took:.1f} s: {said}")
-    assert "\n" not in said
+    took, text = asyncio.run(play())
+    print(f"class 9: a stopped helper is noticed after {took:.1f} s: {text}")
+    assert "\n" not in text
 
 
 def test_hosts_have_a_ceiling() -> None:
@@ -174,12 +174,12 @@ main()
 def test_too_few_open_files_are_said_before_anything_starts(tmp_path: Path, clients: int) -> None:
     """With a limit of 64 the attack printed 164,595 lines: now one, and no process was started."""
     with marked(tmp_path, *_run("processes", clients), code=LIMITED) as command:
-        _, said = command.process.communicate(timeout=60)
-        lines = [line for line in said.splitlines() if "open files" in line]
-        print(f"class 9: RLIMIT_NOFILE 64 and {clients} clients: {len(said.splitlines())} lines: {lines}")
+        _, text = command.process.communicate(timeout=60)
+        lines = [line for line in text.splitlines() if "open files" in line]
+        print(f"class 9: RLIMIT_NOFILE 64 and {clients} clients: {len(text.splitlines())} lines: {lines}")
         assert command.process.returncode == 2
         assert len(lines) == 1
-        assert "Traceback" not in said
+        assert "Traceback" not in text
         assert command.left() == (0, [])
 
 

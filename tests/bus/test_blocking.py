@@ -68,10 +68,10 @@ def test_a_message_goes_out_whole_and_the_end_is_said() -> None:
         await bus.publish("t", payload)
         await messages.aclose()
 
-    with scripted((said(WELCOME), granted())) as (address, heard):
+    with scripted((said(WELCOME), granted())) as (address, received):
         finish(sent(BlockingBus(address, "c", ["t"])))
-    assert b"".join(heard).count(payload) == 1
-    assert b"".join(heard).endswith(b"\xe0\x00"), "the packet that says goodbye"
+    assert b"".join(received).count(payload) == 1
+    assert b"".join(received).endswith(b"\xe0\x00"), "the packet that says goodbye"
 
 
 def test_what_waits_for_an_event_loop_is_no_work_for_a_client() -> None:

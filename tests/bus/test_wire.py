@@ -103,9 +103,9 @@ def _sequences(schema: Any) -> Iterator[dict[str, Any]]:
 
 def test_a_list_is_refused_at_its_first_error() -> None:
     """The validator collects no error of every item: of a receipt of 4,096 wrong ones it took two megabytes, of a long list of asks gigabytes."""
-    found = [part for kind in KINDS for part in _sequences(kind.__pydantic_core_schema__)]
-    assert len(found) == 8
-    assert all(part.get("fail_fast") for part in found)
+    parts = [part for kind in KINDS for part in _sequences(kind.__pydantic_core_schema__)]
+    assert len(parts) == 8
+    assert all(part.get("fail_fast") for part in parts)
 
 
 def _named(kind: type[BaseModel]) -> Iterator[tuple[str, bool]]:
@@ -130,9 +130,9 @@ def test_a_name_is_letters_to_its_end(kind: type[BaseModel]) -> None:
 
 def _wrong(kind: type[BaseModel], data: dict[str, str]) -> set[object]:
     """The fields that are there and not as they should be."""
-    with pytest.raises(ValidationError) as found:
+    with pytest.raises(ValidationError) as errors:
         kind.model_validate({**data, "more": 1})
-    return {error["loc"][0] for error in found.value.errors() if error["type"] == "string_pattern_mismatch"}
+    return {error["loc"][0] for error in errors.value.errors() if error["type"] == "string_pattern_mismatch"}
 
 
 def test_the_names_of_parameters_are_names() -> None:
