@@ -114,19 +114,12 @@ def _no_more(worst: dict[str, tuple[int, int]], times: int) -> None:
         assert many <= 2 * few + 40, f"a message of kind {kind} takes {many} lines where there are {times} times as many clients, and {few} before"
 
 
-def test_no_message_costs_more_where_there_are_more_clients() -> None:
+@pytest.mark.parametrize(("few", "many"), [(60, 960), pytest.param(200, 12_000, marks=pytest.mark.slow)])
+def test_no_message_costs_more_where_there_are_more_clients(few: int, many: int) -> None:
     """The attack slowed a round 22 times, and 12,000 hellos took 14 s: now a message takes as many steps with 16 times the clients, in any order, by search."""
-    worst = _compared(range(2), 60, 960)
-    print(f"class 11: the most lines of Python for a message, with 60 and with 960 clients: {worst}")
-    _no_more(worst, 16)
-
-
-@pytest.mark.slow
-def test_no_message_costs_more_where_there_are_more_clients_for_long() -> None:
-    """The same with 12,000 clients."""
-    worst = _compared(range(3), 200, 12_000)
-    print(f"class 11: the most lines of Python for a message, with 200 and with 12,000 clients: {worst}")
-    _no_more(worst, 60)
+    worst = _compared(range(2), few, many)
+    print(f"class 11: the most lines of Python for a message, with {few} and with {many:,} clients: {worst}")
+    _no_more(worst, many // few)
 
 
 def test_late_reports_cannot_exceed_those_asked_for() -> None:

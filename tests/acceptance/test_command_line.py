@@ -140,16 +140,10 @@ def _fuzzed(lines: int, seed: int) -> dict[int, int]:
 
 
 @pytest.mark.usefixtures("folder")
-def test_no_command_line_makes_a_traceback() -> None:
-    """80 commands with nasty values by search."""
-    figure("class 12", f"80 command lines by exit code: {_fuzzed(80, 1)}; 0 tracebacks, 0 of code 1")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("folder")
-def test_no_command_line_makes_a_traceback_for_long() -> None:
-    """2,000 of them."""
-    figure("class 12", f"2,000 command lines by exit code: {_fuzzed(2000, 2)}; 0 tracebacks, 0 of code 1")
+@pytest.mark.parametrize("lines", [80, pytest.param(2_000, marks=pytest.mark.slow)])
+def test_no_command_line_makes_a_traceback(lines: int) -> None:
+    """Commands with nasty values by search."""
+    figure("class 12", f"{lines:,} command lines by exit code: {_fuzzed(lines, 1)}; 0 tracebacks, 0 of code 1")
 
 
 ATTACKS = {

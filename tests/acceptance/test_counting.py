@@ -68,17 +68,11 @@ def _once(rounds: int, seed: int) -> tuple[int, int]:
     return accepted, coordinator.counts.duplicate + coordinator.counts.late + coordinator.rejected
 
 
-def test_a_report_counts_once() -> None:
-    """100 clients that each tell a symbol of their own, 20 rounds, every reply five times and again in later rounds: each cell is 0 or 1."""
-    accepted, beside = _once(20, 19)
-    figure(19, f"{CANARIES} clients x 20 rounds: {accepted:,} reports accepted, each once, beside {beside:,} repeated, late and replayed ones")
-
-
-@pytest.mark.slow
-def test_a_report_counts_once_for_long() -> None:
-    """The same, for 20 seeds."""
-    total, beside = np.sum([_once(20, seed) for seed in range(20)], axis=0)
-    figure(19, f"{CANARIES} clients x 20 rounds x 20 seeds: {total:,} reports accepted, each once, beside {beside:,} repeated, late and replayed ones")
+@pytest.mark.parametrize("seeds", [1, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_report_counts_once(seeds: int) -> None:
+    """100 clients that each report a symbol of their own, 20 rounds, every reply five times and again in later rounds: each cell is 0 or 1."""
+    accepted, beside = np.sum([_once(20, seed) for seed in range(seeds)], axis=0)
+    figure(19, f"{CANARIES} clients x 20 rounds x {seeds} seeds: {accepted:,} reports accepted, each once, beside {beside:,} repeated, late and replayed ones")
 
 
 CLIENTS, DEADLINE = 100, 20.0

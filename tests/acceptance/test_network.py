@@ -33,16 +33,10 @@ LONG = 15  # rounds of members in private, who take a tenth of a second each, so
 
 
 @pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
-def test_what_is_rewritten_on_the_way_is_not_heard(kind: str, tmp_path: Path) -> None:
-    """Reliability 25, short: every twentieth reply and request between 40 members and the broker is changed, and no access rule is there."""
-    _rewritten(kind, tmp_path, 0.05, ROUNDS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
-def test_what_is_rewritten_on_the_way_is_not_heard_for_long(kind: str, tmp_path: Path) -> None:
-    """Reliability 25: every hundredth, of 40 members in 40 rounds."""
-    _rewritten(kind, tmp_path, 0.01, 40)
+@pytest.mark.parametrize(("share", "rounds"), [(0.05, ROUNDS), pytest.param(0.01, 40, marks=pytest.mark.slow)])
+def test_what_is_rewritten_on_the_way_is_not_heard(share: float, rounds: int, kind: str, tmp_path: Path) -> None:
+    """Reliability 25: some replies and requests between 40 members and the broker are changed, and no access rule is there."""
+    _rewritten(kind, tmp_path, share, rounds)
 
 
 def _rewritten(kind: str, folder: Path, of_all: float, rounds: int) -> None:

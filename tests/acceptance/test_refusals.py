@@ -98,17 +98,12 @@ def _compared(folder: Path, scripts: int) -> dict[str, int]:
     return seen
 
 
-def test_refusals_are_the_same_for_every_record(tmp_path: Path) -> None:
-    """Two of five records of one declared schema, 200 request scripts: identical answers' kinds, codes, texts and lengths."""
-    seen = _compared(tmp_path, 200)
-    figure(11, f"200 scripts, each to two of five records: 0 differences; said {dict(sorted(seen.items()))}")
+@pytest.mark.parametrize("scripts", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_refusals_are_the_same_for_every_record(scripts: int, tmp_path: Path) -> None:
+    """Two of five records of one declared schema, by request scripts: identical answers' kinds, codes, texts and lengths."""
+    seen = _compared(tmp_path, scripts)
+    figure(11, f"{scripts:,} scripts, each to two of five records: 0 differences; answers {dict(sorted(seen.items()))}")
     assert {"reply", "budget", "equivocation", "bad-query", "bad-parameters", "unknown-randomizer", "not-allowed"} <= seen.keys()
-
-
-@pytest.mark.slow
-def test_refusals_are_the_same_for_every_record_for_long(tmp_path: Path) -> None:
-    """The same, 10,000 scripts."""
-    figure(11, f"10,000 scripts, each to two of five records: 0 differences; said {_compared(tmp_path, 10_000)}")
 
 
 def test_types_seen_from_values_would_tell(tmp_path: Path) -> None:

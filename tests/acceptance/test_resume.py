@@ -263,19 +263,15 @@ def _server_stopped(folder: Path, clients: int, seconds: float, kind: str = "mos
     )
 
 
-@pytest.mark.long
-@needs_mosquitto
-def test_a_server_that_stands_still_loses_nothing(tmp_path: Path) -> None:
-    """Test 22, for two seconds and 300 reports."""
-    _server_stopped(tmp_path, 300, 2.0)
+def _paused(clients: int, seconds: float, kind: str) -> Any:
+    return pytest.param(clients, seconds, kind, marks=pytest.mark.slow if clients > 300 else pytest.mark.long)
 
 
 @needs_mosquitto
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
-def test_a_server_that_stands_still_for_20_seconds_loses_nothing(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("clients", "seconds", "kind"), [_paused(300, 2.0, "mosquitto"), _paused(3000, 20.0, "mosquitto"), _paused(3000, 20.0, "embedded")])
+def test_a_server_that_stands_still_loses_nothing(clients: int, seconds: float, kind: str, tmp_path: Path) -> None:
     """Test 22."""
-    _server_stopped(tmp_path, 3000, 20.0, kind)
+    _server_stopped(tmp_path, clients, seconds, kind)
 
 
 def test_a_changed_run_is_not_resumed(tmp_path: Path) -> None:

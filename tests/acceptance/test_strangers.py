@@ -129,17 +129,11 @@ def _searched_junk(examples: int) -> tuple[float, float]:
     return worst[0], worst[1]
 
 
-def test_no_junk_costs_more_than_reading_it() -> None:
+@pytest.mark.parametrize("examples", [50, pytest.param(5_000, marks=pytest.mark.slow)])
+def test_no_junk_costs_more_than_reading_it(examples: int) -> None:
     """Its generalisation by search: memory in proportion to the bytes, and processor time at most 20 times that of the largest honest request."""
-    most, ratio = _searched_junk(50)
-    print(f"class 4: 50 kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of an honest request")
-
-
-@pytest.mark.slow
-def test_no_junk_costs_more_than_reading_it_for_long() -> None:
-    """The same, 5,000 times."""
-    most, ratio = _searched_junk(5_000)
-    print(f"class 4: 5,000 kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of an honest request")
+    most, ratio = _searched_junk(examples)
+    print(f"class 4: {examples:,} kinds of junk: at most {most:.1f} MiB, {ratio:.2f} of the time of an honest request")
 
 
 RECORDS = Records({**dict.fromkeys(ANY_COLUMNS, np.arange(3.0)), "yes": np.arange(3)})
@@ -302,16 +296,10 @@ def _searched_asks(examples: int) -> tuple[dict[str, int], float]:
     return seen, worst[0]
 
 
-def test_the_work_of_every_query_and_randomizer_is_bounded() -> None:
+@pytest.mark.parametrize(("examples", "codes"), [(40, set()), pytest.param(3_000, {"reply", "bad-parameters", "bad-query"}, marks=pytest.mark.slow)])
+def test_the_work_of_every_query_and_randomizer_is_bounded(examples: int, codes: set[str]) -> None:
     """Every query and randomizer, with parameters of any size by search: replies and refusals alike stay within the stated entries and 512 MB."""
-    seen, most = _searched_asks(40)
+    seen, most = _searched_asks(examples)
     print(f"class 4: {dict(sorted(seen.items()))}: at most {most:.0f} MiB")
     assert len(seen) > 2
-
-
-@pytest.mark.slow
-def test_the_work_of_every_query_and_randomizer_is_bounded_for_long() -> None:
-    """The same, 3,000 times."""
-    seen, most = _searched_asks(3_000)
-    print(f"class 4: {dict(sorted(seen.items()))}: at most {most:.0f} MiB")
-    assert {"reply", "bad-parameters", "bad-query"} <= seen.keys()
+    assert codes <= seen.keys()
