@@ -191,7 +191,7 @@ def test_wrong_words_are_answered_with_the_right_ones() -> None:
         (lambda: ldp.mean(PLAIN, "age", bounds=5), r"give \(low, high\)"),  # type: ignore[arg-type]
         (lambda: ldp.frequency(PLAIN, "city", labels="Oslo"), "give a list"),
         (lambda: ldp.crosstab(PLAIN, ["city", "smokes"], labels={"city": ["Oslo"], "age": [1]}), "the columns are city, smokes"),
-        (lambda: ldp.mean(PLAIN, "age", bounds=(0, 100)), "missing=exclude"),
+        (lambda: ldp.mean(PLAIN, "age", bounds=(0, 100)), 'missing="exclude"'),
         (lambda: ldp.survey(PLAIN, "smokes == 1", private=True, seed=1), "takes no seed"),
     ):
         with pytest.raises(InputError, match=told):

@@ -157,10 +157,10 @@ def test_the_shell_the_hosts_and_real_processes_say_the_same(question: tuple[str
 
 
 def _messy() -> Iterator[tuple[str, Callable[[], ldp.Result], str]]:
-    yield "missing numbers", lambda: ldp.mean(table("cars"), "Horsepower", bounds=(40, 240)), "missing=exclude"
-    yield "missing in a question", lambda: ldp.survey(table("cars"), "Horsepower > 100"), "missing=exclude"
-    yield "unlisted labels", lambda: ldp.frequency(table("cars"), "Origin", labels=["USA", "Japan"]), "other=category"
-    yield "out of bounds", lambda: ldp.mean(table("cars"), "Weight_in_lbs", bounds=(2000, 4000)), "outside=clip"
+    yield "missing numbers", lambda: ldp.mean(table("cars"), "Horsepower", bounds=(40, 240)), 'missing="exclude"'
+    yield "missing in a question", lambda: ldp.survey(table("cars"), "Horsepower > 100"), 'missing="exclude"'
+    yield "unlisted labels", lambda: ldp.frequency(table("cars"), "Origin", labels=["USA", "Japan"]), 'other="category"'
+    yield "out of bounds", lambda: ldp.mean(table("cars"), "Weight_in_lbs", bounds=(2000, 4000)), 'outside="clip"'
     yield "labels not declared", lambda: ldp.frequency(table("cars"), "Origin"), "labels_from_data"
 
 
