@@ -13,13 +13,12 @@ from local_dp.experiments.api.asking import Options, RunOptions, ask, documented
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Bounds, Table, bounds_text, ends_of, settings_text
 from local_dp.experiments.text.dialect import python_errors
-from local_dp.masked.two_rounds import MaskedParityLearner
+from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
@@ -104,7 +103,7 @@ def histogram(
 ) -> Result:
     """The share of each of `bins` equal intervals of the public bounds, and the shares below and above.
 
-    `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.surveys.histogram.Histogram`.
+    `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.surveys.frequency.Histogram`.
     """
     low, high = ends_of(bounds)
     return _run(Histogram, table, how, column=column, low=low, high=high, bins=bins, missing=missing, randomizer=randomizer)

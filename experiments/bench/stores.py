@@ -62,9 +62,10 @@ def _seconds(clients: int, tier: Tier, broker: str, stores: bool) -> float:
         broker=broker,
         terms=terms,
         stores=folder,
+        played=Adaptive(play),
     )
     try:
-        return median(asyncio.run(over_bus(Adaptive(play), settings, lambda progress: None)).seconds)
+        return median(asyncio.run(over_bus(settings, lambda progress: None)).seconds)
     finally:
         if folder:
             shutil.rmtree(folder)

@@ -19,7 +19,7 @@ from local_dp.experiments.text.screen import SCREEN
 
 OPTIONS = "Options"
 PARAMETERS = "Parameters"
-_BRIEF = 76  # characters of a brief help; beyond, a list after a colon is cut off
+_BRIEF = 56  # characters of a brief help; beyond, a list after a colon is cut off
 
 
 def set_option(of: str) -> Any:

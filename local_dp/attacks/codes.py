@@ -15,8 +15,8 @@ from local_dp.checks import check_whole
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import stream_key
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.queries.ciphers import encrypted
 from local_dp.queries.encoded import Bit
+from local_dp.queries.subsets import encrypted
 from local_dp.records import Records
 
 

@@ -19,7 +19,7 @@ from local_dp.hardness.adversary import allowed_gap, survivors_certificate
 from local_dp.interaction import Adaptive, Nonadaptive, Play
 from local_dp.oracles.statistical.oracles import SQOracle, StatisticalQuery
 from local_dp.populations.concepts import label, parities
-from local_dp.queries.parity import ParityCoset
+from local_dp.queries.examples import ParityCoset
 
 NAMED = 512  # survivors in a certificate
 ALPHA = 0.25  # two parities differ on half of all points, so an error below 1/4 names the parity

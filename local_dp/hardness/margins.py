@@ -13,7 +13,7 @@ from local_dp.bounds.interaction import margin_clients
 from local_dp.cube import walsh_hadamard
 from local_dp.errors import InputError
 from local_dp.hardness.adversary import FORMAT
-from local_dp.populations.blocks import BlockClass
+from local_dp.populations.concepts import BlockClass
 
 UNIT = 1 << 40  # the weights of a certificate sum to about this
 

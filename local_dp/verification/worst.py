@@ -23,7 +23,7 @@ from local_dp.verification.findings import Finding, Witness
 _FEW = 1 << 20  # entries of a channel that are looked at first
 
 
-def loss_found(randomizer: Randomizer) -> tuple[float | None, Finding]:
+def check_channel_loss(randomizer: Randomizer) -> tuple[float | None, Finding]:
     """The exact loss in nats, None where it is not finite or the channel is none, and whether it is at most what one report is charged for."""
     if isinstance(randomizer, FiniteChannel) and _has_delta(randomizer):
         return None, _delta_found(randomizer)

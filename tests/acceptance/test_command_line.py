@@ -22,6 +22,7 @@ from local_dp.experiments.cli.main import INTERRUPTED
 from local_dp.experiments.text.screen import Screen
 from local_dp.randomizers.registry import RANDOMIZERS
 from tests.support.figures import figure
+from tests.support.long import short
 from tests.support.runs.command import Done, local_dp
 
 LONG = "x" * 300
@@ -140,8 +141,8 @@ def _fuzzed(lines: int, seed: int) -> dict[int, int]:
 
 @pytest.mark.usefixtures("folder")
 def test_no_command_line_makes_a_traceback() -> None:
-    """120 commands with nasty values by search."""
-    figure("class 12", f"120 command lines by exit code: {_fuzzed(120, 1)}; 0 tracebacks, 0 of code 1")
+    """80 commands with nasty values by search."""
+    figure("class 12", f"80 command lines by exit code: {_fuzzed(80, 1)}; 0 tracebacks, 0 of code 1")
 
 
 @pytest.mark.slow
@@ -176,7 +177,10 @@ def test_what_made_tracebacks_is_a_line(name: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("line", [["randomizers"], ["--help"], ["run", "survey", "--clients", "9", "--seed", "1", "--tier", "population", "--json"]])
+@pytest.mark.parametrize(
+    "line",
+    short([["randomizers"], ["--help"], ["run", "survey", "--clients", "9", "--seed", "1", "--tier", "population", "--json"]], lambda line: line == ["--help"]),
+)
 def test_a_full_disk_is_a_line(line: list[str]) -> None:
     """Standard output that takes nothing: exit code 2, one line, and the interpreter adds none; where nothing can be said either, the code alone."""
     words = [sys.executable, "-m", "local_dp", *line]
@@ -208,8 +212,8 @@ def test_a_broken_package_takes_nothing_with_it(kind: str, tmp_path: Path, monke
     done = local_dp("randomizers")
     assert (done.returncode, done.stderr) == (0, "")
     for name in RANDOMIZERS.built_in:
-        assert f"\n{name}\n" in f"\n{done.stdout}"
-    assert "broken-rr\n  not usable: " in done.stdout
+        assert f"\n  {name} " in done.stdout
+    assert "broken-rr" in done.stdout
     for line in (["describe", "broken-rr"], ["audit", "broken-rr"], ["run", "survey", "--clients", "9", "--randomizer", "broken-rr", "--tier", "population"]):
         refused = local_dp(*line)
         assert refused.returncode == 4, refused.stderr
@@ -221,12 +225,12 @@ def test_a_broken_package_takes_nothing_with_it(kind: str, tmp_path: Path, monke
 
 
 def test_a_pipe_that_closes_is_no_traceback() -> None:
-    """As `local-dp randomizers | head -c 1` leaves one: exit code 2, one line."""
+    """As `local-dp randomizers | head -c 1` leaves one: it ends in silence, with the code of a program that SIGPIPE ended."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([sys.executable, "-m", "local_dp", "randomizers"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     os.close(writing)
-    assert (done.returncode, done.stderr) == (2, "local-dp: cannot write the result to standard output: Broken pipe\n")
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_complaint_holds_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

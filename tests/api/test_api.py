@@ -179,7 +179,7 @@ def test_a_server_and_a_run_say_when_the_clients_are_few() -> None:
     told: list[str] = []
     ldp.survey(PLAIN, "smokes == 1", seed=1, notice=told.append)
     assert len(told) == 1
-    assert "600 clients, and survey asks for 1,799" in told[0]
+    assert "You have 600 clients; +-0.05 at epsilon 1 needs 1,799. Expect about +-0.087." in told[0]
     ldp.survey(PLAIN, "smokes == 1", seed=1, clients=1799, resample=True, notice=told.append)
     assert len(told) == 1
 

@@ -29,8 +29,7 @@ from local_dp.interaction import run
 from local_dp.loss import Pure, approximate, nano_epsilon
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.hostile import BiasedOracle, RoundedOracle, against, downward, upward
-from local_dp.oracles.statistical.oracles import ExactOracle, NoisyOracle
+from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, NoisyOracle, RoundedOracle, against, downward, upward
 from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.subsets import Subset, secret_bits

@@ -23,8 +23,8 @@ from local_dp.populations.table import Rows
 from local_dp.queries.encoded import Bit, packed
 from local_dp.queries.registry import QUERIES
 from local_dp.records import Records
-from local_dp.theorems.curated_from_sq import curated_from_sq
-from local_dp.theorems.one_report import one_query_each
+from local_dp.theorems.curated import curated_from_sq
+from local_dp.theorems.local_from_sq import one_query_each
 
 FAILURE = 1e-6
 RATE = 0.01  # of strangers who score above a member

@@ -18,10 +18,10 @@ from local_dp.loss import Pure, approximate
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
 from local_dp.populations.table import Rows
-from local_dp.queries.ciphers import Decrypted, encrypted, keys_of, pads
 from local_dp.queries.registry import QUERIES
+from local_dp.queries.subsets import Decrypted, encrypted, keys_of, pads
 from local_dp.records import Records
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
 
 CERTAIN = 1e-6
 

@@ -1,6 +1,5 @@
 """The parity learners of a trusted curator: exact privacy, exact law, sizes and speed."""
 
-import math
 from fractions import Fraction
 from itertools import product
 
@@ -18,11 +17,9 @@ from local_dp.curator.parity.learner import (
     draw_examples,
     exact_learner,
     paper_amplified,
-    paper_learner,
     two_runs,
 )
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.loss import Pure, exp_epsilon, nano_epsilon
 from local_dp.noise import KeyedNoise
 from tests.support.runs.scripted import Script
@@ -132,7 +129,7 @@ def realised_law(learner: ParityLearner, database: Database) -> dict[int | None,
 
 
 FOUR_WORDS = [level << 62 | level for level in range(4)]
-DATABASES: list[Database] = [((1, 0), (2, 1)), ((1, 0), (1, 1)), ((0, 1), (3, 1)), ((3, 0), (3, 0))]
+DATABASES: list[Database] = [((1, 0), (2, 1)), ((0, 1), (3, 1))]
 
 
 @pytest.mark.parametrize("database", DATABASES)
@@ -176,8 +173,8 @@ def successes(learner: ParityLearner, d: int, n: int, trials: int) -> int:
 
 @pytest.mark.parametrize("learner", [paper_amplified(1.0, 0.1), two_runs(1.0), amplified_learner(1.0, 0.1)])
 def test_exact_success_is_what_runs_show(learner: ParityLearner) -> None:
-    """300 runs at n90 agree with the exact success rate (two-sided binomial, failure 1e-6 a learner); at half of n they do not reach it."""
-    d, trials = 16, 300
+    """100 runs at n90 agree with the exact success rate (two-sided binomial, failure 1e-6 a learner); at half of n they do not reach it."""
+    d, trials = 16, 100
     n = parity_examples(learner, d, 0.9)
     law = binom(trials, parity_success(learner, d, n))
     assert law.ppf(5e-7) <= successes(learner, d, n, trials) <= law.isf(5e-7)
@@ -206,24 +203,3 @@ def test_two_thousand_dimensions() -> None:
     r = gf2.pack(generator.integers(0, 2, d).astype(np.uint8))
     examples = draw_examples(d, r, n, generator)
     assert paper_amplified(epsilon, beta).release(examples, Draws(KeyedNoise(0))) == gf2.mask(r)
-
-
-def test_bad_parameters_are_refused() -> None:
-    """What cannot be run is refused in one line."""
-    with pytest.raises(InputError, match="multiple of 2"):
-        ParityLearner(Fraction(1, 3), HALF)
-    with pytest.raises(InputError, match="at most 1/2"):
-        paper_learner(0.6)
-    with pytest.raises(InputError, match="strictly between 0 and 1"):
-        two_runs(1.0, 0.0)
-    with pytest.raises(InputError, match="at least one run"):
-        amplified_learner(1.0, 0.1, 0)
-    with pytest.raises(InputError, match="out of its reach"):
-        parity_examples(exact_learner(0.5), 8, 0.9)
-    with pytest.raises(InputError, match="too many to enumerate"):
-        small(9).worst_ratios(exact_learner(0.5))
-    with pytest.raises(InputError, match="at most 16 of both"):
-        exact_learner(0.5).law(Examples.of(2, ((1, 1),) * 15))
-    with pytest.raises(InputError, match="need x of shape"):
-        Examples(65, np.zeros((2, 1), dtype=np.uint64), np.zeros(2, dtype=np.uint8))
-    assert math.isclose(paper_learner(0.5).epsilon, 0.2513, abs_tol=5e-5)

@@ -2,69 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from local_dp.arrays import Naturals
-from local_dp.curator.laws import SmallDatabases
-from local_dp.curator.mechanism import Mechanism, Neighbours
+from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.by_partition import PartitionRectangles, QuantilePartition
 from local_dp.curator.thresholds.ranks import EqualRanks, RankQuery
 from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
 from local_dp.draws import Draws
-from local_dp.errors import InputError
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import KeyedNoise
-from tests.support.theory.fits import p_value
-
-
-@dataclass(frozen=True)
-class OneMore(RankQuery):
-    """The same, against one point more or less."""
-
-    neighbours: ClassVar[Neighbours] = "add-remove"
-
-
-@dataclass(frozen=True)
-class OneInterval(OneMore):
-    """A wrong twin: as if a point were in one candidate."""
-
-    @property
-    def choice(self) -> SparseChoice:
-        return replace(super().choice, growth=1)
-
-
-def worst(query: RankQuery, n: int) -> float:
-    """The worst delta over all multisets of n points, in units of its own."""
-    small = SmallDatabases([(point,) for point in range(1 << query.bits)], n, lambda points: Multiset.of([point for (point,) in points], query.bits))
-    return float(small.worst_delta(query)) / query.delta
-
-
-@pytest.mark.parametrize("kind", [RankQuery, OneMore])
-@pytest.mark.parametrize(("bits", "n"), [(1, 6), (2, 4), (3, 2)])
-def test_private_by_enumeration(kind: type[RankQuery], bits: int, n: int) -> None:
-    """A point replaced, and a point more or less: at most delta at every rank."""
-    for rank in (1, 3):
-        assert worst(kind(bits, rank, 1.0, 0.01), n) <= 1
-
-
-def test_a_wrong_twin_is_not_private() -> None:
-    """A point is in five candidates of four bits: called one, it has more than delta."""
-    assert worst(OneInterval(4, 9, 1.0, 1e-3), 1) > 1.3
-    assert worst(OneMore(4, 9, 1.0, 1e-3), 1) <= 1
-
-
-def test_the_code_draws_from_its_law() -> None:
-    """2,000 draws fit (chi-squared, failure 1e-6), not those of another rank."""
-    query, points, draws = RankQuery(3, 6, 1.0, 0.01), Multiset.of([1] * 4 + [2] * 3 + [5] * 9 + [7], 3), Draws(KeyedNoise(1))
-    drawn = Counter(query.release(points, draws) for _ in range(2000))
-    assert p_value(drawn, query.law(points)) > 1e-6 > p_value(drawn, replace(query, rank=9).law(points))
 
 
 def test_a_point_of_many_records_is_found() -> None:
@@ -158,16 +109,3 @@ def test_the_plan_with_a_sanitizer() -> None:
     for seed in range(3):
         learned = plan.release(LabelledPoints(32, points, target.astype(np.int64)), Draws(KeyedNoise(seed)))
         assert 0 < np.mean(inside(learned, points) != target) <= 0.1
-
-
-def test_bad_input_gets_a_line() -> None:
-    with pytest.raises(InputError, match="rank is 0"):
-        RankQuery(3, 0, 1.0, 1e-3)
-    with pytest.raises(InputError, match="of 4 bits"):
-        RankQuery(3, 1, 1.0, 1e-3).release(Multiset.of([1], 4), Draws(KeyedNoise(0)))
-    with pytest.raises(InputError, match="1 coordinates"):
-        RankRectangles(3, 2, 0.1, 1.0, 1e-3).release(LabelledPoints(3, np.zeros((2, 1), dtype=np.uint64), np.array([0, 1])), Draws(KeyedNoise(0)))
-    with pytest.raises(InputError, match="label of 0 or 1"):
-        LabelledPoints(3, np.zeros((2, 1), dtype=np.uint64), np.array([0, 2]))
-    with pytest.raises(InputError, match="alpha"):
-        RankRectangles(3, 2, 1.0, 1.0, 1e-3)

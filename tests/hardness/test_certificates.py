@@ -17,9 +17,8 @@ from local_dp.errors import InputError
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.hardness.certificates import load_certificate, verify_certificate
 from local_dp.interaction import run
-from local_dp.masked.midpoint import MidpointOracle, hidden_set_certificate
-from local_dp.masked.signs import MaskedCoset, MaskedRandom
-from local_dp.masked.statistical import bent_learner, coset_learner, random_learner
+from local_dp.masked.queries import MaskedCoset, MaskedRandom
+from local_dp.masked.statistical import MidpointOracle, bent_learner, coset_learner, hidden_set_certificate, random_learner
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, masked_parity, monotone_conjunctions, parities, sign_matrix, stumps
 from local_dp.queries.tables import Question
@@ -52,7 +51,7 @@ def test_the_checker_shares_no_shortcut_with_the_oracles() -> None:
     tree = ast.parse(Path(local_dp.hardness.certificates.__file__).read_text())
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
     modules = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not modules & {"local_dp.hardness.adversary", "local_dp.masked.midpoint", "local_dp.cube"}
+    assert not modules & {"local_dp.hardness.adversary", "local_dp.masked.statistical", "local_dp.cube"}
     assert "walsh_hadamard" not in imported
 
 

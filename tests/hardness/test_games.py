@@ -14,8 +14,7 @@ from local_dp.hardness.games import SilentOracle, all_parities, bent_cosets, exa
 from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery, legal
 from local_dp.populations.concepts import parities
-from local_dp.queries.examples import Correlation
-from local_dp.queries.parity import ParityCoset
+from local_dp.queries.examples import Correlation, ParityCoset
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Question
 

@@ -14,7 +14,7 @@ import pytest
 from local_dp.errors import InputError
 from local_dp.hardness.certificates import load_certificate, verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
-from local_dp.populations.blocks import FUNCTIONS, BlockClass
+from local_dp.populations.concepts import FUNCTIONS, BlockClass
 from tests.support.runs.command import local_dp
 
 Data = dict[str, Any]

@@ -47,16 +47,16 @@ from local_dp.interaction import Adaptive, Nonadaptive, Oracle, run
 from local_dp.loss import Approximate, Concentrated, Loss, Pure
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, Statistical, StatisticalRounds
 from local_dp.populations.population import Population
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
 
 CNI = Nonadaptive[NoisySum, int, str]
 CI = Adaptive[NoisySum, int, str]
-NASQ = Nonadaptive[StatisticalQuery, float, str]
-SQ = Adaptive[StatisticalQuery, float, str]
+NASQ = Statistical[str]
+SQ = StatisticalRounds[str]
 
 
 def sq_is_curated(nasq: NASQ, sq: SQ) -> tuple[CNI, CI]:

@@ -8,7 +8,7 @@ from local_dp.experiments.api.declare import argument, option
 from local_dp.experiments.lab.catalogue import NAMES, chosen
 from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.report import write_report
-from local_dp.experiments.lab.results import read_results
+from local_dp.experiments.text.layout import paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.noise import SEED_BITS
 
@@ -20,7 +20,7 @@ DEFAULT_OUT = Path("results")
 class RunExperiment:
     """Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.
 
-    Ctrl-C stops; the same command continues. The exit code is 1 if a claim is not shown.
+    Ctrl-C stops; the same command continues. A claim that is not shown prints its failed checks; the exit code is then 1.
     """
 
     name: str = argument(f"One of {', '.join(NAMES)}, or all.", metavar="NAME")
@@ -49,18 +49,16 @@ class RunExperiment:
             SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
 
         with SCREEN.resumable():
-            verdicts = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster)
+            findings = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster)
         SCREEN.working("writing the report")
         page = write_report(self.out)
-        failed = [line for name, verdict in verdicts.items() if verdict != "shown" for line in self._failed_checks(name)]
-        SCREEN.tell("\n".join((*(f"{each}: {verdict}" for each, verdict in verdicts.items()), *failed, f"report: {page}")))
-        return 1 if failed else 0
-
-    def _failed_checks(self, name: str) -> list[str]:
-        """The checks of an experiment that do not hold, a line each."""
-        results = read_results(self.out / name)
-        checks = (results or {"checks": []})["checks"]
-        return [f"{name}: not shown: {check['statement']} ({check['evidence']})" for check in checks if not check["shown"]]
+        for name, finding in findings.items():
+            SCREEN.tell(f"{name}: {finding.verdict}")
+            for check in finding.checks:
+                if not check.shown:
+                    SCREEN.tell(paragraph(f"failed: {check.statement} ({check.evidence})", screen_width(), "  "))
+        SCREEN.tell(f"report: {page}")
+        return int(any(finding.verdict != "shown" for finding in findings.values()))
 
 
 @dataclass(frozen=True)

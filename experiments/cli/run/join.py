@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.sealed import SealedClientBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.checks import check_whole
-from local_dp.clients.durable import SqliteStore
-from local_dp.clients.journal import MemoryStore, Store
+from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import InputError
@@ -79,11 +78,11 @@ class Server(Role):
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
             options = self.with_progress(progress.show, tier="hosts", hosts=1, seed=None if chance.private else chance.seed)
             settings = replace(options.settings(protocol, table), randomness=chance)
-            algorithm, address = settings.algorithm(), Address.parse(self.broker)
+            address = Address.parse(self.broker)
             journal = interrupted or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
 
             def serve(shown: OnProgress) -> Outcome:
-                return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
+                return asyncio.run(serve_run(settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
 
             try:
                 result = play(settings, options, serve, truth_known=table is not None)  # without a table, the records are known to the clients alone
@@ -178,7 +177,7 @@ class Answering(Role):
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
-        finish(serve(role, SealedClientBus(bus, envelopes), self.run, group, connected))
+        finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected))
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
 

@@ -22,7 +22,7 @@ class ByProtocol(Group):
         self.example = f"local-dp {name} {role.example}"
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(PROTOCOLS)
+        return PROTOCOLS.usable()
 
     def line_of(self, ctx: click.Context, name: str) -> str:
         return shortened(first_line(find_protocol(name).__doc__ or ""), screen_width() - 30)

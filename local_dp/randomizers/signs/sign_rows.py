@@ -47,6 +47,8 @@ class SignRows(OneBit):
 
     def check(self) -> None:
         check_built(self.domain, self.table)
+        if self.signs:
+            object.__setattr__(self, "estimates", "what the rows show of the shares")
 
     @cached_property
     def table(self) -> np.ndarray:

@@ -15,7 +15,7 @@ from local_dp.experiments.claims.frontier.one_round_parity.claim import EXPERIME
 from local_dp.experiments.claims.frontier.one_round_parity.runs import DENY, EPSILON, SEVERAL, TARGET, TWO, guess
 from local_dp.experiments.lab.claim import Finding, Measurement, Point, Scale
 from local_dp.interaction import Nonadaptive
-from local_dp.protocols.parity.deny import ParityDeny
+from local_dp.protocols.parity.parity import ParityDeny
 from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.signs import deny

@@ -18,10 +18,10 @@ from local_dp.experiments.lab.claim import Finding, Measurement, Point, Regions
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.hardness.games import Told
 from local_dp.interaction import Nonadaptive
-from local_dp.learners.conjunctions import AllOf, Conjunctions
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import Spectrum
-from local_dp.masked.one_round import MaskedParityOneRound
+from local_dp.learners.rules import AllOf, Conjunctions
+from local_dp.masked.population import Concept
+from local_dp.masked.protocols import MaskedParityOneRound
+from local_dp.masked.statistical import Spectrum
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.runs.shared import Once
 

@@ -11,6 +11,7 @@ from local_dp.bounds.interaction import group_lengths, ladder_clients
 from local_dp.errors import LocalDPError, RefusedError
 from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.experiments.lab.minimal_clients import measured_clients
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Algorithm, run
 from local_dp.ledger import Ledger
 from local_dp.loss import exp_epsilon
@@ -19,7 +20,7 @@ from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.oracles.watched import Watched
 from local_dp.protocols.parity.ladder import DEEPEST, LadderAgain, LadderInTurn, LadderOneRound
-from local_dp.queries.ladder import PathStep
+from local_dp.queries.examples import PathStep
 from local_dp.randomizers.evidence import exact_ratio
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.tallies import Tally
@@ -124,7 +125,7 @@ def measure_count(point: Point, seed: int) -> Measurement:
     """The least number of clients for 90 % success, beside the closed form's."""
     way = Way(point["way"], point["k"], point["rounds"])
     generator = np.random.default_rng([seed, WAYS.index(way.name), way.k, way.rounds])
-    found = measured_clients(lambda n, runs: successes(way, n, runs, generator), way.predicted, trials=point["trials"], least=way.least)
+    found = as_data(measured_clients(lambda n, runs: successes(way, n, runs, generator), way.predicted, trials=point["trials"], least=way.least))
     return {**found, "predicted": way.predicted}
 
 

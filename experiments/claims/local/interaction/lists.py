@@ -11,12 +11,12 @@ from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Po
 from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import measured_clients
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
-from local_dp.learners.decision_lists import DecisionLists
-from local_dp.learners.fourier import LowDegree
+from local_dp.learners.fourier import LowDegree, OneRoundPolynomial
 from local_dp.learners.learner import Classifier
-from local_dp.learners.polynomials import OneRoundPolynomial
+from local_dp.learners.rules import DecisionLists
 from local_dp.learners.tasks import alternating_list
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery
@@ -73,8 +73,13 @@ def measure_lists(point: Point, seed: int) -> Measurement:
     place = METHODS.index(learner)
     if point["part"] == "cross":
         n = CROSS_CLIENTS
-        return cross_check(
-            lambda: Trial(_algorithm(learner, d, n), lambda drawn: _population(d, n, drawn), _learned, n, EPSILON, everybody=False), seed, users=100, laws=400
+        return as_data(
+            cross_check(
+                lambda: Trial(_algorithm(learner, d, n), lambda drawn: _population(d, n, drawn), _learned, n, EPSILON, everybody=False),
+                seed,
+                users=100,
+                laws=400,
+            )
         )
     if point["part"] == "errors":
         generators = ([np.random.default_rng([seed, place, d, n, trial]) for trial in range(point["trials"])] for n in point["grid"])
@@ -84,7 +89,7 @@ def measure_lists(point: Point, seed: int) -> Measurement:
     def successes(n: int, runs: int) -> int:
         return sum(_error(learner, d, n, generator) <= TARGET for _ in range(runs))
 
-    return measured_clients(successes, GUESSES[learner][d], target=SUCCESS, trials=point["trials"], least=1000)
+    return as_data(measured_clients(successes, GUESSES[learner][d], target=SUCCESS, trials=point["trials"], least=1000))
 
 
 def _noise(n: int, queries: int) -> float:

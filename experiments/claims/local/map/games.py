@@ -12,11 +12,19 @@ from local_dp.experiments.lab.claim import Check, Measurement, Point
 from local_dp.hardness import games
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import MidpointOracle, hidden_set_certificate, spectrum
-from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, two_round_learner
+from local_dp.masked.population import Concept
+from local_dp.masked.statistical import (
+    MidpointOracle,
+    NonadaptiveLearner,
+    bent_learner,
+    coset_learner,
+    exact_success,
+    hidden_set_certificate,
+    spectrum,
+    two_round_learner,
+)
 from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.queries.parity import ParityCoset
+from local_dp.queries.examples import ParityCoset
 
 Row = tuple[Point, Measurement]
 BELOW = 1 - 1e-9  # just inside a threshold tolerance
