@@ -14,7 +14,7 @@ from local_dp.records import chunks
 from local_dp.sealing import Envelopes
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Part, Round
-from local_dp.shuffle.role import Shuffler, check_shufflable
+from local_dp.shuffle.central import Shuffler, check_shufflable
 from local_dp.wire import CLIENT, EVERYBODY, Absent, Ask, End, Gone, Hello, Refusal, Reply, Request, Roll, behind, decode, encode, per_message, topic
 
 NAME = "shuffler"  # its name and its group, to the server

@@ -21,7 +21,7 @@ from local_dp.server.mixing import NAME, Joining, Mixer, filters, will
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.roster import Keys, Roster
-from local_dp.shuffle.role import Shuffler
+from local_dp.shuffle.central import Shuffler
 from local_dp.wire import behind
 
 _LOST = 5  # the exit code, as on the command line

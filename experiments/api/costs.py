@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 
 from local_dp.accounting import rules
-from local_dp.accounting.terms import losses_of
+from local_dp.accounting.rules import losses_of
 from local_dp.bounds import best
 from local_dp.checks import check_whole
 from local_dp.domains import Parameter

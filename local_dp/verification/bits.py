@@ -7,7 +7,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
-from local_dp.randomizers.bit_vector import BitVector
+from local_dp.randomizers.places import BitVector
 from local_dp.verification.drawing import ALPHA, divergence, spread, words_for
 from local_dp.verification.findings import Finding, Witness
 

@@ -9,13 +9,12 @@ import numpy as np
 from local_dp.arrays import Floats, Ints, Words
 from local_dp.domains import Domain, Vectors
 from local_dp.oracles.local.asked import CHUNK
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.tallies import Tally
 from local_dp.verification.behaviour import coins_for
-from local_dp.verification.common import MAX_VALUES, truth
-from local_dp.verification.drawing import ALPHA, divergence, within, words_for
+from local_dp.verification.drawing import ALPHA, MAX_VALUES, divergence, truth, within, words_for
 from local_dp.verification.findings import Finding, Witness
 
 SHARES = (0.5, 0.3, 0.2)  # of clients that hold the least, the greatest and a middle value

@@ -11,7 +11,7 @@ from local_dp.bounds.longitudinal import bit_flip_variance
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins
 from local_dp.randomizers.evidence import exact_epsilon
-from local_dp.randomizers.repeated.bit_flip import BitFlip
+from local_dp.randomizers.repeated.change_tracking import BitFlip
 
 KEY = b"0123456789abcdef"
 

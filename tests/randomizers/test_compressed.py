@@ -10,8 +10,7 @@ import pytest
 from local_dp.conformance import conform
 from local_dp.errors import RefusedError
 from local_dp.loss import Approximate, Pure, exp_epsilon
-from local_dp.randomizers.compressed.base import Compressed, inner_channel, private_weights
-from local_dp.randomizers.compressed.genprot import GenProt, SeededRejection, chosen, largest_limit, worst_ratio
+from local_dp.randomizers.compressed.genprot import Compressed, GenProt, SeededRejection, chosen, inner_channel, largest_limit, private_weights, worst_ratio
 from local_dp.randomizers.evidence import check_evidence, exact_epsilon, exact_ratio, keeps_loss
 from local_dp.randomizers.frequencies.grr import GRR
 

@@ -19,8 +19,7 @@ from local_dp.randomizers.frequencies.designs import Design
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.hadamard_response import BlockedHadamard, RecursiveHadamard
 from local_dp.randomizers.frequencies.linear_hash import LinearHash, collisions, prime_power
-from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, best_hash
-from local_dp.randomizers.frequencies.pi_rappor import PIRappor
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, PIRappor, best_hash
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.tallies import Tally
 from local_dp.verification.decoding import law_of

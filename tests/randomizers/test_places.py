@@ -16,8 +16,7 @@ from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins, stream_key
 from local_dp.randomizers.evidence import check_loss, exact_ratio
 from local_dp.randomizers.frequencies.summed import SHE, NoisyBit
-from local_dp.randomizers.sets.pckv import PCKV, pckv_variances
-from local_dp.randomizers.sets.pckv_ue import PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances
+from local_dp.randomizers.sets.pckv import PCKV, PCKVUE, SignedPlace, SignedPlaces, pckv_ue_variances, pckv_variances
 
 
 def law(randomizer: SHE | SignedPlaces, value: int) -> dict[tuple[int, ...], Fraction]:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_dp.arrays import Ints
 from local_dp.conformance import conform_protocol, conform_query
 from local_dp.protocols.registry import PROTOCOLS
 from local_dp.queries.registry import QUERIES
@@ -80,14 +79,10 @@ def test_the_example_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     conform_query(multiple, records)
     conform_protocol(PROTOCOLS["coin-multiples"](), clients=500)
 
-    class Neighbours(type(multiple)):  # type: ignore[misc]
-        def __call__(self, records: Records) -> Ints:
-            return np.roll(super().__call__(records), 1)
-
+    kind, protocol = type(multiple), PROTOCOLS["coin-multiples"]
+    neighbours = type("Neighbours", (kind,), {"__call__": lambda self, records: np.roll(kind.__call__(self, records), 1)})
     with pytest.raises(AssertionError, match="depends on others"):
-        conform_query(Neighbours("die", 3), records)
-
-    protocol = PROTOCOLS["coin-multiples"]
+        conform_query(neighbours("die", 3), records)
     monkeypatch.setattr(protocol, "true_error", lambda self, result, population: float("inf"))
     with pytest.raises(AssertionError, match="its error"):
         conform_protocol(protocol(), clients=500)

@@ -8,8 +8,7 @@ import pytest
 from local_dp.arrays import Floats
 from local_dp.bounds.frequencies import prefers_grr
 from local_dp.randomizers.finite import report_law
-from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard
-from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle, rounded_randomizer
+from local_dp.randomizers.numbers.rounded import Rounded, RoundedGRR, RoundedHadamard, RoundedOracle, rounded_randomizer
 from local_dp.tallies import Tally
 
 STEPS = 4

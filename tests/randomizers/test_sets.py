@@ -12,8 +12,7 @@ from local_dp.conformance import conform
 from local_dp.errors import RefusedError
 from local_dp.loss import exp_epsilon, nano_epsilon
 from local_dp.randomizers.evidence import exact_ratio
-from local_dp.randomizers.sets.base import Padded
-from local_dp.randomizers.sets.padding_sampling import PaddingSampling
+from local_dp.randomizers.sets.padding_sampling import Padded, PaddingSampling
 from local_dp.randomizers.sets.pckv import PCKV
 from local_dp.tallies import Estimate, Tally
 

@@ -7,7 +7,7 @@ import pytest
 
 from local_dp.arrays import Counts, Floats, Ints, Words
 from local_dp.bounds.frequencies import sketch_variance, sue_variance
-from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
+from local_dp.randomizers.frequencies.local_hashing import CountMeanSketch
 from local_dp.tallies import Tally
 from local_dp.verification.audit import audit
 

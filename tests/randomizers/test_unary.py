@@ -20,10 +20,9 @@ from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.populations.table import Rows
 from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.randomizers.bit_vector import ones_at
 from local_dp.randomizers.evidence import exact_ratio
-from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold
-from local_dp.randomizers.frequencies.unary import OUE, SUE, UnaryEncoding
+from local_dp.randomizers.frequencies.unary import OUE, STEPS, SUE, THE, UnaryEncoding, best_threshold
+from local_dp.randomizers.places import ones_at
 from local_dp.randomizers.simulated import answers
 from local_dp.records import Records
 from local_dp.tallies import Tally

@@ -19,9 +19,8 @@ from local_dp.oracles.local.sessions import Spoken
 from local_dp.populations.table import Rows
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.vectors import Coordinates
-from local_dp.randomizers.vectors.coordinates import RandomCoordinate, SampledSigns, best_signs
-from local_dp.randomizers.vectors.directions import UNIT, normals_of, quantiles, signs_of, words_of
-from local_dp.randomizers.vectors.duchi_vector import DuchiVector, mean_sign
+from local_dp.randomizers.vectors.base import UNIT, normals_of, quantiles, signs_of, words_of
+from local_dp.randomizers.vectors.coordinates import DuchiVector, RandomCoordinate, SampledSigns, best_signs, mean_sign
 from local_dp.randomizers.vectors.nearest_direction import NearestDirection, best_directions, largest_normal, nearest_variance
 from local_dp.records import Records
 

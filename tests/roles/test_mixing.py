@@ -25,7 +25,7 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.mixing import Joining, Mixer
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
-from local_dp.shuffle.role import Shuffler, with_coins
+from local_dp.shuffle.central import Shuffler, with_coins
 from local_dp.tallies import Tally
 from local_dp.wire import Absent, Hello, Reply, behind, decode
 from tests.support.inputs.builders import RUN, SEED, in_population, request, role, small, survey_query, yes_records

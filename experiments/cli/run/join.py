@@ -35,7 +35,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.sealing import UNSIGNED, Party
 from local_dp.server.journal import Journal
 from local_dp.server.shuffler import ShufflerConfig
-from local_dp.shuffle.role import check_crowd
+from local_dp.shuffle.central import check_crowd
 from local_dp.wire import check_name
 
 KEY_FILE = "Private key that signs its messages; `local-dp keys create` makes one"

@@ -15,7 +15,7 @@ from local_dp.protocols.parity.ladder import Heard, LadderAgain, LadderInTurn, L
 from local_dp.queries.examples import PathStep, columns
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.records import Records
-from local_dp.shuffle.role import check_shufflable
+from local_dp.shuffle.central import check_shufflable
 from local_dp.tallies import Tally
 
 RANDOMIZER = OneOfRounds(20.0)

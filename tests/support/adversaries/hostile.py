@@ -13,13 +13,13 @@ from local_dp.arrays import Bools, Ints, Words
 from local_dp.domains import Domain, symbols
 from local_dp.loss import Loss, Pure
 from local_dp.oracles.local.asked import CHUNK
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.frequencies.unary import OUE
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
 

@@ -9,25 +9,22 @@ from local_dp.randomizers.compressed.genprot import GenProt
 from local_dp.randomizers.evidence import PROVEN, exact_ratio
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.frequencies.base import FiniteOracle
-from local_dp.randomizers.frequencies.count_mean_sketch import CountMeanSketch
 from local_dp.randomizers.frequencies.hadamard import Hadamard, SignedHadamard
 from local_dp.randomizers.frequencies.hadamard_response import HadamardResponse, RecursiveHadamard
-from local_dp.randomizers.frequencies.local_hashing import BLH, OLH
-from local_dp.randomizers.frequencies.pi_rappor import PIRappor
+from local_dp.randomizers.frequencies.local_hashing import BLH, OLH, CountMeanSketch, PIRappor
 from local_dp.randomizers.frequencies.projective import PGR
 from local_dp.randomizers.frequencies.signed import SignedBlocks
 from local_dp.randomizers.frequencies.subset_selection import SubsetSelection
-from local_dp.randomizers.frequencies.thresholded import STEPS, THE, best_threshold
+from local_dp.randomizers.frequencies.unary import STEPS, THE, best_threshold
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing
-from local_dp.randomizers.numbers.rounded_oracle import RoundedOracle
+from local_dp.randomizers.numbers.rounded import RoundedOracle
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.registry import RANDOMIZERS
-from local_dp.randomizers.repeated.bit_flip import BitFlip
+from local_dp.randomizers.repeated.change_tracking import BitFlip
 from local_dp.randomizers.repeated.loloha import LOLOHA
 from local_dp.randomizers.repeated.memoised import MemoisedGRR, MemoisedRAPPOR
 from local_dp.randomizers.sets.padding_sampling import PaddingSampling
-from local_dp.randomizers.sets.pckv import PCKV
-from local_dp.randomizers.sets.pckv_ue import PCKVUE
+from local_dp.randomizers.sets.pckv import PCKV, PCKVUE
 from local_dp.randomizers.signs.characters import Characters
 from local_dp.randomizers.signs.sign_rows import SignRows
 from local_dp.randomizers.with_coin import WithCoin

@@ -10,9 +10,16 @@ from local_dp.arrays import Naturals
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.thresholds.by_partition import PartitionRectangles, QuantilePartition
-from local_dp.curator.thresholds.ranks import EqualRanks, RankQuery
-from local_dp.curator.thresholds.rectangles import LabelledPoints, RankRectangles, Rectangle, inside
+from local_dp.curator.thresholds.rectangles import (
+    EqualRanks,
+    LabelledPoints,
+    PartitionRectangles,
+    QuantilePartition,
+    RankQuery,
+    RankRectangles,
+    Rectangle,
+    inside,
+)
 from local_dp.draws import Draws
 from local_dp.loss import Approximate, Loss
 from local_dp.noise import KeyedNoise
@@ -53,10 +60,10 @@ def successes(n: int, m: int, runs: int) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 2100), (2, 9000)])
+@pytest.mark.parametrize(("n", "m"), [(1, 2100), pytest.param(2, 9000, marks=pytest.mark.long)])
 def test_records_for_a_rectangle(n: int, m: int) -> None:
     """All of ten, at 2^32: a learner that fails one time in five would pass five times ten of them once in 70,000 tests."""
-    assert successes(n, m, 10) == {name: 10 for name, _ in populations(n, np.random.default_rng(n))}
+    assert set(successes(n, m, 10).values()) == {10}
 
 
 @pytest.mark.slow
@@ -79,13 +86,17 @@ def test_nothing_outside_is_taken() -> None:
 
 
 def test_losses_are_counted() -> None:
-    """2 n queries share epsilon and delta; the plan of Section 3.5 pays for n partitions and n times the counts."""
+    """2 n queries share epsilon and delta; the plan of Section 3.5 pays for n partitions and n times the counts; it needs some positive points."""
     assert RankRectangles(32, 2, 0.1, 1.0, 1e-6).loss == Approximate(10**9, 10**12)
     partition = EqualRanks(9, 11, 0.5, 1e-6)
     plan: Mechanism[LabelledPoints, Rectangle, Loss] = PartitionRectangles(partition, 2, 0.2, 0.25)
     assert (partition.loss, plan.loss) == (Approximate(5 * 10**8, 10**12), Approximate(15 * 10**8, 2 * 10**12))
+    points = np.arange(2000, dtype=np.uint64).reshape(1000, 2) % 512
+    database = LabelledPoints(9, points, (points[:, 0] < 300).astype(np.int64))
+    assert 0.3 < np.mean(inside(plan.release(database, Draws(KeyedNoise(1))), points)) <= 1
 
 
+@pytest.mark.long
 def test_the_plan_with_a_partition() -> None:
     """60,000 points on two axes, 16 intervals on each: within .2 of the target, and the axes' ranks within a fifth of a part."""
     generator = np.random.default_rng(4)

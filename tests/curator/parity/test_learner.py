@@ -56,7 +56,7 @@ def test_loss_of_the_papers_constants(n: int, p: Fraction, loss: float) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3])
-@pytest.mark.parametrize("growth", [Fraction(3, 2), Fraction(7, 3), Fraction(3), Fraction(15)])
+@pytest.mark.parametrize("growth", [Fraction(5, 3), Fraction(7, 3), Fraction(15)])
 def test_loss_of_the_exact_constants(n: int, growth: Fraction) -> None:
     """With E = e^eps rational, p = (E - 1) / (E + 1) and s = 1 / (E + 2), both worst ratios are exactly E (on the 2^-64 grid: to 1e-17)."""
     p = Fraction(round((growth - 1) / (growth + 1) * 2**64), 2**64)
@@ -66,11 +66,6 @@ def test_loss_of_the_exact_constants(n: int, growth: Fraction) -> None:
     assert silence == (p + (1 - p) * s) / s
     assert abs(hypothesis - growth) < Fraction(1, 10**15)
     assert abs(silence - growth) < Fraction(1, 10**15)
-
-
-def test_loss_of_the_exact_constants_without_rounding() -> None:
-    """E = 5/3 puts p = 1/4 on the grid: the hypothesis ratio is E as a Fraction."""
-    assert worst(ParityLearner(QUARTER, QUARTER), 2)[0] == Fraction(5, 3)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 3.0])
@@ -100,16 +95,6 @@ def test_amplified_hypothesis_ratio_is_approached() -> None:
     with_h, against = (listed(learner, 1, (*base, last)) for last in ((1, 0), (1, 1)))
     charged = (1 + learner.p) / (1 - learner.p) * (1 - (learner.p + (1 - learner.p) * learner.s) ** 2) / ((1 - learner.p) * (1 - learner.s**2))
     assert Fraction(99, 100) * charged < with_h[0] / against[0] <= charged
-
-
-def test_a_wrong_charge_is_caught() -> None:
-    """Twin: p above tanh(eps / 2), or s below 1 / (e^eps + 2), exceeds epsilon in the enumeration."""
-    good = exact_learner(1.0)
-    more, less = Fraction(1, 2), good.s / 2
-    for twin in (ParityLearner(more, good.s), ParityLearner(good.p, Fraction(int(less * 2**64), 2**64))):
-        assert epsilon_of(max(worst(twin, 2))) > 1.01
-        assert small(2).worst_delta(twin, good.loss) > 0.001
-        assert twin.loss.epsilon > 1.01
 
 
 def realised_law(learner: ParityLearner, database: Database) -> dict[int | None, Fraction]:
@@ -193,13 +178,3 @@ def test_every_answer_is_consistent_when_everything_is_kept() -> None:
             assert gf2.solve(x, y, 6) is None
         else:
             assert [(int(row) & answer).bit_count() % 2 for row in x[:, 0]] == y.tolist()
-
-
-def test_two_thousand_dimensions() -> None:
-    """A* with the paper's constants and sample size runs at d = 2,000, elimination included, and returns r exactly."""
-    d, epsilon, beta = 2000, 1.0, 0.1
-    n = paper_parity_examples(d, epsilon, 0.25, beta)
-    generator = np.random.default_rng(0)
-    r = gf2.pack(generator.integers(0, 2, d).astype(np.uint8))
-    examples = draw_examples(d, r, n, generator)
-    assert paper_amplified(epsilon, beta).release(examples, Draws(KeyedNoise(0))) == gf2.mask(r)

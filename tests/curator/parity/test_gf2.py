@@ -102,3 +102,14 @@ def test_no_equations_leave_everything_free() -> None:
     assert len(all_picks(solutions)) == 8
     with pytest.raises(InputError, match="need rows of shape"):
         gf2.solve(np.zeros((2, 1), dtype=np.uint64), np.zeros(2, dtype=np.uint8), 65)
+
+
+def test_thousands_of_unknowns() -> None:
+    """4,000 equations in 2,000 unknowns have one solution, which is right."""
+    generator = np.random.default_rng(1)
+    rows = gf2.pack(generator.integers(0, 2, (4000, 2000), dtype=np.uint8))
+    r = gf2.pack(generator.integers(0, 2, 2000, dtype=np.uint8))
+    solutions = gf2.solve(rows, gf2.products(rows, r), 2000)
+    assert solutions is not None
+    assert solutions.dimension == 0
+    assert np.array_equal(solutions.pick(np.zeros(gf2.width(2000), dtype=np.uint64)), r)
