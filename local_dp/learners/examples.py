@@ -129,7 +129,7 @@ def list_halfspace_examples(d: int, size: int = 1, seed: int = 0) -> tuple[Finit
 
 
 def faint_examples(d: int, strength: float, size: int = 1, seed: int = 0) -> Finite:
-    """Labels of +1 and -1, equally likely; a loud first feature +-1 / sqrt d that says nothing of them, and faint others, y strength / sqrt d each."""
+    """Labels of +1 and -1, equally likely; a loud first feature +-1 / sqrt d that is independent of them, and faint others, y strength / sqrt d each."""
     loud, y = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1, -1, 1, -1], dtype=np.int8)
     columns = {name: (loud if place == 0 and d > 1 else strength * y) / math.sqrt(d) for place, name in enumerate(features(d))}
     return Finite(Records({**columns, "y": y}), [1.0] * 4, size, seed)
@@ -223,7 +223,7 @@ def multiplexer(select: int, one: int, zero: int) -> Tree:
 
 
 def low_degree(learner: LowDegree) -> Task[Polynomial]:
-    """The multiplexer of the last three variables (a variable or a constant, where the degree is too low for it) with one point's label flipped, uniform.
+    """Uniform points labelled by the multiplexer of the last three variables, with one label flipped; at a lower degree a variable or a constant.
 
     The flipped point has weight at every degree: what it costs is allowed, and nothing else is.
     """
@@ -309,7 +309,7 @@ def k_means(learner: KMeans) -> Task[Centres]:
 
 
 def logistic_regression(learner: LogisticRegression) -> Task[Halfspace]:
-    """A loud feature that says nothing and faint ones that say all: their gradient is just large enough to be worth alpha. Misses by the excess loss."""
+    """A loud feature independent of the label, and faint ones that determine it: their gradient is just large enough to be worth alpha. Misses by the excess loss."""
     d = learner.d
     faint = range(1, d) if d > 1 else range(1)
     strength = min(1.0, 2.25 * learner.alpha / learner.radius * math.sqrt(d / len(faint)))  # the weights 0 miss by barely more than alpha

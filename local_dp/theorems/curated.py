@@ -88,7 +88,7 @@ class PublicLearner(Generic[D, H, B]):
     predict: Callable[[H, B], int]
 
     def tries(self, success: float, failure: float) -> int:
-        """How many hypotheses drawn from the public database hold a good one but for probability `failure`: ceil(e^(eps n) ln(1 / failure) / success).
+        """How many hypotheses to draw from the public database, so that with probability 1 - `failure` one is good: ceil(e^(eps n) ln(1 / failure) / success).
 
         `success` is the learner's on n examples of any a. All n are replaced by public ones, which costs e^(eps n) (group privacy).
         """
@@ -100,7 +100,7 @@ class PublicLearner(Generic[D, H, B]):
 def one_way_from_learner(public: PublicLearner[D, H, B], problem: Problem[A, B], tries: int, coins: Draws) -> OneWay[A, B]:
     """Alice and Bob draw the same `tries` hypotheses by public coins, from public data; Alice sends the number of the one that errs least given her a.
 
-    Error: that of a good hypothesis for a, but for the chance that none was drawn (`PublicLearner.tries`). Cost: log2(tries) bits, about 1.44 eps n: so a
+    Error: that of a good hypothesis for a, and the probability that none was drawn (`PublicLearner.tries`). Cost: log2(tries) bits, about 1.44 eps n: so a
     problem that takes c bits takes about c / (1.44 eps) examples. Source: lecture notes 9.2; Feldman, Xiao 2014.
     """
     check_whole("tries", tries, 1, 1 << 20)

@@ -1,4 +1,4 @@
-"""The learners' hard tasks: the right learner keeps its promise whoever answers legally, and wrong twins of each learner lose it."""
+"""The learners' hard tasks: the right learner keeps its promise under every legal oracle, and wrong twins of each learner lose it."""
 
 import json
 import math

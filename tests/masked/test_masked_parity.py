@@ -83,7 +83,7 @@ def test_laws_by_enumeration(query: Query, a: int) -> None:
 
 @pytest.mark.parametrize(("d", "r", "told"), [(2, 3, 0), (2, 3, 2), (4, 11, 0), (4, 11, 2), (5, 19, 1), (5, 7, 3), (5, 30, 5)])
 def test_bent_law_by_enumeration(d: int, r: int, told: int) -> None:
-    """However many bits are told, the bent query's law equals an enumeration, and its coefficient at every r given them is 2^-((d - told) / 2) in size."""
+    """For any number t of bits in the symbol, the bent query's law equals an enumeration, and its coefficients given them are 2^-((d - t) / 2) in size."""
     query = MaskedBent(d, told)
     for a in (0, 1):
         law = MaskedParityPopulation(Concept(d, r, a), 1, 0).law(query)

@@ -1,4 +1,4 @@
-"""Sessions: a client is asked in many rounds, speaks in one, and loses epsilon once, whoever asks."""
+"""Sessions: a client is asked in many rounds, speaks in one, and loses epsilon once, under any server."""
 
 import math
 from dataclasses import replace
@@ -132,7 +132,7 @@ def transcripts(k: int, records: Records) -> dict[tuple[int, ...], int]:
 
 
 def test_spoken_is_a_set_of_clients() -> None:
-    """Whatever spans of clients are asked, in whatever order, told is what a set of those who have spoken would let them tell."""
+    """For any spans of clients in any order, the values reported are those that a set of the clients that have spoken allows."""
     generator, spoken, held = np.random.default_rng(3), Spoken(), set[int]()
     for _ in range(300):
         start, n = int(generator.integers(50)), int(generator.integers(1, 40))

@@ -126,7 +126,7 @@ class Silenced:
 
 @pytest.mark.parametrize("protocol", [*map(small, PROTOCOLS), MaskedParityOneRound(d=4, form="masks")], ids=repr)
 def test_a_cohort_for_which_nobody_answers_is_an_error_not_a_result(protocol: LocalProtocol[Any]) -> None:
-    """Whichever of the first dozen tallies of a run holds no report, the run ends in one clear error: no NaN, and no hypothesis."""
+    """If any of the first dozen tallies of a run holds no report, the run ends in one clear error: no NaN, and no hypothesis."""
     population = protocol.synthetic(3000, 5)
 
     def play(place: int) -> int:

@@ -53,7 +53,7 @@ def test_a_number_falls_into_the_interval_that_holds_it(bins: int, spare: tuple[
 
 @pytest.mark.parametrize("end", [-0.1, 0.0, 1.0, 3.0, float(np.nextafter(3.0, 4.0))])
 def test_a_missing_number_counts_in_its_share_below_an_end(end: float) -> None:
-    """Everything below the end counts wholly, the end itself and what is above not at all, a missing number by the level that is asked for."""
+    """A number below the end counts 1, the end and above 0, a missing number by the given level."""
     values = Below("x", end, 1234).values(TABLE).tolist()
     assert values == [1234 if math.isnan(number) else 65536 if number < end else 0 for number in TABLE["x"].tolist()]
 
@@ -68,14 +68,14 @@ def _symbol(city: str, spare: tuple[str, ...]) -> int:
 
 @pytest.mark.parametrize("spare", [(), ("other",), ("missing",), ("other", "missing")])
 def test_an_unlisted_and_a_missing_label_have_their_own_symbols(spare: tuple[str, ...]) -> None:
-    """What is not in the list and what is missing are told apart, from the labels and from each other, where there are symbols for them."""
+    """An unlisted and a missing value differ from the labels and from each other, where there are symbols for them."""
     query = Category("city", ("Oslo", "Rome"), spare)
     assert query.values(TABLE).tolist() == [_symbol(city, spare) for city in TABLE["city"].tolist()]
 
 
 @pytest.mark.parametrize("extra", [(), ("other", "missing"), ("other", "none"), ("missing", "none"), ("none",)])
 def test_a_combination_is_the_place_of_all_its_parts(extra: tuple[str, ...]) -> None:
-    """A column, a question and a column again: the last runs fastest, and with "none" whoever lacks a part is in no combination."""
+    """A column, a question and a column again: the last runs fastest, and with "none" a record without a part is in no combination."""
     query = Crossed(("city", "x > 1", "n"), (f"Oslo{SEPARATOR}Rome", "", f"3{SEPARATOR}20"), extra)
     spare = tuple(name for name in extra if name != "none")
     parts = (Category("city", ("Oslo", "Rome"), spare), Question("x > 1", ("missing",) if "missing" in spare else ()), Category("n", ("3", "20"), spare))
@@ -95,7 +95,7 @@ def test_a_combination_is_the_place_of_all_its_parts(extra: tuple[str, ...]) -> 
 
 
 def test_a_number_in_its_group() -> None:
-    """The level within the group; nothing for whoever lacks the number or a listed group."""
+    """The level within the group; nothing for a record without the number or a listed group."""
     query = Grouped("x", 0.0, 3.0, "city", ("Oslo", "Rome"), steps=6)
     for row, value in enumerate(query.values(TABLE).tolist()):
         number, city = float(TABLE["x"][row]), str(TABLE["city"][row])

@@ -126,7 +126,7 @@ def test_every_query_answers_or_refuses_by_the_schema(name: str, column: np.ndar
 
 @pytest.mark.parametrize("name", SHARP)
 def test_no_record_makes_a_query_warn(name: str) -> None:
-    """Whatever number a record holds, its value is inside the domain and numpy says nothing: a warning for some records only can be timed."""
+    """Whatever number a record holds, its value is inside the domain and numpy does not warn: a warning for some records only can be timed."""
     query = QUERIES.build(name, SHARP[name])
     pairs = np.array(np.meshgrid(EXTREMES, EXTREMES)).reshape(2, -1)
     records = Records({"x": pairs[0], "y": pairs[1], "b": pairs[0][::-1].copy()})

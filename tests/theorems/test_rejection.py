@@ -135,7 +135,7 @@ def test_two_replies_of_one_client(growths: tuple[Fraction, Fraction]) -> None:
 
 
 def test_two_replies_with_wrong_constants() -> None:
-    """The twin that accepts twice as readily, and the twin that draws the second reply without regard to the first, are off even for exact answers."""
+    """Two twins are off even for exact answers: one accepts twice as readily, the other draws the second reply without regard to the first."""
     growths = (Fraction(19, 7), Fraction(19, 7))
     tree = _tree(growths, 0)
     truth = tree.law()

@@ -216,8 +216,8 @@ class HeavyHitters(FrequentStrings):
     """Finds the frequent strings of `column` among all 2^`bits`, without a list of them; without a table, of ten that `share` hold each among uniform ones.
 
     The clients are split over levels: the first reports 20 bits, each further level 12 bits more, hashed to 18 bits by one of eight functions, all by local
-    hashing. The server follows the 512 best prefixes from level to level. Then it takes the best string, subtracts it from all levels, and repeats, while the
-    mean over the levels is higher than noise reaches among 2^`bits` strings with probability 1 %.
+    hashing. The server follows the 512 best prefixes from level to level. Then it takes the best string, subtracts it from all levels, and repeats. It stops at
+    a mean over the levels that noise reaches among 2^`bits` strings with probability 1 %.
     A number counts by its last `bits` bits, a text by its first `bits` / 8 bytes; a table sets `text`.
     Privacy: each client answers once, epsilon-locally private. Utility: a string is found if its share is above about 9.5 standard errors of one frequency
     oracle over all clients (`bounds.frequencies`). `share` sets the default number of clients: all of ten such strings are found in 95 % of runs.

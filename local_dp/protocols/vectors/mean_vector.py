@@ -174,8 +174,8 @@ class MeanVector(LocalProtocol[FoundVector]):
     """Estimates the means of `columns` together: of records in a box, each column between public bounds, or with `radius` in the ball of this radius about 0.
 
     One report covers the whole record: epsilon / d for each of d columns would have about d times the variance. The randomizer has the least mean squared error
-    at this epsilon and d by closed form (`bounds.means.vector_choices`). Privacy: every report is epsilon-locally private. Utility: unbiased up to the grid;
-    at epsilon below 2 the variance is about d C^2 a coordinate in a box, in units of half its range squared, and about (pi / 2) d C^2 in all in a ball.
+    at this epsilon and d by closed form (`bounds.means.vector_choices`). Privacy: every report is epsilon-locally private. Utility: unbiased up to the grid.
+    Below epsilon 2 the variance of a coordinate is about d C^2 in a box, in units of half its range squared. In a ball it is about (pi / 2) d C^2 in all.
     `tolerance` sets the default number of clients: all coordinates within it with probability 95 %. Cost: 1 to 12 bits a client, one round.
     """
 

@@ -1,4 +1,4 @@
-"""How gradients are told: the way of least noise by closed form is taken, each way is unbiased with the noise stated, and descent errs less by it."""
+"""How gradients are reported: the way of least noise by closed form is taken, each way is unbiased with the noise stated, and descent errs less by it."""
 
 import math
 
@@ -40,7 +40,7 @@ def exact(population: Finite, weights: Floats) -> Floats:
 
 
 def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
-    """What a round of N clients tells, and the exact mean."""
+    """The estimate of a round of N clients, and the exact mean."""
     population = examples.halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
     ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
     tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.queries(tuple(weights.tolist()), ends))

@@ -45,7 +45,7 @@ def asked_for(learner: str, **more: Any) -> Learn:
 
 @pytest.mark.parametrize("learner", TABULAR)
 def test_every_learner_runs_on_a_table(learner: str) -> None:
-    """With many clients each is as good as on exact expectations, beats or equals the trivial hypothesis where it should, and says what it found in words."""
+    """With many clients each is as good as on exact expectations, and beats or equals the trivial hypothesis. It describes its hypothesis in words."""
     protocol = asked_for(learner, cuts=3, parameters=("steps=30",) if learner in ("logistic-regression", "local-sgd") else ())
     clients = min(protocol.clients(1.0), 4_000_000 if learner == "linear-regression" else 10**9)
     population = Resampled(CLINIC, clients, 1)
@@ -97,7 +97,7 @@ def test_a_hundred_clients_state_an_interval_that_holds(make: Any) -> None:
 
 
 def test_missing_rows_do_not_move_the_estimates() -> None:
-    """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard errors of that over the complete rows, which is not over all."""
+    """Over 200 seeds the mean of the stated accuracy and of the baseline is within 4 standard errors of that over the complete rows."""
     holes = np.random.default_rng(3).random(500) < np.where(ILL == 1, 0.6, 0.1)  # the ill are missing more often
     table = Records({"age": np.where(holes, np.nan, AGE), "ill": ILL})
     protocol = Learn(learner="stumps", label="ill", features=("age >= 50",), missing="exclude").for_table(Launch(table, False))

@@ -22,7 +22,7 @@ RANDOMIZER = OneOfRounds(20.0)
 
 
 def expected(k: int, tables: list[int], levels: int) -> Heard:
-    """What is heard in one round from the root where each path is put to everybody: each level's answer to each path, counted once."""
+    """The expected answers of one round from the root, where each path is put to every client: each level's answer to each path, counted once."""
     queries = ways_on("", levels, range(1 << levels), RANDOMIZER)
     records = Records({"level": np.arange(k), "table0": np.array(tables, dtype=np.uint64)})
     heard = Heard()

@@ -63,7 +63,7 @@ def test_clients_and_accuracy_are_inverse(protocol: LocalProtocol[Any]) -> None:
     if len(found) > 1:
         *local, curator, nobody = [way.clients(0.03) for way in found]
         assert nobody <= curator <= min(local)
-        assert all(first <= second * (1 + 1e-4) for first, second in pairwise(local))  # but for the rounding of words
+        assert all(first <= second * (1 + 1e-4) for first, second in pairwise(local))  # up to the rounding of words
         assert [way.model for way in found[-2:]] == ["curator", "open"]
 
 

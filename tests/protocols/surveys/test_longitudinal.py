@@ -136,7 +136,7 @@ def test_the_variance_of_events_is_the_closed_form(intervals: int, part: int, ep
 
 
 def test_the_best_way_by_closed_form() -> None:
-    """One wave for each client, unless values never change, a change is rare among many waves, or epsilon is so large that all can be asked all."""
+    """One wave for each client is best, unless values never change, a change is rare, or epsilon is so large that all clients answer in all waves."""
     best = {
         (1.0, 8, None): "split",
         (1.0, 8, 1): "split",
@@ -185,7 +185,7 @@ def test_epsilon_is_charged_once_for_life(protocol: Longitudinal) -> None:
 
 @pytest.mark.parametrize("protocol", WAYS, ids=repr)
 def test_hosts_give_the_same_bits(protocol: Longitudinal) -> None:
-    """Over a bus in memory, by three members, reports and estimates are those of the population tier, whichever way is taken."""
+    """Over a bus in memory, by three members, reports and estimates are those of the population tier, for every method."""
     clients = 60
     algorithm, population = protocol.algorithm(1.0, clients), protocol.synthetic(clients, 3)
     expected, digests = in_population(algorithm, population)

@@ -1,4 +1,4 @@
-"""Messy data, decided aloud: every policy answers the question asked without bias, and what no policy decides about is refused with the choices."""
+"""Messy data under a named policy: every policy answers the question asked without bias, and what no policy decides about is refused with the choices."""
 
 from typing import Any
 
@@ -131,7 +131,7 @@ def _runs(protocol: LocalProtocol[Any], epsilon: float) -> tuple[Floats, Floats,
 
 @pytest.mark.parametrize("case", short(CASES, lambda case: case != "crosstab with labels of their own"))
 def test_every_policy_answers_the_question_without_bias(case: str) -> None:
-    """Over 200 seeds the mean error is within 4.5 of its standard errors, and the interval holds the truth a person means in at least 91 % of the runs.
+    """Over 200 seeds the mean error is within 4.5 of its standard errors. The interval holds the truth a person means in at least 91 % of the runs.
 
     The truth is computed from the raw table by plain numpy. A normal tail of 4.5: 7e-6 for each of 50 values. At 95 %, fewer than 91 % of 200 runs hold it
     once in 100, were the clients drawn anew; here every row answers, and the interval is wider than that.

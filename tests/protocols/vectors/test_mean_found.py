@@ -101,7 +101,7 @@ def located(values: np.ndarray, clients: int, seed: int) -> Range:
 
 @pytest.mark.parametrize("name", short(SCALES, lambda name: name in ("age", "income", "holes")))
 def test_a_range_covers_most_and_little_more(name: str) -> None:
-    """In 10 of 10 runs with the clients asked for, at most a fifth of the values present is cut off at an end, and the range is at most 1.7 times theirs.
+    """In 10 of 10 runs at most a fifth of the values present is cut off at an end, and the range is at most 1.7 times theirs.
 
     A run may miss either with probability 1/20 by the count's own promise; in practice far less often, for the promise is a union over all edges.
     """

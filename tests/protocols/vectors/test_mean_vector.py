@@ -94,7 +94,7 @@ def test_policies_decide() -> None:
 
 
 def test_a_column_nobody_was_asked_for_has_no_estimate() -> None:
-    """With fewer clients than columns, those that no coin picked are told as unknown: neither a number nor infinite."""
+    """With fewer clients than columns, those that no coin picked have no estimate: neither a number nor infinite."""
     protocol = MeanVector(d=40)
     found = played(protocol, protocol.synthetic(15, 1), 1, 1.0)
     told = protocol.describe(found)
