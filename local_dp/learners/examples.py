@@ -309,7 +309,7 @@ def k_means(learner: KMeans) -> Task[Centres]:
 
 
 def logistic_regression(learner: LogisticRegression) -> Task[Halfspace]:
-    """A loud feature independent of the label, and faint ones that determine it: their gradient is just large enough to be worth alpha. Misses by the excess loss."""
+    """A loud feature independent of the label, and faint ones that determine it: their gradient is barely worth alpha. Misses by the excess loss."""
     d = learner.d
     faint = range(1, d) if d > 1 else range(1)
     strength = min(1.0, 2.25 * learner.alpha / learner.radius * math.sqrt(d / len(faint)))  # the weights 0 miss by barely more than alpha

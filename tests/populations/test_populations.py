@@ -50,7 +50,7 @@ def test_binomial_graphs() -> None:
 
 
 def test_preferential_attachment() -> None:
-    """Each later node has `links` edges to earlier ones, and the fourth of a tree joins a node in proportion to its degree (chi-squared, failure 1e-6)."""
+    """Each later node has `links` edges to earlier ones, and the fourth joins a node in proportion to its degree (chi-squared, failure 1e-6)."""
     generator = np.random.default_rng(1)
     graph = preferential_attachment(generator, 200, 5)
     assert len(graph.edges) == 5 + 194 * 5

@@ -136,7 +136,7 @@ def test_the_variance_of_events_is_the_closed_form(intervals: int, part: int, ep
 
 
 def test_the_best_way_by_closed_form() -> None:
-    """One wave for each client is best, unless values never change, a change is rare, or epsilon is so large that all clients answer in all waves."""
+    """One wave for each client is best, unless values never change, changes are rare, or epsilon lets all clients answer in all waves."""
     best = {
         (1.0, 8, None): "split",
         (1.0, 8, 1): "split",
