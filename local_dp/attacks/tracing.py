@@ -31,7 +31,7 @@ class Traced:
 
 
 def tracing(shares: Floats, suspects: Bools, tolerance: float, *, rounded: bool = False) -> Nonadaptive[StatisticalQuery, float, Traced]:
-    """The attack: asks for the mean of each of d bits and scores the suspects' rows, shape (m, d), against strangers, whose bit j is 1 with `shares`[j].
+    """The attack: asks for the mean of each of d bits. It scores the suspects' rows, shape (m, d), against strangers, whose bit j is 1 with `shares`[j].
 
     The score is the sum over j of (x_j - p_j)(q_j - p_j) / (p_j (1 - p_j)). q are the answers or, with `rounded`, the nearer of 0 and 1.
     Members of n exactly answered rows stand out by sqrt(d / n) standard deviations. It runs on exact answers, a curator's, clients', pirates'.
