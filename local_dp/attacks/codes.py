@@ -10,7 +10,7 @@ import numpy as np
 
 from local_dp.arrays import Bools, Counts, Floats
 from local_dp.attacks.tracing import Traced, tracing
-from local_dp.bounds.attacks import boneh_shaw_block, tardos_length
+from local_dp.bounds.attacks import boneh_shaw_block
 from local_dp.checks import check_whole
 from local_dp.interaction import Nonadaptive
 from local_dp.noise import stream_key
@@ -44,11 +44,6 @@ def tardos_accused(code: Code, word: Bools, coalition: int, failure: float) -> B
     high, low = np.sqrt((1 - code.shares) / code.shares), -np.sqrt(code.shares / (1 - code.shares))
     scores = np.where(code.rows, high, low) @ word
     return scores > 20 * coalition * math.log(users / failure)
-
-
-def tardos_code(users: int, coalition: int, failure: float, generator: np.random.Generator) -> Code:
-    """The code with his own length and cutoff."""
-    return tardos(users, tardos_length(coalition, users, failure), 1 / (300 * coalition), generator)
 
 
 @dataclass(frozen=True)

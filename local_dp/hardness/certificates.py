@@ -155,11 +155,11 @@ def _verify_hidden_set(data: Mapping[str, Any]) -> Verdict:
 
 
 def _hidden_statement(queries: int, d: int, rho: Fraction) -> str:
-    asked = f"these {queries} queries of masked parity (d = {d}), asked at once"
+    what = f"these {queries} queries of masked parity (d = {d}), asked at once"
     if rho == 0:
-        return f"for every r, one of {asked}, distinguishes a = 0 and a = 1 with any legal answers"
+        return f"for every r, one of {what}, distinguishes a = 0 and a = 1 with any legal answers"
     return (
-        f"the oracle that answers midpoints is legal for both masks of {rho} of all r. So a learner from {asked}, "
+        f"the oracle that answers midpoints is legal for both masks of {rho} of all r. So a learner from {what}, "
         f"has error below 1/4 with probability at most {1 - rho / 2}"
     )
 

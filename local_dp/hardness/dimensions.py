@@ -270,20 +270,20 @@ def dimensions(concepts: ConceptClass, generator: np.random.Generator) -> Dimens
     )
 
 
-def local_clients(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
+def local_clients(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float) -> float:
     """The better lower bound on n of the uniform and the optimised prior, for error at most alpha with probability `success`.
 
     For non-interactive and sequentially interactive protocols: `bounds.parity.asked_in_turn_bound`.
     """
-    return _over_priors(asked_in_turn_bound, concepts, found, epsilon, success, alpha)
+    return _over_priors(asked_in_turn_bound, concepts, dims, epsilon, success, alpha)
 
 
-def local_clients_asked_again(concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float) -> float:
+def local_clients_asked_again(concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float) -> float:
     """The same for EVERY protocol, also those that ask a client again: `bounds.channels.asked_again_bound` (limits 12.3)."""
-    return _over_priors(asked_again_bound, concepts, found, epsilon, success, alpha)
+    return _over_priors(asked_again_bound, concepts, dims, epsilon, success, alpha)
 
 
 def _over_priors(
-    bound: Callable[[float, float, float, float], float], concepts: ConceptClass, found: Dimensions, epsilon: float, success: float, alpha: float
+    bound: Callable[[float, float, float, float], float], concepts: ConceptClass, dims: Dimensions, epsilon: float, success: float, alpha: float
 ) -> float:
-    return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (found.uniform, found.optimised))
+    return max(bound(spectral.value, epsilon, success, guessable(concepts, spectral.prior, alpha)) for spectral in (dims.uniform, dims.optimised))

@@ -69,14 +69,14 @@ def test_all_parts_fit_the_budget() -> None:
     mechanism = SpanningTree(6, 1.0, 1e-6)
     algorithm, spent, play = mechanism.algorithm(), 0, mechanism.algorithm().play()
     assert isinstance(algorithm, Adaptive)
-    draws, asked, choices = Draws(KeyedNoise(1)), next(play), list[int]()
+    draws, query, choices = Draws(KeyedNoise(1)), next(play), list[int]()
     while True:
-        part: Mechanism[BinaryTable, object, object] = asked[0]  # type: ignore[type-var]
-        spent += asked[0].loss.atto_rho
+        part: Mechanism[BinaryTable, object, object] = query[0]  # type: ignore[type-var]
+        spent += query[0].loss.atto_rho
         if isinstance(part, BoundedRange):
             choices.append(part.loss.atto_rho)
         try:
-            asked = play.send((asked[0].release(TABLE, draws),))
+            query = play.send((query[0].release(TABLE, draws),))
         except StopIteration:
             break
     whole = rho_within(mechanism.loss).atto_rho
@@ -105,8 +105,8 @@ def test_character_sums_cost_what_they_say() -> None:
     worst = max(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) for one, other in product(sums, repeat=2))
     assert Fraction(worst, 2 * (mechanism.variance - 1)) > Fraction(mechanism.loss.atto_rho, ATTO) >= Fraction(worst, 2 * mechanism.variance)
     table, draws = BinaryTable.of(np.ones((10, 4), dtype=int)), Draws(KeyedNoise(0))
-    found = np.array([mechanism.release(table, draws).sums for _ in range(400)])
-    assert abs(found.mean() - 10) < 6 * math.sqrt(mechanism.variance / found.size)
+    sums_of_releases = np.array([mechanism.release(table, draws).sums for _ in range(400)])
+    assert abs(sums_of_releases.mean() - 10) < 6 * math.sqrt(mechanism.variance / sums_of_releases.size)
 
 
 def test_plain_noise_has_its_size() -> None:

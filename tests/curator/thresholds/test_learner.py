@@ -42,10 +42,10 @@ def needle_success(n: int, bits: int) -> float:
     counts = np.arange(n + 1)
     left = binom.pmf(counts, n, 0.1)
     total = 0.0
-    for held in np.flatnonzero(left > 1e-9).tolist():
-        right = np.arange(n - held + 1)
-        others = np.logaddexp((bits - 1) * np.log(2) - held / 2, (bits - 1) * np.log(2) - right / 2)
-        total += left[held] * float(binom.pmf(right, n - held, 1 / 9) @ np.exp(-np.logaddexp(0, others)))
+    for below in np.flatnonzero(left > 1e-9).tolist():
+        right = np.arange(n - below + 1)
+        others = np.logaddexp((bits - 1) * np.log(2) - below / 2, (bits - 1) * np.log(2) - right / 2)
+        total += left[below] * float(binom.pmf(right, n - below, 1 / 9) @ np.exp(-np.logaddexp(0, others)))
     return total
 
 
