@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_epsilon
 from local_dp.accounting.lattice import Lattice, discrete_laplace
-from local_dp.accounting.laws import Curve, Exact, binomial_curve
+from local_dp.accounting.laws import Curve, Exact, Summed, binomial_curve
 from local_dp.checks import check_share, check_whole, whole_number
 from local_dp.errors import InputError, unknown
 from local_dp.loss import NANO, Approximate, Concentrated, Pure, approximate, nano_epsilon

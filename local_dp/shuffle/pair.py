@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from local_dp.accounting.convolution import OnMesh, Window, transformed
+from local_dp.accounting.laws import OnMesh, Window, transformed
 from local_dp.arrays import Counts, Floats, Ints
 
 _CLOSEST = 1e-9  # of an epsilon

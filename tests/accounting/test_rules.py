@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local_dp.accounting.convolution import Summed
 from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion, gaussian_delta, gaussian_epsilon, rho_within
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
-from local_dp.accounting.laws import binomial_curve
+from local_dp.accounting.laws import Summed, binomial_curve
 from local_dp.accounting.rules import RULES, Losses, delta, epsilon, losses_of
 from local_dp.accounting.shares import optimal_delta
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon

@@ -9,8 +9,7 @@ import pytest
 from scipy import stats
 
 from local_dp.arrays import Bools
-from local_dp.attacks.codes import STRATEGIES, BonehShaw, Pirates, marked, tardos, tardos_accused
-from local_dp.attacks.tracing import FAILURE, traced, tracing
+from local_dp.attacks.tracing import FAILURE, STRATEGIES, BonehShaw, Pirates, marked, tardos, tardos_accused, traced, tracing
 from local_dp.bounds.attacks import boneh_shaw_block, boneh_shaw_false, tardos_length, traced_length
 from local_dp.interaction import run
 from local_dp.oracles.statistical.oracles import ExactOracle

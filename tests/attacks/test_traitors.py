@@ -5,8 +5,7 @@ from scipy import stats
 
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools
-from local_dp.attacks.codes import STRATEGIES, Pirates, tardos, traitor_tracing
-from local_dp.attacks.tracing import FAILURE
+from local_dp.attacks.tracing import FAILURE, STRATEGIES, Pirates, tardos, traitor_tracing
 from local_dp.bounds.attacks import traced_length
 from local_dp.curator.account import Account
 from local_dp.curator.trusted import TrustedOracle

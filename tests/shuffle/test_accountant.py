@@ -18,9 +18,8 @@ from local_dp.randomizers.frequencies.wide_hashing import WideHashing
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
-from local_dp.shuffle.accountant import Amplified, accounted, amplified, closed_form, holds, largest_local
+from local_dp.shuffle.accountant import Amplified, Laws, accounted, amplified, closed_form, holds, largest_local
 from local_dp.shuffle.binary import Bits, worst
-from local_dp.shuffle.channels import Laws
 from local_dp.shuffle.enumerated import Row, rows_of, worst_delta
 from tests.support.inputs.refusals import refuse
 from tests.support.long import short

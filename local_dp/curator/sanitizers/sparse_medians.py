@@ -10,7 +10,7 @@ from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.medians import Node, TreeOfMedians
 from local_dp.curator.sanitizers.spread import Spread
 from local_dp.curator.selection.sparse import SparseChoice
-from local_dp.curator.thresholds.candidates import Middles, middles
+from local_dp.curator.thresholds.dyadic import Middles, middles
 from local_dp.draws import Draws
 from local_dp.loss import NANO, Approximate, approximate, exp_epsilon, nano_epsilon
 

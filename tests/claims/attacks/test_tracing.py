@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from local_dp.arrays import Bools
-from local_dp.attacks.codes import STRATEGIES, traitor_tracing
-from local_dp.attacks.tracing import Signer, Traced, traced
+from local_dp.attacks.tracing import STRATEGIES, Signer, Traced, traced, traitor_tracing
 from local_dp.experiments.claims.attacks.tracing import claim as tracing
 from local_dp.experiments.claims.attacks.tracing import signed as tracing_signed
 from local_dp.experiments.claims.attacks.tracing.claim import EXPERIMENT, MODELS

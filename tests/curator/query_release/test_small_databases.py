@@ -6,8 +6,7 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from local_dp.curator.query_release.counting import CountingQueries
-from local_dp.curator.query_release.small_databases import SmallDatabase, rows_for
+from local_dp.curator.query_release.counting import CountingQueries, SmallDatabase, rows_for
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse

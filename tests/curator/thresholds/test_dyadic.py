@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from local_dp.curator.multisets import LabelledMultiset, Multiset
-from local_dp.curator.thresholds.candidates import middles
-from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records
-from local_dp.curator.thresholds.hard import hard_thresholds, random_target
-from local_dp.curator.thresholds.learner import errors_by_gap
+from local_dp.curator.thresholds.dyadic import DyadicThresholds, dyadic_records, middles
+from local_dp.curator.thresholds.learner import errors_by_gap, hard_thresholds, random_target
 from local_dp.draws import Draws
 from local_dp.noise import KeyedNoise
 from tests.support.long import short

@@ -9,8 +9,7 @@ from scipy.stats import binom
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.selection.plateaus import plateaus
 from local_dp.curator.selection.quasi_concave import Promise, levels_of
-from local_dp.curator.thresholds.hard import hard_thresholds, random_target
-from local_dp.curator.thresholds.learner import PureThresholds, agreements, errors_by_gap, printed, printed_records, tuned
+from local_dp.curator.thresholds.learner import PureThresholds, agreements, errors_by_gap, hard_thresholds, printed, printed_records, random_target, tuned
 from local_dp.draws import Draws
 from local_dp.loss import Approximate
 from local_dp.noise import KeyedNoise
