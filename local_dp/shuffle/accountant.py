@@ -178,7 +178,8 @@ def accounted(laws: Laws, local: float, clients: int, delta: float) -> Amplified
         return Amplified({**uppers, "all data sets": exact.most}, {f"{exact.ones:,} of the others at one end": exact.least}, True)
     if laws.few:
         uppers["blanket"] = blanket_epsilon(laws, clients, delta, local)
-    lowers = {"others hold one value": _others_alike(laws, clients, delta, local)}
+    alike = (pair.epsilon_at_least([(pair.others, clients - 1)], delta, local) for pair in laws.against_one_value[:2])
+    lowers = {"others hold one value": max(alike)}
     least, most = max(lowers.values()), min(uppers.values())
     return Amplified(uppers, lowers, most - least <= 1e-5 * most)
 
@@ -213,11 +214,6 @@ def blanket_epsilon(laws: Laws, clients: int, delta: float, most: float) -> floa
         if max(delta_at_most(way, clients, epsilon) for way in (pair, pair.reversed)) > delta:
             epsilon = max(epsilon, pair.epsilon_at_most(clients, delta, most))
     return epsilon
-
-
-def _others_alike(laws: Laws, clients: int, delta: float, most: float) -> float:
-    """A lower bound for the worst data set: all others have the value beside which two values differ most."""
-    return max(pair.epsilon_at_least([(pair.others, clients - 1)], delta, most) for pair in laws.against_one_value[:2])
 
 
 def holds(randomizer: Randomizer, clients: int, epsilon: float, delta: float) -> bool:

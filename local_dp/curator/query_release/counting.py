@@ -15,7 +15,7 @@ import numpy as np
 
 from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Bools, Counts, Floats, Ints, Naturals
-from local_dp.checks import check_share, check_whole
+from local_dp.checks import check_whole
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.laws import whole_weights
 from local_dp.curator.mechanism import Law, WithinDelta
@@ -227,13 +227,6 @@ class SmallDatabase(ByScore[Counts, tuple[int, ...]]):
         orders = factorials[self.rows] // np.multiply.reduce(factorials[counts], axis=1)
         answers = self.queries.values.astype(np.float64) @ counts.T.astype(np.float64)
         return counts, orders.astype(np.uint64), answers.astype(np.int64)
-
-
-def rows_for(queries: int, alpha: float) -> int:
-    """m = ln(2 k) / (2 alpha^2): among this many rows of any database, some are within alpha of it on k queries (Hoeffding)."""
-    check_whole("queries", queries, 1, 1 << 40)
-    check_share("alpha", alpha)
-    return math.ceil(math.log(2 * queries) / (2 * alpha**2))
 
 
 def _compositions(total: int, parts: int) -> Iterator[list[int]]:
