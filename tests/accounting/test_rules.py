@@ -13,7 +13,6 @@ from local_dp.accounting.gaussian import DiscreteGaussian, Gaussian, conversion,
 from local_dp.accounting.lattice import Lattice, discrete_laplace, response
 from local_dp.accounting.laws import Summed, binomial_curve
 from local_dp.accounting.rules import RULES, Losses, delta, epsilon, losses_of
-from local_dp.accounting.shares import optimal_delta
 from local_dp.loss import ATTO, NANO, Approximate, Concentrated, Pure, exp_epsilon, nano_epsilon
 from tests.support.inputs.refusals import refuse
 
@@ -107,14 +106,6 @@ def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
         assert truth * (1 - 1e-12) <= curve.delta(whole / NANO) <= truth * (1 + 1e-6)
     least = curve.epsilon(1e-3)
     assert exact.delta(exp_epsilon(math.ceil(least * NANO))) <= Fraction(1, 1000) < exact.delta(exp_epsilon(max(0, math.floor((least - 1e-6) * NANO))))
-
-
-@pytest.mark.parametrize(("each", "parts"), [(0.3, 40), (0.01, 4000)])
-def test_the_binomial_price_to_a_billionth(each: float, parts: int) -> None:
-    """Rounded up to whole nano-nats the price spends no more than delta by the formula in decimals, and two nano-nats less spend more."""
-    part = Pure(nano_epsilon(each))
-    least = math.ceil(binomial_curve(part, parts).epsilon(1e-6) * NANO)
-    assert optimal_delta(part, parts, Pure(least)) <= ATTO // 10**6 < optimal_delta(part, parts, Pure(least - 2))
 
 
 @pytest.mark.parametrize(("each", "parts"), [(0.01, 10**4), (0.001, 10**6), (0.3, 7)])

@@ -1,7 +1,6 @@
 """PRSMA: private whatever the oracle does, by a test on random pieces of the data (Neel, Roth, Wu 2019, Section 3.2)."""
 
 import math
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,20 +64,14 @@ _APART = math.log(2)  # the survivors' laws agree within a factor 2
 
 
 class Fallible(Protocol[R]):
-    """An algorithm that is private as long as its oracle never fails; a failing oracle only removes answers."""
+    """An algorithm that is private as long as its oracle never fails; a failing oracle only removes answers. `loss` and `law` are of one run."""
 
     @property
-    @abstractmethod
-    def loss(self) -> Pure:
-        """With an oracle that never fails."""
+    def loss(self) -> Pure: ...
 
-    @abstractmethod
-    def attempt(self, database: Labelled, draws: Draws) -> R | Fail:
-        """One run."""
+    def attempt(self, database: Labelled, draws: Draws) -> R | Fail: ...
 
-    @abstractmethod
-    def law(self, database: Labelled) -> Law[R | Fail]:
-        """The law of one run."""
+    def law(self, database: Labelled) -> Law[R | Fail]: ...
 
 
 @dataclass(frozen=True)

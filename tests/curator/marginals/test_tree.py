@@ -9,16 +9,15 @@ import pytest
 
 from local_dp.accounting.gaussian import rho_within
 from local_dp.arrays import Floats
-from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.marginals.base import BinaryTable, Errors, Marginals
 from local_dp.curator.marginals.baselines import OneMarginal, PlainGaussian, PlainLaplace, independent, of_total, on_simplex
 from local_dp.curator.marginals.fourier import FourierGaussian, nearest_table
-from local_dp.curator.marginals.tree import CharacterSums, DependentPair, SpanningTree, TreeTable
+from local_dp.curator.marginals.tree import CharacterSums, SpanningTree, TreeTable
 from local_dp.curator.mechanism import Mechanism
 from local_dp.curator.selection.exponential import BoundedRange
 from local_dp.draws import Draws
 from local_dp.interaction import Adaptive
-from local_dp.loss import ATTO, exp_epsilon
+from local_dp.loss import ATTO
 from local_dp.noise import KeyedNoise
 from tests.support.inputs.refusals import refuse
 
@@ -82,20 +81,6 @@ def test_all_parts_fit_the_budget() -> None:
     whole = rho_within(mechanism.loss).atto_rho
     assert len(choices) == 5
     assert spent <= whole < spent + min(choices)
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_a_pair_is_chosen_privately(n: int) -> None:
-    """Enumerated: over all neighbours the ratios of the outcomes' probabilities range over e^eps at most, and nearly that, for which eps^2 / 8 is the price."""
-    choice = BoundedRange(DependentPair(((0, 1), (0, 2), (1, 2)), (0, 1, -1), 1.0))
-    databases = SmallDatabases([(row,) for row in range(8)], n, lambda records: BinaryTable(3, np.array([row for (row,) in records], dtype=np.uint64)))
-    worst = Fraction(1)
-    for records, others in databases.pairs(choice.neighbours):
-        law, other = choice.law(databases.build(records)), choice.law(databases.build(others))
-        ratios = [Fraction(law[pair], other[pair]) for pair in range(3)]
-        worst = max(worst, max(ratios) / min(ratios))
-    assert exp_epsilon(9 * 10**8) < worst <= exp_epsilon(10**9)
-    assert choice.loss.atto_rho == ATTO // 8
 
 
 def test_character_sums_cost_what_they_say() -> None:
