@@ -9,21 +9,21 @@ from contextlib import redirect_stdout
 
 from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.lab.catalogue import load
-from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.claim import Data
 from local_dp.experiments.lab.store import canonical, code_stamp, plain
 
 # The cores are shared already, sums must not depend on the number of threads, nor anything on the order of a set.
 ENVIRONMENT = {"PYTHONSAFEPATH": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
-def measure(module: str, point: Point, seed: int) -> Measurement:
+def measure(module: str, point: Data, seed: int) -> Data:
     """One point of a module's experiment, in whichever process this is called."""
     experiment = load(module)
-    measured: Measurement = plain(experiment.measure(experiment.read_point(point), seed))
+    measured: Data = plain(experiment.measure(experiment.read_point(point), seed))
     return measured
 
 
-def measure_apart(module: str, point: Point, seed: int, stamp: str) -> Measurement:
+def measure_apart(module: str, point: Data, seed: int, stamp: str) -> Data:
     """The same in a process of its own, with the code of this stamp, that ends with the caller's. Raises LocalDPError with its last line if it fails."""
     task = canonical({"module": module, "point": point, "seed": seed, "stamp": stamp})
     environment = {**os.environ, **ENVIRONMENT, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -42,7 +42,7 @@ def measure_apart(module: str, point: Point, seed: int, stamp: str) -> Measureme
     if process.returncode:
         last = "".join(told[-1:]).strip() or f"it ended with code {process.returncode}"
         raise LocalDPError(f"a worker of the cluster could not measure {point}: {last}")
-    found: Measurement = json.loads(answer)
+    found: Data = json.loads(answer)
     return found
 
 

@@ -1,10 +1,10 @@
 """The shape of an experiment: a claim, points to measure, and findings computed from the measurements alone."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, Union, cast, get_args
 
 from pydantic import TypeAdapter
 
@@ -13,7 +13,11 @@ from local_dp.experiments.lab.coverage.stated import Stated
 
 Point: TypeAlias = dict[str, Any]  # plain JSON data: what to measure
 Measurement: TypeAlias = dict[str, Any]  # plain JSON data: what was measured
+Data: TypeAlias = dict[str, Any]  # a point or a measurement as plain JSON data
 Scale: TypeAlias = Literal["quick", "full"]
+
+
+Style: TypeAlias = Literal["measured", "theory", "bound", "bars"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,12 @@ class Table:
     rows: list[tuple[Any, ...]]
 
 
+def table(title: str, rows: Iterable[Mapping[str, Any]]) -> Table:
+    """A table whose rows map headings to values."""
+    rows = list(rows)
+    return Table(title, tuple(rows[0]) if rows else (), [tuple(row.values()) for row in rows])
+
+
 @dataclass(frozen=True)
 class Curve:
     """One curve of a figure; `low` and `high`, where given, are its confidence band."""
@@ -32,10 +42,17 @@ class Curve:
     label: str
     x: Sequence[float]
     y: Sequence[float]
-    style: Literal["measured", "theory", "bound", "bars"] = "measured"
+    style: Style = "measured"
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     group: str = ""  # curves of one group share a colour; by default those whose labels say the same but for the role, as "X, measured" and "X, predicted"
+
+
+def curve(label: str, points: Iterable[Sequence[float]], style: Style = "measured", group: str = "") -> Curve:
+    """A curve through points (x, y) or (x, y, low, high), in the order of x."""
+    x, y, *band = [*zip(*sorted(points, key=lambda point: point[0]), strict=True)] or [(), ()]
+    low, high = band or (None, None)
+    return Curve(label, x, y, style, low, high, group)
 
 
 @dataclass(frozen=True)
@@ -72,11 +89,12 @@ class Regions:
 
 @dataclass(frozen=True)
 class Check:
-    """One statement of the claim, whether the run showed it, and the figures that decide."""
+    """One statement of the claim, whether the run showed it, and the figures that decide. `lab/checks.py` makes the common ones."""
 
     statement: str
     shown: bool
     evidence: str
+    chance: float | None = None  # that it fails where the statement is true; None where nothing random decides
 
 
 @dataclass(frozen=True)
@@ -105,9 +123,10 @@ M = TypeVar("M")  # a measurement: what was measured there
 class Experiment(ABC, Generic[P, M]):
     """One claim of the theory, made to run.
 
-    `P` and `M` are frozen dataclasses, or unions of some with different fields: what a store keeps as JSON comes back as them.
-    `points` lists independent pieces of work (so a run can stop, resume and use every core); `measure` does one of them, a function of (point, seed) alone;
-    `conclude` computes tables, figures and checks from the measurements. Nothing in a finding may come from anywhere else.
+    `P` and `M` are frozen dataclasses, or unions of several. A store keeps them as JSON and reads them by their field names. Two classes of one union with
+    equal field names need a tag, a field such as `kind: Literal["error"] = "error"`.
+    `points` lists independent pieces of work, so a run can stop, resume and use every core. `measure` does one of them; its result depends on the point and
+    the seed alone. `conclude` gets every point with its measurement and computes tables, figures and checks from them, and from nothing else.
     """
 
     name: ClassVar[str]
@@ -119,8 +138,9 @@ class Experiment(ABC, Generic[P, M]):
     @abstractmethod
     def points(self, scale: Scale) -> list[P]: ...
 
-    @abstractmethod
-    def measure(self, point: P, seed: int) -> M: ...
+    def measure(self, point: P, seed: int) -> M:
+        """Measures one point, by the method `measure(seed)` of its class unless an experiment says otherwise."""
+        return cast(M, cast(Any, point).measure(seed))
 
     @abstractmethod
     def conclude(self, measurements: list[tuple[P, M]], scale: Scale) -> Finding: ...
@@ -137,8 +157,7 @@ class Experiment(ABC, Generic[P, M]):
     @classmethod
     def read_point(cls, point: Any) -> P:
         """A point from plain JSON data."""
-        read: P = _read(cls._types()[0], point)
-        return read
+        return cast(P, _read(cls._types()[0], point))
 
     @classmethod
     def _types(cls) -> tuple[Any, Any]:
@@ -147,11 +166,18 @@ class Experiment(ABC, Generic[P, M]):
         return next(arguments for base in bases if len(arguments := get_args(base)) == 2)
 
 
+def of_kind(measurements: Iterable[tuple[Any, Any]], kind: type[P]) -> list[tuple[P, Any]]:
+    """The points of one class, each with its measurement."""
+    return [(point, measurement) for point, measurement in measurements if isinstance(point, kind)]
+
+
 @cache
 def _adapters(kind: Any) -> dict[frozenset[str], TypeAdapter[Any]]:
-    """By the names of their fields, the dataclasses of `kind`; none where it is plain data."""
+    """By the names of their fields, the dataclasses of `kind`; none where it is plain data. Those with equal names are told apart by their tags."""
     kinds = [each for each in (get_args(kind) or (kind,)) if isinstance(each, type) and is_dataclass(each)]
-    return {frozenset(each.name for each in fields(kind)): TypeAdapter(kind) for kind in kinds}
+    names = {each: frozenset(field.name for field in fields(each)) for each in kinds}
+    unions: dict[frozenset[str], Any] = {own: Union[tuple(each for each in kinds if names[each] == own)] for own in names.values()}  # noqa: UP007
+    return {own: TypeAdapter(union) for own, union in unions.items()}
 
 
 def _read(kind: Any, data: Any) -> Any:

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import InputError, LocalDPError
-from local_dp.experiments.lab.claim import Check, Measurement
+from local_dp.experiments.lab.claim import Check
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -83,19 +83,40 @@ def minimal_clients(success: Callable[[int, int], int], guess: int, *, target: f
     return MinimalClients(round(n), _end(low), _end(high), target, (*points, *decisive))
 
 
-def measured_clients(success: Callable[[int, int], int], guess: int, *, target: float = 0.9, trials: int = 3000, least: int = 2) -> Measurement:
-    """`minimal_clients` as a measurement {n, low, high, trials}; {failed: why} where success is never reached or a run is refused."""
+@dataclass(frozen=True)
+class ClientCount:
+    """A least number of clients with its 95 % interval, from so many runs."""
+
+    n: int
+    low: float
+    high: float
+    trials: int
+
+
+@dataclass(frozen=True)
+class NoCount:
+    """A search that found none, and why."""
+
+    failed: str
+
+
+Search: TypeAlias = ClientCount | NoCount
+
+
+def measured_clients(success: Callable[[int, int], int], guess: int, *, target: float = 0.9, trials: int = 3000, least: int = 2) -> Search:
+    """`minimal_clients` as a measurement; NoCount where success is never reached or a run is refused."""
     try:
-        found = minimal_clients(success, guess, target=target, trials=trials, least=least)
+        count = minimal_clients(success, guess, target=target, trials=trials, least=least)
     except LocalDPError as error:
-        return {"failed": str(error)}
-    return {"n": found.n, "low": found.low, "high": found.high, "trials": found.trials}
+        return NoCount(str(error))
+    return ClientCount(count.n, count.low, count.high, count.trials)
 
 
-def reached_check(counts: list[tuple[str, Measurement]]) -> Check:
-    """Whether every search among (name, measurement) found a count; where one failed, it says which and why."""
-    failures = [f"{name}: {found['failed']}" for name, found in counts if "failed" in found]
-    return Check("Every search for a least number of clients finds one", not failures, "; ".join(failures) or f"{len(counts)} searches")
+def reached_check(searches: list[tuple[str, Any]]) -> Check:
+    """Whether every search among (name, Search) found a count; if not, which failed and why."""
+    reasons = [(name, search.get("failed") if isinstance(search, dict) else getattr(search, "failed", None)) for name, search in searches]
+    failures = [f"{name}: {reason}" for name, reason in reasons if reason is not None]
+    return Check("Every search for a least number of clients finds one", not failures, "; ".join(failures) or f"{len(searches)} searches")
 
 
 def exact_recovery(protocol: LocalProtocol[Any], epsilon: float, seed: int) -> Callable[[int, int], int]:

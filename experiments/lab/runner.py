@@ -16,7 +16,7 @@ from typing import TypeAlias
 from local_dp.errors import BusError, LocalDPError
 from local_dp.experiments.lab.apart import ENVIRONMENT, measure, measure_apart
 from local_dp.experiments.lab.catalogue import load
-from local_dp.experiments.lab.claim import Measurement, Point, Scale
+from local_dp.experiments.lab.claim import Data, Finding, Scale
 from local_dp.experiments.lab.results import write_results
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
 from local_dp.experiments.tiers.cluster import Cluster, died_over_and_over
@@ -75,7 +75,7 @@ def _cluster(address: str) -> Iterator[Executor]:
         yield cluster.client.get_executor(pure=False)
 
 
-def _result(future: Future[Measurement], what: str) -> Measurement:
+def _result(future: Future[Data], what: str) -> Data:
     try:
         error = future.exception()
     except CancelledError:
@@ -99,20 +99,20 @@ class Job:
     seed: int
     folder: Path
     store: MeasurementStore
-    points: list[Point]
+    points: list[Data]
 
-    def missing(self) -> list[Point]:
+    def missing(self) -> list[Data]:
         """The points not yet measured."""
         return [point for point in self.points if self.store.get(point, self.seed) is None]
 
-    def conclude(self) -> str:
-        """Writes the results; the verdict. The order of the measurements is that of the points, whatever order they were made in."""
+    def conclude(self) -> Finding:
+        """Writes the results. The order of the measurements is that of the points, whatever order they were made in."""
         experiment = load(self.module)
         measured = [experiment.read(point, self.store.get(point, self.seed)) for point in self.points]
         self.store.sort()
         finding = experiment.conclude(measured, self.scale)
         write_results(self.folder, experiment, finding, self.scale, self.seed, self.store.stamp)
-        return finding.verdict
+        return finding
 
 
 def run_experiments(
@@ -124,8 +124,8 @@ def run_experiments(
     concluded: Callable[[str, str], None] = lambda name, verdict: None,
     workers: int | None = None,
     cluster: str = "",
-) -> dict[str, str]:
-    """Runs the experiments of these modules under `out`; the verdict of each by name.
+) -> dict[str, Finding]:
+    """Runs the experiments of these modules under `out`; the finding of each by name.
 
     What `out` already holds for the same seed and the same code is not measured again. For one seed the results are the same bytes, whatever the number of
     workers and the order in which they finish; `cluster` is the address of a Dask scheduler whose workers are asked in place of some here. Raises InputError
@@ -136,22 +136,22 @@ def run_experiments(
         folder = out / load(module).name
         jobs.append(Job(module, scale, seed, folder, MeasurementStore(folder, code_stamp(module)), plain(load(module).points(scale))))
     left = {job.module: len(job.missing()) for job in jobs}
-    verdicts = {}
+    findings: dict[str, Finding] = {}
 
     def finish(job: Job) -> None:
         name = load(job.module).name
         progress(name, len(job.points) - left[job.module], len(job.points))
         if not left[job.module]:
-            verdicts[name] = job.conclude()
-            concluded(name, verdicts[name])
+            findings[name] = job.conclude()
+            concluded(name, findings[name].verdict)
 
     for job in jobs:
         finish(job)
     if not any(left.values()):
-        return verdicts
+        return findings
     pool = _cluster(cluster) if cluster else _pool(min(workers or os.cpu_count() or 1, sum(left.values())))
     with pool as executor:
-        waiting: dict[Future[Measurement], tuple[Job, Point]] = {
+        waiting: dict[Future[Data], tuple[Job, Data]] = {
             _submit(executor, job, point, apart=bool(cluster)): (job, point) for job in jobs for point in job.missing()
         }
         for future in as_completed(waiting):
@@ -159,10 +159,10 @@ def run_experiments(
             job.store.add(point, seed, _result(future, f"{load(job.module).name} at {point}"))
             left[job.module] -= 1
             finish(job)
-    return {load(module).name: verdicts[load(module).name] for module in modules}
+    return {load(module).name: findings[load(module).name] for module in modules}
 
 
-def _submit(executor: Executor, job: Job, point: Point, *, apart: bool) -> "Future[Measurement]":
+def _submit(executor: Executor, job: Job, point: Data, *, apart: bool) -> "Future[Data]":
     """One point; on a cluster in a process of its own, whose environment is that of the pool's."""
     if apart:
         return executor.submit(measure_apart, job.module, point, job.seed, job.store.stamp)

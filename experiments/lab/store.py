@@ -11,12 +11,12 @@ from hashlib import blake2b
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from local_dp.errors import InputError
-from local_dp.experiments.lab.claim import Measurement, Point
+from local_dp.experiments.lab.claim import Data
 
 Key = tuple[int, str]
 _OURS = "local_dp"
@@ -35,6 +35,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not np.isfinite(value):
         return str(value)
     return value
+
+
+def as_data(measurement: Any) -> Data:
+    """A measurement as plain JSON data."""
+    return cast(Data, plain(measurement))
 
 
 def canonical(value: Any) -> str:
@@ -102,7 +107,7 @@ class MeasurementStore:
     def __init__(self, folder: Path, stamp: str) -> None:
         self.path = folder / "measurements.jsonl"
         self.stamp = stamp
-        self._known: dict[Key, Measurement] = {}
+        self._known: dict[Key, Data] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
@@ -124,11 +129,11 @@ class MeasurementStore:
         lines = self.path.read_text(encoding="utf-8").splitlines()
         write_text(self.path, "".join(line + "\n" for line in sorted(lines)))
 
-    def get(self, point: Point, seed: int) -> Measurement | None:
+    def get(self, point: Data, seed: int) -> Data | None:
         """What was measured at `point`, or None."""
         return self._known.get((seed, canonical(point)))
 
-    def add(self, point: Point, seed: int, measurement: Measurement) -> None:
+    def add(self, point: Data, seed: int, measurement: Data) -> None:
         """Stores one measurement at once, as one appended line."""
         line = canonical({"code": self.stamp, "seed": seed, "point": point, "measurement": measurement})
         with writing(self.path), self.path.open("a", encoding="utf-8", newline="\n") as file:

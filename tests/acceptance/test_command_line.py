@@ -208,8 +208,8 @@ def test_a_broken_package_takes_nothing_with_it(kind: str, tmp_path: Path, monke
     done = local_dp("randomizers")
     assert (done.returncode, done.stderr) == (0, "")
     for name in RANDOMIZERS.built_in:
-        assert f"\n{name}\n" in f"\n{done.stdout}"
-    assert "broken-rr\n  not usable: " in done.stdout
+        assert f"\n  {name} " in done.stdout
+    assert "broken-rr" in done.stdout
     for line in (["describe", "broken-rr"], ["audit", "broken-rr"], ["run", "survey", "--clients", "9", "--randomizer", "broken-rr", "--tier", "population"]):
         refused = local_dp(*line)
         assert refused.returncode == 4, refused.stderr
@@ -221,12 +221,12 @@ def test_a_broken_package_takes_nothing_with_it(kind: str, tmp_path: Path, monke
 
 
 def test_a_pipe_that_closes_is_no_traceback() -> None:
-    """As `local-dp randomizers | head -c 1` leaves one: exit code 2, one line."""
+    """As `local-dp randomizers | head -c 1` leaves one: it ends in silence, with the code of a program that SIGPIPE ended."""
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([sys.executable, "-m", "local_dp", "randomizers"], stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     os.close(writing)
-    assert (done.returncode, done.stderr) == (2, "local-dp: cannot write the result to standard output: Broken pipe\n")
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_complaint_holds_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

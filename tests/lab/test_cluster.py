@@ -41,9 +41,10 @@ def test_a_worker_that_is_killed_changes_nothing(address: Any, tmp_path: Path, m
             killed.append(address.workers[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    verdicts = run_experiments([TOY], "full", 3, tmp_path / "cluster", kill, cluster=address.scheduler_address)
+    findings = run_experiments([TOY], "full", 3, tmp_path / "cluster", kill, cluster=address.scheduler_address)
     assert len(killed) == 1
-    assert verdicts == run_experiments([TOY], "full", 3, tmp_path / "here", workers=2) == {"toy": "shown"}
+    assert findings == run_experiments([TOY], "full", 3, tmp_path / "here", workers=2)
+    assert findings["toy"].verdict == "shown"
     cluster, here = _files(tmp_path / "cluster"), _files(tmp_path / "here")
     assert cluster.keys() == here.keys()
     for name in cluster:
@@ -64,7 +65,7 @@ def test_other_code_and_failures_are_one_line(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.syspath_prepend(ROOT)
     with pytest.raises(LocalDPError, match="install the same version"):
         measure_apart(TOY, {"n": 100}, 5, "0")
-    with pytest.raises(LocalDPError, match=r"could not measure .*KeyError: 'n'"):
+    with pytest.raises(LocalDPError, match=r"could not measure .*KeyError"):
         measure_apart(TOY, {"m": 100}, 5, code_stamp(TOY))
 
 

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import psutil
 import pytest
@@ -17,9 +19,10 @@ from local_dp.errors import InputError
 from local_dp.experiments.cli.inspect import experiment as laboratory
 from local_dp.experiments.cli.main import main
 from local_dp.experiments.lab import catalogue
+from local_dp.experiments.lab.claim import _read
 from local_dp.experiments.lab.runner import run_experiments
 from local_dp.experiments.lab.store import MeasurementStore, code_stamp, plain
-from tests.support.inputs.toy_experiment import Toy
+from tests.support.inputs.toy_experiment import Error, People, Toy
 
 ROOT = Path(__file__).parents[2]
 TOY = "tests.support.inputs.toy_experiment"
@@ -37,7 +40,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 def test_results_are_complete_and_repeatable(tmp_path: Path) -> None:
     """One seed gives the same bytes, drawings included, with one worker and with two; every table has its CSV, every figure its PNG, SVG and PDF."""
     for workers in (1, 2):
-        assert run_experiments([TOY], "quick", 3, tmp_path / str(workers), workers=workers) == {"toy": "shown"}
+        assert run_experiments([TOY], "quick", 3, tmp_path / str(workers), workers=workers)["toy"].verdict == "shown"
     one, two = _files(tmp_path / "1"), _files(tmp_path / "2")
     assert set(one) == {f"toy/{name}" for name in ("results.json", "measurements.jsonl", "error-against-n.csv")} | {
         f"toy/{stem}.{kind}" for stem in ("error", "bars", "regions") for kind in ("png", "svg", "pdf")
@@ -108,11 +111,11 @@ if __name__ == "__main__":
 """
     slow = """
 import time
-from tests.support.inputs.toy_experiment import Toy
+from tests.support.inputs.toy_experiment import Error, People, Toy
 
 class Slow(Toy):
     def measure(self, point, seed):
-        time.sleep(60 if point["n"] > 1000 else 0)
+        time.sleep(60 if point.n > 1000 else 0)
         return super().measure(point, seed)
 
 EXPERIMENT = Slow()
@@ -217,3 +220,35 @@ def test_interrupted_command_says_how_to_go_on(tmp_path: Path, monkeypatch: pyte
         main()
     assert ended.value.code == 130
     assert "the same command goes on" in capsys.readouterr().err
+
+
+def test_a_claim_that_is_not_shown_fails_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`experiment` ends with code 1 and prints each check that failed, with its figures."""
+    monkeypatch.setattr(laboratory, "chosen", lambda name: ["tests.support.inputs.wrong_toy_experiment"])
+    monkeypatch.setattr("local_dp.experiments.lab.results.save", lambda figure, *paths: None)
+    monkeypatch.setattr(laboratory, "write_report", lambda folder: folder / "report.html")
+    monkeypatch.setattr("sys.argv", ["local-dp", "experiment", "map", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 1
+    printed = capsys.readouterr().out
+    assert printed.startswith("wrong-toy: not shown\nfailed: The slope is")
+    assert "(slope 0." in printed or "(slope -" in printed
+
+
+@dataclass(frozen=True)
+class _Even:
+    n: int
+    kind: Literal["even"] = "even"
+
+
+@dataclass(frozen=True)
+class _Odd:
+    n: int
+    kind: Literal["odd"] = "odd"
+
+
+def test_points_are_read_by_their_fields_and_tags() -> None:
+    """Two classes with equal fields are told apart by a tag; a measurement comes back as its dataclass."""
+    assert Toy.read({"n": 3}, {"error": 0.5, "half": "inf"}) == (People(3), Error(0.5, float("inf")))
+    assert [_read(_Even | _Odd | People, plain(point)) for point in (_Even(2), _Odd(2), People(2))] == [_Even(2), _Odd(2), People(2)]

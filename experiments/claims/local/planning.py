@@ -14,6 +14,7 @@ from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.coverage.runs import Crowd, Drawn
 from local_dp.experiments.lab.minimal_clients import measured_clients, reached_check
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -59,7 +60,7 @@ class Planning(Experiment[Point, Measurement]):
         way = plan_of(protocol, epsilon, protocol.synthetic(MADE_UP, 0))
         generator = np.random.default_rng([seed, *stream_key(f"planning {point['task']} {epsilon:g}", seed)])
         planned = way.clients(tolerance)
-        found = measured_clients(within(protocol, epsilon, tolerance, generator), planned, target=1 - BETA, trials=point["trials"])
+        found = as_data(measured_clients(within(protocol, epsilon, tolerance, generator), planned, target=1 - BETA, trials=point["trials"]))
         return {"planned": planned, "any": plan_of(protocol, epsilon).clients(tolerance), "randomizer": way.name, "accuracy": tolerance, **found}
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:

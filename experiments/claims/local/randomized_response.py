@@ -16,6 +16,7 @@ from local_dp.experiments.lab.coverage.stated import Stated, resampled
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import about, about_log, relative_error, slope
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.populations.table import Rows
@@ -64,7 +65,7 @@ def _client_by_client(epsilon: float, n: int, seed: int) -> Measurement:
     def trial() -> Trial:
         return Trial(Survey().algorithm(epsilon, n), lambda drawn: Rows(records), lambda found, people: abs(float(found.value) - truth) <= margin, n, epsilon)
 
-    return cross_check(trial, seed)
+    return as_data(cross_check(trial, seed))
 
 
 def predicted(way: str, epsilon: float, n: int) -> float:

@@ -16,6 +16,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Fin
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.intervals import wilson
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -113,8 +114,10 @@ class SqToLocal(Experiment[Point, Measurement]):
         def close(answers: Answers, people: Population) -> bool:
             return bool(np.all(np.abs(np.array(answers) - USERS_MEAN) <= tau))
 
-        return cross_check(
-            lambda: Trial(local_from_sq(asked, epsilon, count), lambda drawn: _columns(t, clients, drawn, USERS_MEAN), close, clients, epsilon), seed
+        return as_data(
+            cross_check(
+                lambda: Trial(local_from_sq(asked, epsilon, count), lambda drawn: _columns(t, clients, drawn, USERS_MEAN), close, clients, epsilon), seed
+            )
         )
 
     def _variance(self, point: Point, seed: int) -> Measurement:

@@ -8,6 +8,7 @@ from local_dp.experiments.cli.fields import argument, option
 from local_dp.experiments.lab.catalogue import NAMES, chosen
 from local_dp.experiments.lab.claim import Scale
 from local_dp.experiments.lab.report import write_report
+from local_dp.experiments.text.layout import paragraph, screen_width
 from local_dp.experiments.text.screen import SCREEN
 from local_dp.noise import SEED_BITS
 
@@ -19,7 +20,7 @@ DEFAULT_OUT = Path("results")
 class RunExperiment:
     """Runs an experiment, or all of them: claim, measurements, figures, tables and a verdict.
 
-    Ctrl-C stops; the same command goes on.
+    Ctrl-C stops; the same command goes on. If a claim is not shown, prints the checks that failed and ends with code 1.
     """
 
     name: str = argument(f"One of {', '.join(NAMES)}, or all.", metavar="NAME")
@@ -29,7 +30,7 @@ class RunExperiment:
 
     cluster: str = option("", "A Dask scheduler whose workers measure the points, as tcp://host:8786", metavar="URL")
 
-    def __call__(self) -> None:
+    def __call__(self) -> int:
         from local_dp.experiments.lab.runner import run_experiments
 
         if not 0 <= self.seed < 1 << SEED_BITS:
@@ -49,13 +50,19 @@ class RunExperiment:
             SCREEN.note("{}: {}/{} points measured; {}".format(name, *measured[name], verdict))
 
         try:
-            verdicts = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster)
+            findings = run_experiments(modules, scale, self.seed, self.out, progress, concluded, cluster=self.cluster)
         except KeyboardInterrupt:
             SCREEN.note("stopped; what was measured is kept, and the same command goes on from it")
             raise
         SCREEN.working("writing the report")
         page = write_report(self.out)
-        SCREEN.tell("\n".join((*(f"{each}: {verdict}" for each, verdict in verdicts.items()), f"report: {page}")))
+        for name, finding in findings.items():
+            SCREEN.tell(f"{name}: {finding.verdict}")
+            for check in finding.checks:
+                if not check.shown:
+                    SCREEN.tell(paragraph(f"failed: {check.statement} ({check.evidence})", screen_width(), "  "))
+        SCREEN.tell(f"report: {page}")
+        return int(any(finding.verdict != "shown" for finding in findings.values()))
 
 
 @dataclass(frozen=True)

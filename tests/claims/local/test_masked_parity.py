@@ -14,8 +14,9 @@ from local_dp.experiments.claims.local.masked_parity import curator as masked_pa
 from local_dp.experiments.claims.local.masked_parity.claim import CLIENTS, CURATOR, EXPERIMENT, HASHED, LABELS, LISTED, ONE_ROUND, PARTED, REFERENCE, parting
 from local_dp.experiments.claims.local.masked_parity.epsilon import BEST, ONE_BIT
 from local_dp.experiments.claims.local.masked_parity.literal import literal_recovery
+from local_dp.experiments.lab.checks import SURE
 from local_dp.experiments.lab.claim import Check, Figure, Finding, Measurement, Point
-from local_dp.experiments.lab.cross_check import DEPARTURE, cross_check_shown
+from local_dp.experiments.lab.cross_check import cross_check_shown
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import Adaptive, Play
@@ -247,8 +248,8 @@ def test_the_curators_bound_suffices(d: int) -> None:
     """With the proven count the mechanism is exact in 90 % of 2,000 runs up to 3.9 deviations; with two thirds of it, a wrong twin, it is not."""
     n = masked_parity_curator_clients(d, 1.0, 0.1)
     success = masked_parity_curator.curator_recovery(d, 1.0, 4)
-    assert wilson(success(n, 2000), 2000, DEPARTURE)[1] > 0.9
-    assert wilson(success(2 * n // 3, 2000), 2000, DEPARTURE)[1] < 0.9
+    assert wilson(success(n, 2000), 2000, SURE)[1] > 0.9
+    assert wilson(success(2 * n // 3, 2000), 2000, SURE)[1] < 0.9
 
 
 def readme_counts() -> dict[str, int]:
@@ -262,8 +263,8 @@ def readme_counts() -> dict[str, int]:
 def rate(name: str, n: int, runs: int) -> tuple[float, float]:
     """The 99.99 % interval of the success with n clients at d = 16."""
     if name == CURATOR:
-        return wilson(masked_parity_curator.curator_recovery(16, 1.0, 1)(n, runs), runs, DEPARTURE)
-    return wilson(exact_recovery(find_protocol(name).from_settings({"d": "16"}), 1.0, 1)(n, runs), runs, DEPARTURE)
+        return wilson(masked_parity_curator.curator_recovery(16, 1.0, 1)(n, runs), runs, SURE)
+    return wilson(exact_recovery(find_protocol(name).from_settings({"d": "16"}), 1.0, 1)(n, runs), runs, SURE)
 
 
 @pytest.mark.parametrize(("name", "runs"), [(LISTED, 400), (ONE_ROUND, 400), (CURATOR, 160)])

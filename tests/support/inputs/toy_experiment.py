@@ -1,15 +1,31 @@
 """A small experiment for tests of the machinery: randomized response of a fair coin, honest or with a protocol that is wrong."""
 
 import os
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
-from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
+from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Region, Regions, Scale, Table, curve
 
 
-class Toy(Experiment[Point, Measurement]):
+@dataclass(frozen=True)
+class People:
+    """So many people are asked."""
+
+    n: int
+
+
+@dataclass(frozen=True)
+class Error:
+    """The mean absolute error, and half of its 95 % interval."""
+
+    error: float
+    half: float
+
+
+class Toy(Experiment[People, Error]):
     """The mean absolute error of randomized response falls as the square root of the number of clients."""
 
     name: ClassVar[str] = "toy"
@@ -19,30 +35,29 @@ class Toy(Experiment[Point, Measurement]):
     source: ClassVar[str] = "Warner 1965 & <friends>"
     bias: ClassVar[float] = 0.0
 
-    def points(self, scale: Scale) -> list[Point]:
-        return [{"n": 4**power * 100} for power in range(5 if scale == "full" else 3)]
+    def points(self, scale: Scale) -> list[People]:
+        return [People(4**power * 100) for power in range(5 if scale == "full" else 3)]
 
-    def measure(self, point: Point, seed: int) -> Measurement:
+    def measure(self, point: People, seed: int) -> Error:
         if log := os.environ.get("TOY_LOG"):
             with open(log, "a", encoding="utf-8") as file:
-                file.write(f"{point['n']}\n")
-        drawn = np.random.default_rng([seed, point["n"]]).binomial(point["n"], 0.5, size=400) / point["n"] - 0.5 + self.bias
+                file.write(f"{point.n}\n")
+        drawn = np.random.default_rng([seed, point.n]).binomial(point.n, 0.5, size=400) / point.n - 0.5 + self.bias
         errors = abs(drawn) * 2.16
-        return {"error": errors.mean(), "half": 1.96 * errors.std() / 20}
+        return Error(float(errors.mean()), float(1.96 * errors.std() / 20))
 
-    def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        n = [point["n"] for point, _ in measurements]
-        error = [found["error"] for _, found in measurements]
-        low = [found["error"] - found["half"] for _, found in measurements]
-        high = [found["error"] + found["half"] for _, found in measurements]
+    def conclude(self, measurements: list[tuple[People, Error]], scale: Scale) -> Finding:
+        n = [point.n for point, _ in measurements]
+        error = [measured.error for _, measured in measurements]
+        points = [(point.n, each.error, each.error - each.half, each.error + each.half) for point, each in measurements]
         theory = [2.16 * (2 / np.pi) ** 0.5 * 0.5 / count**0.5 for count in n]
         slope = float(np.polyfit(np.log(n), np.log(error), 1)[0])
         curves = [
-            Curve("measured, 400 runs each", n, error, "measured", low, high, group="rr"),
+            curve("measured, 400 runs each", points, group="rr"),
             Curve("theory: C/√(2πn)", n, theory, "theory", group="rr"),
             Curve("no protocol does better", n, [each / 2 for each in theory], "bound"),
         ]
-        bars = [Curve("measured", range(len(n)), error, "bars", low, high), Curve("theory", range(len(n)), theory, "bars")]
+        bars = [curve("measured", [(place, *point[1:]) for place, point in enumerate(points)], "bars"), Curve("theory", range(len(n)), theory, "bars")]
         regions = [
             Region("LNI", "one round", [("coins", "measured at n = 100"), ("stumps", "10 of 10 runs")]),
             Region("LI", "several rounds", [("masked parity", "5,756 clients")]),

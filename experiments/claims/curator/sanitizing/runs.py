@@ -20,6 +20,7 @@ from local_dp.curator.thresholds.learner import PureThresholds
 from local_dp.draws import Draws
 from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.experiments.lab.minimal_clients import measured_clients
+from local_dp.experiments.lab.store import as_data
 from local_dp.loss import Loss
 from local_dp.noise import KeyedNoise
 from local_dp.populations.shapes import shaped
@@ -85,7 +86,7 @@ def measure_thresholds(point: Point, seed: int) -> Measurement:
     kind, bits, delta = point["tree"], point["bits"], point["delta"]
     success = within(kind, delta, WORST[kind], bits, np.random.default_rng([seed, bits, len(kind)]))
     guess = 60 * bits + 500 if kind == "pure" else 4000
-    return {**measured_clients(success, guess, target=SUCCESS, trials=point["trials"]), **loss_of(tree_of(kind, delta).loss)}
+    return {**as_data(measured_clients(success, guess, target=SUCCESS, trials=point["trials"])), **loss_of(tree_of(kind, delta).loss)}
 
 
 def measure_shape(point: Point, seed: int) -> Measurement:

@@ -11,6 +11,7 @@ from local_dp.bounds.interaction import group_lengths, ladder_clients
 from local_dp.errors import LocalDPError, RefusedError
 from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.experiments.lab.minimal_clients import measured_clients
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Algorithm, run
 from local_dp.ledger import Ledger
 from local_dp.loss import exp_epsilon
@@ -124,7 +125,7 @@ def measure_count(point: Point, seed: int) -> Measurement:
     """The least number of clients for 90 % success, beside the closed form's."""
     way = Way(point["way"], point["k"], point["rounds"])
     generator = np.random.default_rng([seed, WAYS.index(way.name), way.k, way.rounds])
-    found = measured_clients(lambda n, runs: successes(way, n, runs, generator), way.predicted, trials=point["trials"], least=way.least)
+    found = as_data(measured_clients(lambda n, runs: successes(way, n, runs, generator), way.predicted, trials=point["trials"], least=way.least))
     return {**found, "predicted": way.predicted}
 
 

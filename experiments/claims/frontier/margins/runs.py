@@ -11,6 +11,7 @@ from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 from local_dp.experiments.lab.claim import Measurement, Point
 from local_dp.experiments.lab.cross_check import Trial, cross_check
+from local_dp.experiments.lab.store import as_data
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
 from local_dp.populations.blocks import BlockClass
@@ -100,7 +101,7 @@ def _run(point: Point, seed: int) -> Measurement:
     def make() -> Trial:
         return Trial(vote(found, EPSILON, n), lambda drawn: hard_examples(found, n, drawn), lambda words, _: advantage(found, words) > 1e-12, n, EPSILON)
 
-    return cross_check(make, seed, users=point["users"], laws=4 * point["users"])
+    return as_data(cross_check(make, seed, users=point["users"], laws=4 * point["users"]))
 
 
 _MEASURES: Final[dict[str, Callable[[Point, int], Measurement]]] = {

@@ -23,6 +23,7 @@ from local_dp.errors import LocalDPError
 from local_dp.experiments.lab.claim import Measurement, Point, Scale
 from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients
+from local_dp.experiments.lab.store import as_data
 from local_dp.noise import stream_key
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -87,7 +88,7 @@ def measure(point: Point, seed: int) -> Measurement:
     if point["kind"] == "bound":
         return _at_bound(point["of"], d, point["trials"], own)
     kind = point["kind"]
-    return measured_clients(exact_recovery(made(kind, d), EPSILON, own), guess(kind, d), target=TARGET, trials=point["trials"], least=2 * d)
+    return as_data(measured_clients(exact_recovery(made(kind, d), EPSILON, own), guess(kind, d), target=TARGET, trials=point["trials"], least=2 * d))
 
 
 def _channels(d: int, epsilon: float, generator: np.random.Generator) -> Measurement:
@@ -118,4 +119,6 @@ def _crossed(kind: str, d: int, own: int) -> Measurement:
     def exact(result: Any, population: Population) -> bool:
         return protocol.true_error(result, population) == 0
 
-    return cross_check(lambda: Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), exact, clients, EPSILON), own)
+    return as_data(
+        cross_check(lambda: Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), exact, clients, EPSILON), own)
+    )

@@ -11,6 +11,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Po
 from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import measured_clients
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Algorithm, run
 from local_dp.learners import examples
 from local_dp.learners.decision_lists import DecisionLists
@@ -73,8 +74,13 @@ def measure_lists(point: Point, seed: int) -> Measurement:
     place = METHODS.index(learner)
     if point["part"] == "cross":
         n = CROSS_CLIENTS
-        return cross_check(
-            lambda: Trial(_algorithm(learner, d, n), lambda drawn: _population(d, n, drawn), _learned, n, EPSILON, everybody=False), seed, users=100, laws=400
+        return as_data(
+            cross_check(
+                lambda: Trial(_algorithm(learner, d, n), lambda drawn: _population(d, n, drawn), _learned, n, EPSILON, everybody=False),
+                seed,
+                users=100,
+                laws=400,
+            )
         )
     if point["part"] == "errors":
         generators = ([np.random.default_rng([seed, place, d, n, trial]) for trial in range(point["trials"])] for n in point["grid"])
@@ -84,7 +90,7 @@ def measure_lists(point: Point, seed: int) -> Measurement:
     def successes(n: int, runs: int) -> int:
         return sum(_error(learner, d, n, generator) <= TARGET for _ in range(runs))
 
-    return measured_clients(successes, GUESSES[learner][d], target=SUCCESS, trials=point["trials"], least=1000)
+    return as_data(measured_clients(successes, GUESSES[learner][d], target=SUCCESS, trials=point["trials"], least=1000))
 
 
 def _noise(n: int, queries: int) -> float:

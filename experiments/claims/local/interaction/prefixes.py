@@ -12,6 +12,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Po
 from local_dp.experiments.lab.coverage.stated import Stated, resampled
 from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.intervals import ratio
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -58,7 +59,7 @@ def cross_check_prefix(point: Point, seed: int) -> Measurement:
     def small(result: Floats, population: Population) -> bool:
         return bool(np.mean((result - truth) ** 2) <= expected)
 
-    return cross_check(lambda: Trial(_one_threshold_each(k, n), lambda drawn: protocol.synthetic(n, drawn), small, n, EPSILON), seed)
+    return as_data(cross_check(lambda: Trial(_one_threshold_each(k, n), lambda drawn: protocol.synthetic(n, drawn), small, n, EPSILON), seed))
 
 
 def _one_threshold_each(k: int, n: int) -> Nonadaptive[LocalQuery, Tally, Floats]:

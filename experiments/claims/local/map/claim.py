@@ -22,8 +22,9 @@ from local_dp.experiments.claims.local.map.runs import (
 from local_dp.experiments.claims.local.map.shuffled import SHUFFLED, shuffled_check, shuffled_points, shuffled_table, shuffled_told
 from local_dp.experiments.lab.calibration import intervals_check
 from local_dp.experiments.lab.chapters import LOCAL_MODEL, Chapter
+from local_dp.experiments.lab.checks import SURE
 from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Finding, Measurement, Point, Region, Regions, Scale, Table
-from local_dp.experiments.lab.cross_check import DEPARTURE, cross_check_shown
+from local_dp.experiments.lab.cross_check import cross_check_shown
 from local_dp.experiments.lab.intervals import wilson
 
 POLYNOMIAL = 4.0  # the largest power of d that counts as growing slowly
@@ -119,7 +120,7 @@ def _local_bound(d: int) -> float:
 def _curated(series: Series) -> Check:
     """Whether the runs succeed as often as the curator's exact law says, which is SUCCESS."""
     check = _learned("Parity is learned by a trusted curator (in CI)", series, EXACT)
-    agree = [(wilson(found["wins"], point["trials"], DEPARTURE), found["predicted"]) for point, found in series.rows]
+    agree = [(wilson(found["wins"], point["trials"], SURE), found["predicted"]) for point, found in series.rows]
     shown = all(low <= predicted <= high and predicted >= SUCCESS for (low, high), predicted in agree)
     rates = ", ".join(f"{found['wins'] / point['trials']:.3f} of {found['predicted']:.3f} at d = {point['d']}" for point, found in series.rows)
     return Check(check.statement, check.shown and shown, f"{check.evidence}; success {rates}")

@@ -18,6 +18,7 @@ from local_dp.errors import InputError
 from local_dp.experiments.lab.claim import Measurement
 from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, minimal_clients
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Algorithm, Nonadaptive, run
 from local_dp.learners.conjunctions import AllOf, Conjunctions, Literal
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
@@ -198,10 +199,10 @@ def measure_users(name: str, d: int, n: int, seed: int) -> Measurement:
         def exactly(found: Any, people: Population) -> bool:
             return protocol.true_error(found, people) == 0
 
-        return cross_check(
+        return as_data(cross_check(
             lambda: Trial(protocol.algorithm(EPSILON, n), lambda drawn: protocol.synthetic(n, drawn), exactly, n, EPSILON),
             seed, users=USER_RUNS, laws=4 * USER_RUNS,
-        )  # fmt: skip
+        ))  # fmt: skip
     kind = ONE_ROUND[name]
 
     def learned(hypothesis: Any, population: Population) -> bool:
@@ -214,4 +215,4 @@ def measure_users(name: str, d: int, n: int, seed: int) -> Measurement:
         return Finite(drawn_kinds.kinds, drawn_kinds.shares.tolist(), n, drawn)
 
     asked = n // kind.learner(d).queries * kind.learner(d).queries
-    return cross_check(lambda: Trial(kind.local(d, n), people, learned, n, EPSILON, asked == n), seed, users=USER_RUNS, laws=4 * USER_RUNS)
+    return as_data(cross_check(lambda: Trial(kind.local(d, n), people, learned, n, EPSILON, asked == n), seed, users=USER_RUNS, laws=4 * USER_RUNS))

@@ -27,6 +27,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Experiment, Figure, Fin
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
+from local_dp.experiments.lab.store import as_data
 from local_dp.noise import stream_key
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -105,7 +106,7 @@ class MaskedParityExperiment(Experiment[Point, Measurement]):
             return _cross_check(point["cross"], point["d"], seed)
         protocol, d = point["protocol"], point["d"]
         success = _recovery(protocol, d, int.from_bytes(stream_key(f"masked-parity {protocol}", seed, d)[:8], "little"))
-        return measured_clients(success, CLIENTS[protocol](d, EPSILON, 1 - TARGET), target=TARGET, trials=point["trials"], least=2 * d + 2)
+        return as_data(measured_clients(success, CLIENTS[protocol](d, EPSILON, 1 - TARGET), target=TARGET, trials=point["trials"], least=2 * d + 2))
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
         found: Found = {protocol: {} for protocol in LABELS}
@@ -181,7 +182,7 @@ def _cross_check(name: str, d: int, seed: int) -> Measurement:
     def trial() -> Trial:
         return Trial(protocol.algorithm(EPSILON, n), lambda drawn: protocol.synthetic(n, drawn), exact, n, EPSILON)
 
-    return cross_check(trial, seed, users=users, laws=laws)
+    return as_data(cross_check(trial, seed, users=users, laws=laws))
 
 
 def _crossed(point: Point, measurement: Measurement) -> Check:

@@ -9,6 +9,7 @@ from local_dp.experiments.lab.claim import Check, Curve, Figure, Measurement, Po
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
+from local_dp.experiments.lab.store import as_data
 from local_dp.masked.listed import MaskedParityList
 from local_dp.noise import stream_key
 from local_dp.populations.population import Population
@@ -46,10 +47,10 @@ def measure_epsilon(point: Point, seed: int) -> Measurement:
     """The least clients, or how often the goal's clients succeed."""
     epsilon = point["epsilon"]
     if "goal" in point:
-        return cross_check(lambda: _trial(point["goal"], epsilon), seed, users=point["runs"], laws=point["runs"])
+        return as_data(cross_check(lambda: _trial(point["goal"], epsilon), seed, users=point["runs"], laws=point["runs"]))
     own = int.from_bytes(stream_key(f"masked-parity {point['reports']} {epsilon}", seed, D)[:8], "little")
     guess = max(3 * D, masked_parity_list_clients(D, epsilon, 1 - TARGET))
-    return measured_clients(exact_recovery(REPORTS[point["reports"]](), epsilon, own), guess, target=TARGET, trials=point["trials"], least=2 * D)
+    return as_data(measured_clients(exact_recovery(REPORTS[point["reports"]](), epsilon, own), guess, target=TARGET, trials=point["trials"], least=2 * D))
 
 
 def _trial(n: int, epsilon: float) -> Trial:

@@ -8,6 +8,7 @@ from local_dp.bounds.response import response_gain
 from local_dp.experiments.lab.claim import Check, Curve, Measurement, Point, Scale, Table
 from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check_shown
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
+from local_dp.experiments.lab.store import as_data
 from local_dp.noise import stream_key
 from local_dp.populations.population import Population
 from local_dp.protocols.registry import find_protocol
@@ -51,9 +52,11 @@ def measure_local(point: Point, seed: int) -> Measurement:
         def exact(result: Any, population: Population) -> bool:
             return protocol.true_error(result, population) == 0
 
-        return cross_check(lambda: Trial(protocol.algorithm(EPSILON, guess), lambda drawn: protocol.synthetic(guess, drawn), exact, guess, EPSILON), seed)
+        return as_data(
+            cross_check(lambda: Trial(protocol.algorithm(EPSILON, guess), lambda drawn: protocol.synthetic(guess, drawn), exact, guess, EPSILON), seed)
+        )
     own_seed = int.from_bytes(stream_key(f"parity {name}", seed, d)[:8], "little")
-    return measured_clients(exact_recovery(protocol, EPSILON, own_seed), guess, target=TARGET, trials=point["trials"], least=2 * d)
+    return as_data(measured_clients(exact_recovery(protocol, EPSILON, own_seed), guess, target=TARGET, trials=point["trials"], least=2 * d))
 
 
 def local_curves(measurements: list[tuple[Point, Measurement]]) -> tuple[list[Curve], list[Table], list[Check]]:

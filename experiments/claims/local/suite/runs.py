@@ -15,6 +15,7 @@ from local_dp.errors import InputError, LocalDPError
 from local_dp.experiments.claims.local.suite.worst import scattered, worst_case
 from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import minimal_clients
+from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Oracle, run
 from local_dp.learners.learner import Learner
 from local_dp.learners.tasks import Task
@@ -165,7 +166,7 @@ def by_client(name: str, seed: int) -> dict[str, Any]:
 
         return Trial(protocol.algorithm(EPSILON, clients), lambda drawn: protocol.synthetic(clients, drawn), succeeds, clients, EPSILON)
 
-    return cross_check(trial, seed, users=150, laws=300)
+    return as_data(cross_check(trial, seed, users=150, laws=300))
 
 
 def control(name: str, oracle: str, generator: np.random.Generator) -> float:
