@@ -16,9 +16,10 @@ from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import Multiset
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
-from local_dp.experiments.lab.claim import Check, Figure, Finding, Scale, Table
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import CERTAIN, Deltas, OwnExperiment, Rows, curves, every, mean_about, mean_error, of, smaller
+from local_dp.experiments.lab.findings import CERTAIN, Deltas, Rows, curves, mean_about, mean_error, smaller
 from local_dp.experiments.lab.intervals import about, slope
 from local_dp.interaction import run
 from local_dp.loss import Pure
@@ -111,7 +112,7 @@ class Privacy:
 Point: TypeAlias = Central | Local | Privacy
 
 
-class Intervals(OwnExperiment[Point, Errors | Deltas]):
+class Intervals(Experiment[Point, Errors | Deltas]):
     """All interval counts of an ordered domain, trusted and local."""
 
     name = "intervals"
@@ -133,7 +134,7 @@ class Intervals(OwnExperiment[Point, Errors | Deltas]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Errors | Deltas]], scale: Scale) -> Finding:
-        privacy, local, central = of(measurements, Privacy, Deltas), of(measurements, Local, Errors), of(measurements, Central, Errors)
+        privacy, local, central = of_kind(measurements, Privacy), of_kind(measurements, Local), of_kind(measurements, Central)
         table, by_clients = _table(central), _local_table(local)
         drawn = curves(sorted((row[:5] for row in table.rows), key=lambda row: KINDS.index(row[0])))
         local_curves = curves(row[:3] for row in by_clients.rows)

@@ -12,9 +12,10 @@ from local_dp.curator.marginals.pairs import NoisyPairs, PairGaussian, SignTable
 from local_dp.curator.marginals.projection import onto_elliptope, onto_hull
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import CURATOR_AND_ATTACKS
-from local_dp.experiments.lab.claim import Check, Figure, Finding, Scale, Table
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import CERTAIN, OwnExperiment, Rows, curve, every, mean_error, mean_log, of
+from local_dp.experiments.lab.findings import CERTAIN, Rows, mean_error, mean_log
 from local_dp.experiments.lab.intervals import about_log, student
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.randomizers.signs.binary_rr import BinaryRR
@@ -116,7 +117,7 @@ class Move:
 Point: TypeAlias = Releases | Move
 
 
-class Pairs(OwnExperiment[Point, Errors | Squares]):
+class Pairs(Experiment[Point, Errors | Squares]):
     """Dwork, Nikolov, Talwar 2015, for marginals of two columns."""
 
     name = "pairs"
@@ -134,7 +135,7 @@ class Pairs(OwnExperiment[Point, Errors | Squares]):
         return [*large, Releases(SMALL, SMALL_TIMES, 10 * RUNS[scale], hull=True, local=False), *(Move(d) for d in (2, 5, 8))]
 
     def conclude(self, measurements: list[tuple[Point, Errors | Squares]], scale: Scale) -> Finding:
-        releases = of(measurements, Releases, Errors)
+        releases = of_kind(measurements, Releases)
         found = {(p.d, p.times): m.errors for p, m in releases}
         rows = [(name, p.d, p.d * p.times, p.times, *mean_log(each), p.runs) for p, m in releases for name, each in m.errors.items()]
         columns = ("answer", "columns d", "records n", "n / d", "error", "95 % from", "to", "runs")
@@ -142,7 +143,7 @@ class Pairs(OwnExperiment[Point, Errors | Squares]):
         checks = [
             every(
                 "the release pays for the largest squared move of all pairs over every row replaced by every other, and for no more",
-                ((m.worst == m.paid, f"d = {p.d}: {m.worst} of {m.paid}") for p, m in of(measurements, Move, Squares)),
+                ((m.worst == m.paid, f"d = {p.d}: {m.worst} of {m.paid}") for p, m in of_kind(measurements, Move)),
             ),
             _check_noise(releases),
             Check(

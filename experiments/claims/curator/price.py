@@ -17,9 +17,10 @@ from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts
 from local_dp.curator.laws import SmallDatabases
 from local_dp.draws import Draws
 from local_dp.experiments.lab.chapters import PURE_AND_APPROXIMATE
-from local_dp.experiments.lab.claim import Check, Figure, Finding, Scale, Table
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
 from local_dp.experiments.lab.figure_text import figure_check
-from local_dp.experiments.lab.findings import CERTAIN, Deltas, OwnExperiment, Rows, curve, curves, every, of
+from local_dp.experiments.lab.findings import CERTAIN, Deltas, Rows, curves
 from local_dp.experiments.lab.intervals import quantile, wilson
 from local_dp.loss import ATTO, Loss, Pure, nano_epsilon
 from local_dp.noise import KeyedNoise
@@ -145,7 +146,7 @@ Measurement: TypeAlias = Losses | Transcript | Deltas | Largest
 Found: TypeAlias = dict[tuple[str, int], Largest]
 
 
-class Price(OwnExperiment[Point, Measurement]):
+class Price(Experiment[Point, Measurement]):
     """Composition, packing, and the benefit of a delta."""
 
     name = "price"
@@ -169,8 +170,8 @@ class Price(OwnExperiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        composed, transcripts, privacy = of(measurements, Rules, Losses), of(measurements, Transcripts, Transcript), of(measurements, Privacy, Deltas)
-        normal, errors = of(measurements, Normal, Deltas), of(measurements, Errors, Largest)
+        composed, transcripts, privacy = of_kind(measurements, Rules), of_kind(measurements, Transcripts), of_kind(measurements, Privacy)
+        normal, errors = of_kind(measurements, Normal), of_kind(measurements, Errors)
         found = {(p.name, p.k): m for p, m in errors}
         tables = [_rules_table(composed), _errors_table(errors)]
         title, axis = f"What k answers of epsilon {EACH:g} cost", "epsilon beside delta 1e-6"

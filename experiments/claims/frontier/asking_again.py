@@ -14,8 +14,9 @@ from local_dp.bounds.parity import parity_halving_clients, parity_interactive_bo
 from local_dp.bounds.response import response_gain
 from local_dp.cube import character
 from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.claim import Check, Figure, Finding, Scale, Table
-from local_dp.experiments.lab.findings import OwnExperiment, Rows, curve, every, of
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve, of_kind
+from local_dp.experiments.lab.findings import Rows
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.hardness.transcripts import WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
@@ -197,7 +198,7 @@ def correct_share(reports: Floats, clients: int, trials: int, generator: np.rand
     return float(np.mean([(np.abs(total) < 1e-9) / 2 + (total >= 1e-9) for total in sums]))
 
 
-class AskingAgain(OwnExperiment[Point, Measurement]):
+class AskingAgain(Experiment[Point, Measurement]):
     """A bound for every protocol, the inequality behind it on protocols written out, and the best known protocol."""
 
     name = "asking-again"
@@ -222,9 +223,9 @@ class AskingAgain(OwnExperiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        protocols, curated = of(measurements, Drawn, Distances), of(measurements, Curator, Distances)
-        worst = sorted(of(measurements, Worst, Distances), key=lambda row: (row[0].clients, row[1].ratio))  # the largest of equally many clients last
-        people, laws, halving = of(measurements, Person, Information), of(measurements, Laws, Tests), of(measurements, Halving, Recovery)
+        protocols, curated = of_kind(measurements, Drawn), of_kind(measurements, Curator)
+        worst = sorted(of_kind(measurements, Worst), key=lambda row: (row[0].clients, row[1].ratio))  # the largest of equally many clients last
+        people, laws, halving = of_kind(measurements, Person), of_kind(measurements, Laws), of_kind(measurements, Halving)
         checks = [
             every(
                 "In protocols drawn at random and written out, all clients together are never farther apart than the constant times the sum of each alone",
@@ -237,7 +238,6 @@ class AskingAgain(OwnExperiment[Point, Measurement]):
             every(
                 "A curator's private answer, which does not factor, breaks it: the AND of all bits",
                 ((m.whole > pasting_constant() * m.parts, f"{p.clients} clients: {m.whole:.3f} together, {m.parts:.3f} in sum") for p, m in curated),
-                "; ",
             ),
             every(
                 "No report of one person carries more than the bound's share of a parity: the best channel's information, in units of the bound",

@@ -12,8 +12,9 @@ from local_dp.bounds.interaction import ROWS, half_stretch
 from local_dp.bounds.response import response_gain
 from local_dp.cube import walsh_hadamard
 from local_dp.experiments.lab.chapters import FRONTIER
-from local_dp.experiments.lab.claim import Check, Figure, Finding, Scale, Table
-from local_dp.experiments.lab.findings import OwnExperiment, Rows, curve, every
+from local_dp.experiments.lab.checks import every
+from local_dp.experiments.lab.claim import Check, Experiment, Figure, Finding, Scale, Table, curve
+from local_dp.experiments.lab.findings import Rows
 from local_dp.protocols.surveys.identity import row_statistic
 
 EPSILON, ALPHA = 1.0, 0.25
@@ -123,7 +124,7 @@ def least_error(uniform: Floats, away: Floats) -> float:
     return float(wrong.min() / len(both))
 
 
-class Coins(OwnExperiment[Test, Errors]):
+class Coins(Experiment[Test, Errors]):
     """Uniformity testing along halves or rows that many share, and along rows drawn alone."""
 
     name = "coins"
