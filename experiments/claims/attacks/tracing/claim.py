@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from local_dp.accounting.shares import optimal_part
-from local_dp.arrays import Bools, Floats
+from local_dp.arrays import Bools
 from local_dp.attacks.codes import STRATEGIES, Pirates, marked, tardos, tardos_accused, traitor_tracing
 from local_dp.attacks.tracing import FAILURE, Traced, traced, tracing
 from local_dp.bounds.attacks import traced_length
