@@ -1,7 +1,7 @@
 """Curves from rows of a table, means with their intervals, and their comparison: parts of a finding that several claims make."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -55,3 +55,19 @@ def smaller(statement: str, cases: Iterable[tuple[Values, Values, str]]) -> Chec
     """Whether the mean of the first values is certainly below that of the second, in each case (first, second, name)."""
     ratios = [(ratio(second, first, CERTAIN), name) for first, second, name in cases]
     return every(statement, ((low > 1, f"{name}{times:.2f} [{low:.2f}, {high:.2f}] times smaller") for (times, low, high), name in ratios))
+
+
+def first_wrong(statement: str, cases: Iterable[tuple[bool, str]], total: str) -> Check:
+    """Whether each of many cases is true, and there is one; the evidence is the total, or the first three cases that are not true."""
+    cases = list(cases)
+    wrong = [text for true, text in cases if not true]
+    return Check(statement, bool(cases) and not wrong, "; ".join(wrong[:3]) or total)
+
+
+def crossing(pure: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """The least number of bits at which `pure` takes more than `other`, on lines between the measured sizes; infinite if there is none."""
+    if not pure or not other:
+        return math.inf
+    sizes = np.arange(max(min(pure), min(other)), min(max(pure), max(other)) + 1)
+    first, second = (np.interp(sizes, sorted(numbers), [numbers[bits] for bits in sorted(numbers)]) for numbers in (pure, other))
+    return next((float(bits) for bits in sizes[first > second]), math.inf)
