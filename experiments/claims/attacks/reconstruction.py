@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -64,7 +65,7 @@ class Noise:
             generator = np.random.default_rng([seed, each])
             bits, subsets = _secret(self.n, generator), random_subsets(RATIO * self.n, self.n, generator)
             attacks = {name: reconstruction(subsets, min(tau, 0.999), DECODERS[name]) for name in wrong}
-            oracle = BiasedOracle(population.Rows(secret_bits(bits)), lambda _, generator=generator: float(generator.uniform(-1, 1)))
+            oracle = BiasedOracle(population.Rows(secret_bits(bits)), partial(_even, generator))
             answers = oracle.answer(attacks["least squares"].queries)
             for name, attack in attacks.items():
                 wrong[name] += int(np.sum(attack.decode(answers) != bits))
@@ -99,6 +100,11 @@ class Models:
         return Wrong({name: int(np.sum(guess != bits)) for name, guess in guesses.items()}, n)
 
 
+def _even(generator: np.random.Generator, expectation: float) -> float:
+    """A bias that fills the tolerance evenly."""
+    return float(generator.uniform(-1, 1))
+
+
 def _secret(n: int, generator: np.random.Generator) -> Bools:
     bits: Bools = generator.random(n) < 0.5
     return bits
@@ -115,8 +121,9 @@ class Reconstruction(Experiment[Point, Wrong]):
     title = "Reconstruction: how exact may many counts be?"
     claim = (
         "Answers to 4 n random counts of n secret bits with errors well below sqrt(n) reveal nearly all of the bits. The errors of least squares form one "
-        "curve for all n in units of sqrt(n). Noise that is a share of n is no defence for few rows and a waste for many. The same attack gets everything from exact "
-        "expectations and next to nothing from a curator at epsilon 1. From clients who answer for themselves it gets exactly the bits that they reported."
+        "curve for all n in units of sqrt(n). Noise that is a share of n is no defence for few rows and a waste for many. The same attack gets everything "
+        "from exact expectations and next to nothing from a curator at epsilon 1. From clients who answer for themselves it gets exactly the bits that they "
+        "reported."
     )
     source = "Dinur, Nissim 2003, Theorem 5; Dwork, McSherry, Talwar 2007; lecture notes 4.1"
 

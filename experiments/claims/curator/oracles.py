@@ -297,7 +297,7 @@ class Oracles(Experiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        alone, robust, losses, prices = (of_kind(measurements, kind) for kind in (Alone, Robust, Loss, Price))
+        alone, robust = of_kind(measurements, Alone), of_kind(measurements, Robust)
         learned = {p.examples: m.errors for p, m in of_kind(measurements, Learning)}
         played = {p.rows: m.errors for p, m in of_kind(measurements, Tables)}
         errors = [(name, n, *mean_about(by[name])) for name in LEARNERS for n, by in learned.items()]
@@ -319,7 +319,7 @@ class Oracles(Experiment[Point, Measurement]):
         checks = [
             every(
                 "RSPM with whole noise and one tie-break loses epsilon, exactly, and with half the noise twice that: enumerated over databases of two examples",
-                ((abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9, f"{p.queries}, {p.noise}: {m.loss:.4f}") for p, m in losses),
+                ((abs(m.loss - EPSILON * (1 + (p.noise == HALF))) < 1e-9, f"{p.queries}, {p.noise}: {m.loss:.4f}") for p, m in of_kind(measurements, Loss)),
             ),
             every(
                 "a solver that lies reveals a label with certainty, believed or checked: delta is 1 at every epsilon",
@@ -331,7 +331,10 @@ class Oracles(Experiment[Point, Measurement]):
             ),
             every(
                 "the change by one surviving piece more is at worst the stated one: less than twice eps*",
-                ((-1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2, f"{m.changed * p.parts:.4f} eps* at 1/{p.parts}") for p, m in prices),
+                (
+                    (-1e-6 < m.changed - m.stated <= 1e-9 and m.stated * p.parts < 2, f"{m.changed * p.parts:.4f} eps* at 1/{p.parts}")
+                    for p, m in of_kind(measurements, Price)
+                ),
             ),
             *_check_learners(learned),
             _check_game(played),

@@ -155,8 +155,8 @@ class Price(Experiment[Point, Measurement]):
     claim = (
         "A curator who answers k questions about the same records pays k times for pure privacy and about sqrt(k) times with a little delta. The optimal "
         "composition is tight: k noisy counts lose exactly that. If one record may change all k counts, pure noise errs by about k / epsilon. No pure "
-        "mechanism errs less than noise in the shape of a cube; noise on each count is ln k times worse. Gaussian noise errs by about sqrt(k). From a few hundred counts "
-        "on, that is less than any pure mechanism can reach. For a few counts pure noise is better."
+        "mechanism errs less than noise in the shape of a cube; noise on each count is ln k times worse. Gaussian noise errs by about sqrt(k). From a few "
+        "hundred counts on, that is less than any pure mechanism can reach. For a few counts pure noise is better."
     )
     source = "Dwork, Rothblum, Vadhan 2010; Kairouz, Oh, Viswanath 2015; Hardt, Talwar 2010; Balle, Wang 2018"
 

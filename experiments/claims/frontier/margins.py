@@ -243,7 +243,7 @@ class Margins(Experiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        certificates, matrices, votes = (of_kind(measurements, kind) for kind in (Certificate, Matrix, Vote))
+        certificates, matrices, votes = of_kind(measurements, Certificate), of_kind(measurements, Matrix), of_kind(measurements, Vote)
         blocks: Rows[Blocks, Sides] = of_kind(measurements, Blocks)
         fixed, squares = [(p, m.sides) for p, m in blocks if p.b], [m.sides for p, m in blocks if not p.b]
         sides = [side for _, m in blocks for side in m.sides] + [m.side for _, m in (*certificates, *matrices)]
@@ -380,8 +380,8 @@ def _notes(fixed: list[tuple[Blocks, list[Side]]], squares: list[list[Side]], ce
             f"d = {sides[-1].t * sides[-1].b}. Only parity grows by a constant factor with every block: with four variables in each, over the last "
             f"steps of t, {', '.join(factors)} a block."
         )
-    for p, m in [(p, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST][-1:]:
-        learner = DecisionLists(d=p.t * p.b)
+    for list_, m in [(p, m) for p, m in certificates if p.function == LISTS and p.t * p.b <= MAX_LIST][-1:]:
+        learner = DecisionLists(d=list_.t * list_.b)
         notes.append(
             f"The bound lies far below our learners: the one for lists of rules over {learner.d} variables needs {learner.clients(EPSILON, 0.1):,} people in "
             f"{learner.rounds} rounds, for an error of a tenth; to learn barely, one round takes {m.certificate['clients_at_least']:,} at least."

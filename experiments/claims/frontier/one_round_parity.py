@@ -193,7 +193,7 @@ class OneRoundParity(Experiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        channels, bounded, counted = (of_kind(measurements, kind) for kind in (Channels, AtBound, Count))
+        channels, bounded, counted = of_kind(measurements, Channels), of_kind(measurements, AtBound), of_kind(measurements, Count)
         reached = reached_check([(f"{p.kind}, d = {p.d}", m) for p, m in counted])
         crossed = (cross_check_shown(f"Parity, {p.of}, d = {p.d}", m, 0.85) for p, m in of_kind(measurements, Cross))
         checks = [reached, *_channel_checks(channels), _bound_check(bounded), *crossed]
@@ -208,8 +208,8 @@ class OneRoundParity(Experiment[Point, Measurement]):
         notes = [
             "The bound for one round holds for every pure randomizer, different ones for different people and public coins included, at every epsilon. Naming "
             "suspects comes near it for epsilon up to ln 3 only. A linear program over all 2^(2^(d + 1)) extreme columns finds the best of all channels.",
-            "Two and three rounds: suspects named first, then one-bit parities over a list that shrinks; lists and shares are the best by formula. It is not "
-            "known that nothing better is possible in few rounds: best method known.",
+            "Two and three rounds: suspects named first, then one-bit parities over a list that shrinks; lists and shares are the best by formula. They "
+            "are the best method known; nobody has proved that nothing better is possible in few rounds.",
             f"Epsilon {EPSILON:g} and {TARGET:.0%} success unless stated. Counts come with 95 % intervals; tallies are drawn from their law, and at d = 4 also "
             "client by client.",
         ]

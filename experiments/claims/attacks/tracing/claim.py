@@ -209,7 +209,8 @@ class Tracing(Experiment[Point, Measurement]):
         ]
 
     def conclude(self, measurements: list[tuple[Point, Measurement]], scale: Scale) -> Finding:
-        means, codes, traitors, signed = (of_kind(measurements, kind) for kind in (Means, Codes, Traitors, Signed))
+        means, codes = of_kind(measurements, Means), of_kind(measurements, Codes)
+        traitors, signed = of_kind(measurements, Traitors), of_kind(measurements, Signed)
         rows = [(p.name, p.length, m.worst / p.runs, *wilson(m.worst, p.runs), m.bits) for p, m in codes]
         tables = [_means_table(means), _codes_table(rows), _traitors_table(traitors), signed_table(signed)]
         figures = [

@@ -1,5 +1,6 @@
 """Signed rows: what private synthetic data cannot hold, unless it may be copied (part of `tracing`)."""
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -85,17 +86,14 @@ def signed_table(signed: Rows[Signed, Verified]) -> Table:
 def check_signed(signed: Rows[Signed, Verified]) -> Check:
     """A signed table's own rows all verify."""
     by_copies = {p.copies: m.shares for p, m in signed}
-    rows = {name: [by_copies.get(copies, {}).get(name) for copies in COPIES] for name in (TABLE, MWEM, HISTOGRAM, NOTHING)}
-    (original, copied), (once, often), (none, frequent), (_, random) = rows.values()
-    texts = (
-        f"by {name} {' and '.join(f'{each[0]:.2%}' if each else 'none' for each in rows[way])}" for name, way in (("MWEM", MWEM), ("a histogram", HISTOGRAM))
-    )
+    rows = {way: [by_copies.get(copies, {}).get(way) or (math.nan, math.nan) for copies in COPIES] for way in (TABLE, MWEM, HISTOGRAM, NOTHING)}
+    once, often = (dict(zip(rows, columns, strict=True)) for columns in zip(*rows.values(), strict=True))
+    texts = (f"by {name} {once[way][0]:.2%} and {often[way][0]:.2%}" for name, way in (("MWEM", MWEM), ("a histogram", HISTOGRAM)))
     return Check(
         "rows made from marginals hardly verify; a private release whose rows do has copied them, as it may where many share a row, and only there",
-        bool(original and copied and once and often and frequent and random)
-        and original[0] == copied[0] == frequent[0] == 1
-        and max(once[0], often[0]) < RARE
-        and often[1] < 0.8 * random[1]
-        and none is None,
-        "; ".join(texts),
+        once[TABLE][0] == often[TABLE][0] == often[HISTOGRAM][0] == 1
+        and max(once[MWEM][0], often[MWEM][0]) < RARE
+        and often[MWEM][1] < 0.8 * often[NOTHING][1]
+        and math.isnan(once[HISTOGRAM][0]),
+        "; ".join(texts).replace("nan%", "none"),
     )
