@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from local_dp.experiments.claims.curator.oracles.claim import EXPERIMENT
+from local_dp.experiments.claims.curator.oracles.runs import COLUMNS, COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, ONE_DRAW, PRODUCT, RELEVANT, ROBUST, RSPM, D
 
 from local_dp.curator.oracle_efficient import game
 from local_dp.curator.oracle_efficient.oracles import Claimed, Verified
@@ -14,8 +16,6 @@ from local_dp.curator.oracle_efficient.perturbed import Beside
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
 from local_dp.curator.oracle_efficient.separated import Conjunctions, Weighted
 from local_dp.experiments.claims.curator.oracles import runs
-from local_dp.experiments.claims.curator.oracles.claim import EXPERIMENT
-from local_dp.experiments.claims.curator.oracles.runs import COLUMNS, COUNTED, EXPONENTIAL, GAME, HISTOGRAM, ONE, ONE_DRAW, PRODUCT, RELEVANT, ROBUST, RSPM, D
 from local_dp.experiments.lab.claim import Finding, Measurement, Point
 from tests.support.inputs.fair_columns import fair_table
 from tests.support.runs.quick import lost

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from local_dp.experiments.claims.curator.sanitizing.claim import EXPERIMENT, MEASURED
 
 from local_dp.bounds.packing import per_cell_success, sanitizer_records
 from local_dp.curator.reductions.thresholds import MediansByLabel
@@ -13,7 +14,6 @@ from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.experiments.claims.curator.sanitizing import runs
-from local_dp.experiments.claims.curator.sanitizing.claim import EXPERIMENT, MEASURED
 from local_dp.experiments.lab.claim import Finding, Measurement, Point, Scale
 
 pytestmark = pytest.mark.long
