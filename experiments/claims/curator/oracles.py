@@ -85,16 +85,15 @@ class Liar:
 
 @dataclass(frozen=True)
 class Trusting:
-    """Takes claims for proofs."""
-
     claimed: Plain
 
     def minimise(self, data: Weighted) -> Certified:
+        """Takes claims for proofs."""
         return Certified(self.claimed.minimise(data).choice, 0)
 
 
 def _attempt() -> Attempt:
-    """RSPM by the lying solver, with its claims checked: where it lies, it fails."""
+    """RSPM by the lying solver, with its claims checked."""
     exact = Exhaustive(Conjunctions(1))
     return Attempt(Perturbation(exact.queries, 0.5), Verified(Liar(exact), exact))
 
@@ -302,7 +301,8 @@ class Oracles(Experiment[Point, Measurement]):
         played = {p.rows: m.errors for p, m in of_kind(measurements, Tables)}
         errors = [(name, n, *mean_about(by[name])) for name in LEARNERS for n, by in learned.items()]
         differences = [(name, n, *mean_about(by[name])) for name in TABLES for n, by in played.items()]
-        lies = [(p.way, epsilon, delta) for p, m in (*alone, *robust) for epsilon, delta in zip(EPSILONS, m.deltas, strict=True)]
+        deltas = [(p.way, m.deltas) for p, m in alone] + [(p.way, m.deltas) for p, m in robust]
+        lies = [(way, epsilon, delta) for way, each in deltas for epsilon, delta in zip(EPSILONS, each, strict=True)]
         costs = [(p.epsilon, p.delta, m.pieces, m.runs, m.epsilon, m.delta, m.worst) for p, m in robust]
         tables = [
             Table("errors above the best conjunction's, means", ("method", "examples", "error", "95 % from", "to"), errors),
@@ -372,8 +372,8 @@ def _check_learners(learned: Sized) -> list[Check]:
         return hits / runs, *wilson(hits, runs, CERTAIN)
 
     few, many, listed, against = found(RSPM, FEW), found(RSPM, MANY), found(EXPONENTIAL, 300), learned[ERRING]
-    saved, low, high = mean_about(np.array(against[RSPM]) - np.array(against[COUNTED]), CERTAIN)  # run by run, on the same data
-    useless = float(np.mean(np.array(against[NOTHING]) - np.array(against[COUNTED])))
+    rspm, counted, nothing = (np.array(against[name]) for name in (RSPM, COUNTED, NOTHING))  # run by run, on the same data
+    (saved, low, high), useless = mean_about(rspm - counted, CERTAIN), float(np.mean(nothing - counted))
     return [
         Check(
             f"RSPM finds the best conjunction of {D} bits from {MANY:,} examples, and from {FEW:,} not always",

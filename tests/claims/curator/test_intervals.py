@@ -18,7 +18,8 @@ QUICK, MEASURE = Quick(EXPERIMENT), Local.measure
 def growing(local: Local, seed: int) -> Errors:
     """Errors that do not fall with more clients."""
     errors = MEASURE(replace(local, n=10_000), seed)
-    return Errors(*([error * local.n / 10_000 for error in each] for each in (errors.intervals, errors.thresholds)), [])
+    intervals, thresholds = ([error * local.n / 10_000 for error in each] for each in (errors.intervals, errors.thresholds))
+    return Errors(intervals, thresholds, [])
 
 
 HALF = {"noise": property(lambda level: Fraction(level.loss.nano))}

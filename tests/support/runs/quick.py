@@ -41,10 +41,11 @@ class Twin:
 
 
 class Quick:
-    """The quick points of an experiment, or others, of which point i has seed 100 + i."""
+    """The quick points of an experiment, or others, of which point i has seed 100 + i, or all have one seed."""
 
-    def __init__(self, experiment: Experiment[Any, Any], points: list[Any] | None = None) -> None:
+    def __init__(self, experiment: Experiment[Any, Any], points: list[Any] | None = None, seed: int | None = None) -> None:
         self.experiment = experiment
+        self.seed = seed
         self._points = points
         self._right: dict[int, Any] = {}
 
@@ -54,7 +55,7 @@ class Quick:
 
     def measure(self, place: int) -> Any:
         """The measurement of a point now."""
-        return self.experiment.measure(self.points[place], SEED + place)
+        return self.experiment.measure(self.points[place], SEED + place if self.seed is None else self.seed)
 
     def right(self, place: int) -> Any:
         """The first measurement of a point: once for all tests of a file."""
