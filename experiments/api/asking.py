@@ -120,8 +120,9 @@ class RunOptions:
         if few is not None:
             (self.notice or warnings.warn)(few)
         return Settings(
-            protocol, population, self.epsilon, randomness, self.tier, self.hosts, self.broker, Terms(self.deadline, self.quorum), self.allow, self.unverified,
-            self.cluster, Behind(self.crowd, self.delta) if self.shuffle else None, faults, self.worst_case, self.stores,
+            protocol, population, self.epsilon, randomness, tier=self.tier, hosts=self.hosts, broker=self.broker, terms=Terms(self.deadline, self.quorum),
+            allowed=self.allow, unverified=self.unverified, cluster=self.cluster, behind=Behind(self.crowd, self.delta) if self.shuffle else None,
+            faults=faults, worst_case=self.worst_case, stores=self.stores,
         )  # fmt: skip
 
     def _population(self, protocol: LocalProtocol[Any], records: Records | None, seed: int) -> Population:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from local_dp.clients.durable import KIND, SqliteStore
+from local_dp.clients.journal import KIND, SqliteStore
 from local_dp.errors import InputError
 from local_dp.experiments.api.told import WIDTH, Told
 from local_dp.experiments.text.layout import paragraph, table

@@ -12,13 +12,12 @@ from local_dp.errors import InputError
 from local_dp.experiments.api.asking import Options, RunOptions, ask
 from local_dp.experiments.api.result import Result
 from local_dp.experiments.api.tables import Table
-from local_dp.masked.two_rounds import MaskedParityLearner
+from local_dp.masked.protocols import MaskedParityLearner
 from local_dp.protocols.learning.learn import Learn
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.protocols.search.quantiles import Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
@@ -77,7 +76,7 @@ def frequency(
 def histogram(table: Table, column: str, *, bounds: Bounds, bins: int = 10, missing: str = "refuse", **how: Unpack[Options]) -> Result:
     """The share of each of `bins` equal intervals of the public bounds, and of what lies below and above.
 
-    `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.surveys.histogram.Histogram`.
+    `missing`: refuse, "category" (a share of its own) or "exclude" (shares among those present). See `local_dp.protocols.surveys.frequency.Histogram`.
     """
     low, high = ends_of(bounds)
     return ask(Histogram(column=column, low=low, high=high, bins=bins, missing=missing), table, RunOptions.of(how))

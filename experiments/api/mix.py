@@ -14,8 +14,8 @@ from local_dp.experiments.tiers.settings import Randomness
 from local_dp.noise import KeyedNoise
 from local_dp.protocols.local_protocol import LocalProtocol, plain
 from local_dp.protocols.registry import find_protocol
+from local_dp.protocols.surveys.frequency import Shares
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.surveys.shares import Shares
 from local_dp.shuffle.histogram import Target, multi_message
 
 

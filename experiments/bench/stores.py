@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import nullcontext
 from statistics import median
+from typing import Any
 
 from local_dp.experiments.bench.runs import local_mosquitto
 from local_dp.experiments.bench.speeds import Speed
@@ -57,9 +58,10 @@ def _seconds(clients: int, tier: Tier, broker: str, stores: bool) -> float:
 
     folder = tempfile.mkdtemp(prefix="ldp-stores-") if stores else ""
     terms = Terms(deadline=120.0, quorum=1.0)
-    settings = Settings(protocol, protocol.synthetic(clients, 0), _EPSILON, Randomness(0, False), tier, 2, broker, terms, stores=folder)
+    how: dict[str, Any] = {"tier": tier, "broker": broker, "terms": terms, "stores": folder, "played": Adaptive(play)}
+    settings = Settings(protocol, protocol.synthetic(clients, 0), _EPSILON, Randomness(0, False), **how)
     try:
-        return median(asyncio.run(over_bus(Adaptive(play), settings, lambda progress: None)).seconds)
+        return median(asyncio.run(over_bus(settings, lambda progress: None)).seconds)
     finally:
         if folder:
             shutil.rmtree(folder)

@@ -17,8 +17,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, cells_of
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.queries.query import Query
@@ -141,7 +140,7 @@ def test_no_attack_leaves_the_bound(name: str, k: int, honest: int, bad: int, se
 
 
 def _survey(n: int, seed: int, drop: float, worst_case: float | None = None) -> tuple[dict[str, Any], float]:
-    """A survey of n clients of whom 30 % say yes, where replies equal to 1 are lost until a share `drop` of all clients is missing; and the truth."""
+    """A survey of n clients with 30 % yes, where replies equal to 1 are lost until a share `drop` of all clients is missing; and the truth."""
     protocol = Survey(question="yes == 1")
     run = Settings(protocol, protocol.synthetic(n, seed), 1.0, Randomness(seed, False), worst_case=worst_case)
     randomizer = BinaryRR(1.0)
@@ -153,7 +152,7 @@ def _survey(n: int, seed: int, drop: float, worst_case: float | None = None) -> 
     assert isinstance(algorithm, Nonadaptive)
     estimate = algorithm.decode((randomizer.tally(kept, np.zeros(1, dtype=np.uint8)),))
     counts = Turnout(asked=n, answered=len(kept), missing=len(lost))
-    outcome = Outcome(estimate, "non-interactive", [], [], counts, 0, 1.0, 0.1)
+    outcome = Outcome(result=estimate, interaction="non-interactive", rounds=[], seconds=[], counts=counts, max_epsilon_spent=1.0, wall=0.1)
     return as_data(run, outcome, truth_known=False), 0.3
 
 

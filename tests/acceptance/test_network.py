@@ -53,11 +53,11 @@ def _rewritten(kind: str, folder: Path, of_all: float, rounds: int) -> None:
             outcome = play_on(cast, url, url.replace(f":{address.port}", f":{between.port}"))
     assert digests(outcome.rounds) == undisturbed(rounds)
     assert (outcome.counts.answered, outcome.counts.conflicting, outcome.rejected) == (rounds * CLIENTS, 0, 0)
-    assert outcome.seal is not None
+    assert outcome.bus is not None
     altered, ignored = between.altered, sum(bus.forged for bus in cast.heard)
-    assert outcome.seal.forged == altered["rep"]
+    assert outcome.bus.forged == altered["rep"]
     assert 0 < ignored <= altered["req"], "what is altered at the very end finds its member gone"
-    figure(25, f"on {kind}: of {between.passed} replies and requests {sum(altered.values())} altered, {outcome.seal.forged + ignored} rejected by signature")
+    figure(25, f"on {kind}: of {between.passed} replies and requests {sum(altered.values())} altered, {outcome.bus.forged + ignored} rejected by signature")
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +151,7 @@ def _attacked(config: Path, folder: Path, port: int) -> tuple[Outcome, Cast, Int
 
 
 def _without_rules(folder: Path, at: Path) -> Path:
-    """The same configuration, but for the access rules."""
+    """The same configuration without the access rules."""
     lines = (folder / "mosquitto.conf").read_text().splitlines()
     config = at / "open.conf"
     config.write_text("\n".join(line for line in lines if not line.startswith("acl_file")) + "\n")
@@ -163,8 +163,8 @@ def test_a_member_gone_bad_reaches_nobody(shipped: tuple[Path, int]) -> None:
     folder, port = shipped
     outcome, cast, intruder, said = _attacked(folder / "mosquitto.conf", folder, port)
     assert (outcome.counts.answered, outcome.counts.conflicting) == (LONG * CLIENTS, 0)
-    assert outcome.seal is not None
-    forged = outcome.seal.forged + sum(bus.forged for bus in cast.heard)
+    assert outcome.bus is not None
+    forged = outcome.bus.forged + sum(bus.forged for bus in cast.heard)
     heard = [where for where in intruder.heard if "/req/" not in where]
     assert (forged, outcome.rejected, heard) == (0, 0, [])
     assert intruder.joined > 2
@@ -177,8 +177,8 @@ def test_without_the_rules_signatures_are_left(shipped: tuple[Path, int], tmp_pa
     folder, port = shipped
     outcome, cast, intruder, _ = _attacked(_without_rules(folder, tmp_path), folder, port)
     assert (outcome.counts.answered, outcome.counts.conflicting) == (LONG * CLIENTS, 0)
-    assert outcome.seal is not None
-    assert outcome.seal.forged > 0
+    assert outcome.bus is not None
+    assert outcome.bus.forged > 0
     assert sum(bus.forged for bus in cast.heard) > 0
     assert any("/rep/" in where for where in intruder.heard)
 

@@ -288,4 +288,4 @@ def test_a_figure_is_drawn(name: str, tmp_path: Path) -> None:
 )
 def test_mechanisms_are_described_with_their_privacy(line: str) -> None:
     """The kind of privacy and the neighbours are read off the class."""
-    assert local_dp("describe", line.split()[0]).stdout.splitlines()[0] == line
+    assert local_dp("describe", line.split(maxsplit=1)[0]).stdout.splitlines()[0] == line

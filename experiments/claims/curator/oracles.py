@@ -1,4 +1,4 @@
-"""Oracles: the price of private answers by a solver, the leaks of a solver that lies, and cheap baselines that do as well."""
+"""Oracles (Neel, Roth, Wu 2019): the price of private answers by a solver, the leaks of one that lies, and cheap baselines that do as well."""
 
 import math
 from collections.abc import Callable
@@ -12,11 +12,10 @@ from local_dp.accounting.shares import optimal_part
 from local_dp.arrays import Counts
 from local_dp.curator.account import Account
 from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
-from local_dp.curator.oracle_efficient.game import DataPlayer, SyntheticGame, largest_error
-from local_dp.curator.oracle_efficient.oracles import FAIL, Certified, Claimed, Exhaustive, Fail, Plain, Verified
-from local_dp.curator.oracle_efficient.perturbed import Attempt, Perturbation, PerturbedMinimum
+from local_dp.curator.oracle_efficient import separated
+from local_dp.curator.oracle_efficient.perturbed import Attempt, DataPlayer, Perturbation, PerturbedMinimum, SyntheticGame, largest_error
 from local_dp.curator.oracle_efficient.robust import RobustRelease, Terms
-from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Parities, Separated, Thresholds, Weighted
+from local_dp.curator.oracle_efficient.separated import Closed, Conjunctions, Exhaustive, Parities, Separated, Thresholds, Weighted
 from local_dp.curator.selection.occam import Labelled, OccamLearner
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
@@ -79,23 +78,23 @@ class Liar:
 
     exact: Exhaustive
 
-    def minimise(self, data: Weighted) -> Claimed:
-        return Claimed(self.exact.queries.size if data.weights[0] < 0 else self.exact.minimise(data).choice)
+    def minimise(self, data: Weighted) -> separated.Claimed:
+        return separated.Claimed(self.exact.queries.size if data.weights[0] < 0 else self.exact.minimise(data).choice)
 
 
 @dataclass(frozen=True)
 class Trusting:
-    claimed: Plain
+    claimed: separated.Plain
 
-    def minimise(self, data: Weighted) -> Certified:
+    def minimise(self, data: Weighted) -> separated.Certified:
         """Takes claims for proofs."""
-        return Certified(self.claimed.minimise(data).choice, 0)
+        return separated.Certified(self.claimed.minimise(data).choice, 0)
 
 
 def _attempt() -> Attempt:
     """RSPM by the lying solver, with its claims checked."""
     exact = Exhaustive(Conjunctions(1))
-    return Attempt(Perturbation(exact.queries, 0.5), Verified(Liar(exact), exact))
+    return Attempt(Perturbation(exact.queries, 0.5), separated.Verified(Liar(exact), exact))
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class Alone:
         attempt = _attempt()
         exact = Exhaustive(attempt.perturbation.queries)
         law = PerturbedMinimum(attempt.perturbation, Trusting(Liar(exact))).law if self.way == BELIEVED else attempt.law
-        laws: list[dict[int | Fail, int]] = [dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)]
+        laws: list[dict[int | separated.Fail, int]] = [dict(law(Labelled.of(((0, label),))).items()) for label in (0, 1)]
         pairs = ((laws[0], laws[1]), (laws[1], laws[0]))
         return Deltas([float(max(hockey_stick(*pair, exp_epsilon(nano_epsilon(epsilon))) for pair in pairs)) for epsilon in EPSILONS])
 
@@ -162,9 +161,9 @@ class Price:
 
     def measure(self, seed: int) -> Change:
         release = RobustRelease(_attempt(), 1, Terms(1 / self.parts, 1e-3))
-        other: dict[int | Fail, int] = {0: 1, 1: 3}
+        other: dict[int | separated.Fail, int] = {0: 1, 1: 3}
         others = [other] * release.terms.enough
-        ratio = release.told([*others, {0: 2, 1: 2}])[0] / release.told([*others, {FAIL: 1}])[0]
+        ratio = release.answer_law([*others, {0: 2, 1: 2}])[0] / release.answer_law([*others, {separated.FAIL: 1}])[0]
         return Change(math.log(ratio), release.loss.epsilon)
 
 
@@ -272,8 +271,6 @@ Measurement: TypeAlias = Largest | Deltas | Cost | Change | Errors
 
 
 class Oracles(Experiment[Point, Measurement]):
-    """Neel, Roth, Wu 2019, with whole noise, an exact price of failures, and the baselines beside."""
-
     name = "oracles"
     chapter = HEURISTICS
     title = "Solvers as oracles: proven, failing or lying"

@@ -9,8 +9,7 @@ import numpy as np
 
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, sanitizer_records
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.reductions.learners import learner_from_sanitizer
-from local_dp.curator.reductions.thresholds import MediansByLabel, best_threshold
+from local_dp.curator.reductions.learners import MediansByLabel, Processed, best_threshold
 from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians, TreeOfMedians
 from local_dp.curator.sanitizers.per_cell import PerCellHistogram
@@ -190,7 +189,7 @@ class Learned:
 
     def measure(self, seed: int) -> Learnt:
         bits, n = self.bits, self.n
-        learner, direct = learner_from_sanitizer(MediansByLabel(EPSILON, 3), best_threshold), PureThresholds(EPSILON)
+        learner, direct = Processed(MediansByLabel(EPSILON, 3), best_threshold), PureThresholds(EPSILON)
         generator, draws = np.random.default_rng([seed, bits, n]), Draws(KeyedNoise(seed))
         right, chance = {n: 0, n // 2: 0}, 0.0
         for _ in range(self.runs):

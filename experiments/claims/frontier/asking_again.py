@@ -21,7 +21,7 @@ from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.hardness.transcripts import WorstProtocols, cut_distances, cut_inputs, random_protocol, transcript_laws
 from local_dp.noise import stream_key
-from local_dp.protocols.parity.one_round_and_halving import ParityHalving
+from local_dp.protocols.parity.parity import ParityHalving
 
 EPSILON, SUCCESS, VARIATION = 1.0, 0.9, 0.1
 TURNS = {2: 6, 4: 8, 8: 10}

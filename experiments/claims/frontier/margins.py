@@ -18,8 +18,8 @@ from local_dp.experiments.lab.findings import Rows, curves
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.hardness.margins import Margin, margin, margin_limit, on_the_matrix
-from local_dp.learners.decision_lists import DecisionLists
-from local_dp.populations.blocks import FUNCTIONS, BlockClass
+from local_dp.learners.rules import DecisionLists
+from local_dp.populations.concepts import FUNCTIONS, BlockClass
 from local_dp.protocols.learning.block_vote import advantage, cohorts, hard_examples, vote
 
 EPSILON, SUCCESS = 1.0, 0.9

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.sealed import SealedClientBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.checks import check_whole
-from local_dp.clients.durable import SqliteStore
-from local_dp.clients.journal import MemoryStore, Store
+from local_dp.clients.journal import MemoryStore, SqliteStore, Store
 from local_dp.clients.member import HOSTS, client_group, filters, serve, will
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import InputError
@@ -36,7 +35,7 @@ from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.sealing import UNSIGNED, Party
 from local_dp.server.journal import Journal
 from local_dp.server.shuffler import ShufflerConfig
-from local_dp.shuffle.role import check_crowd
+from local_dp.shuffle.central import check_crowd
 from local_dp.wire import check_name
 
 KEY_FILE = "Its private key, which local-dp keys creates; signs what it says"
@@ -72,11 +71,11 @@ class Server(Asking):
         with RunProgress(f"joining the broker as the server of run {self.run}") as progress:
             how = replace(self, seed=None if chance.private else chance.seed).how(progress.show, tier="hosts", hosts=1, broker=self.broker)
             settings = replace(how.settings(protocol, table), randomness=chance)
-            algorithm, address = settings.algorithm(), Address.parse(self.broker)
+            address = Address.parse(self.broker)
             journal = kept or Journal.begin(self.journal or runs_folder(), self.run, self._began(kind, given, chance))
 
             def serve(shown: OnProgress) -> Outcome:
-                return asyncio.run(serve_run(algorithm, settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
+                return asyncio.run(serve_run(settings, self.run, address, self.joining, shown, journal=journal, keys=keys))
 
             try:
                 result = play(settings, how, serve, truth_known=table is not None)  # otherwise the clients' records are their own
@@ -171,7 +170,7 @@ class Answering(Role):
             SCREEN.working("answering until the run is over")
 
         SCREEN.working(f"joining the broker as {member} of run {self.run}")
-        finish(serve(role, SealedClientBus(bus, envelopes), self.run, group, connected))
+        finish(serve(role, SealedBus(bus, envelopes), self.run, group, connected))
         rounds, spent = len(store.lines(self.run)), store.ledger.runs.get(self.run, 0.0)
         SCREEN.note(f"{member}: the run is over; epsilon spent {number(spent)}, {len(role.confirmed)} of {rounds} rounds confirmed")
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from local_dp.curator.intervals.level import Level
-from local_dp.curator.query_release import baselines, pmw
-from local_dp.curator.query_release.first_far import FirstFar
+from local_dp.curator.query_release import counting, pmw
 from local_dp.curator.query_release.mwem import ConcentratedRounds
-from local_dp.curator.query_release.pmw import Answered, Stream, Terms, moved
+from local_dp.curator.query_release.pmw import Answered, FirstFar, Stream, Terms, moved
 from local_dp.curator.query_release.small_databases import SmallDatabase
 from local_dp.curator.query_release.weights import Weights
 from local_dp.curator.selection.exponential import ExponentialChoice
@@ -29,7 +28,7 @@ TWINS = [
     Twin("small databases", SmallDatabase, {"choice": property(lambda small: ExponentialChoice(small.epsilon))}, (Privacy,), ("whole transcripts",)),
     Twin("a hypothesis that moves away", pmw, AWAY, (QUERIES,), ("within 3/2 alpha",)),
     Twin("a halted run that claims all", Answered, {"answered": 1.0}, (QUERIES,), ("halts, says so",)),
-    Twin("noise of one answer on all", baselines, {"moved": lambda queries: 1}, (Queries(2000, 8),), ("grow as sqrt(k)",)),
+    Twin("noise of one answer on all", counting, {"moved": lambda queries: 1}, (Queries(2000, 8),), ("grow as sqrt(k)",)),
     Twin("MWEM that learns nothing", Weights, {"move": lambda weights, columns, shares: None}, (MARGINALS,), STAYING),
     Twin(
         "a hundredth of the budget",

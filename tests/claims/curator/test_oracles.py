@@ -6,11 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from local_dp.curator.oracle_efficient import game
-from local_dp.curator.oracle_efficient.oracles import Claimed, Verified
+from local_dp.curator.oracle_efficient import perturbed
 from local_dp.curator.oracle_efficient.perturbed import Beside
 from local_dp.curator.oracle_efficient.robust import RobustRelease
-from local_dp.curator.oracle_efficient.separated import Conjunctions, Weighted
+from local_dp.curator.oracle_efficient.separated import Claimed, Conjunctions, Verified, Weighted
 from local_dp.experiments.claims.curator import oracles
 from local_dp.experiments.claims.curator.oracles import (
     COUNTED,
@@ -50,7 +49,7 @@ TWINS = [
     Twin("a solver that never fails", Verified, {"minimise": lambda oracle, data: oracle.exact.minimise(data)}, (Alone,), LIES),
     Twin("any survivor released", None, UNTESTED, (Robust,), ("with PRSMA the same solver",)),
     Twin("survivors for nothing", None, {f"{RobustRelease.__module__}.nano_of_ratio": lambda ratio: 0}, (Price,), ("one surviving piece more",)),
-    Twin("a queries' player that hardly sees the data", game, NOBODY, (Tables,), ("the game's table",)),
+    Twin("a queries' player that hardly sees the data", perturbed, NOBODY, (Tables,), ("the game's table",)),
 ]
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from local_dp.curator.marginals import pairs as release
-from local_dp.curator.marginals.pairs import PairGaussian
-from local_dp.curator.marginals.projection import onto_elliptope
+from local_dp.curator.marginals.pairs import PairGaussian, onto_elliptope
 from local_dp.curator.rounded_normal import rounded_normals
 from local_dp.experiments.claims.curator import pairs
 from local_dp.experiments.claims.curator.pairs import EXPERIMENT, Releases

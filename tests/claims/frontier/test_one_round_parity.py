@@ -16,7 +16,7 @@ from local_dp.experiments.lab.claim import Finding, Scale, of_kind
 from local_dp.experiments.lab.cross_check import CrossCheck
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.interaction import Nonadaptive
-from local_dp.protocols.parity.deny import ParityDeny
+from local_dp.protocols.parity.parity import ParityDeny
 from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
 from local_dp.randomizers.signs import deny

@@ -10,9 +10,9 @@ from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, client_group, filters, serve
 from local_dp.clients.role import ClientRole, Policy
-from local_dp.interaction import Algorithm, run, run_async
+from local_dp.interaction import run, run_async
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -26,7 +26,6 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
-from local_dp.tallies import Tally
 from local_dp.wire import Request
 from tests.support.runs.virtual_time import run_virtually
 
@@ -100,7 +99,7 @@ def population_oracle(population: Population, budget: float = 1.0) -> Population
 
 
 def play_in_memory(
-    algorithm: Algorithm[LocalQuery, Tally, Any],
+    algorithm: LocalAlgorithm[Any],
     population: Population,
     members: int,
     broker: MemoryBroker,
@@ -129,7 +128,7 @@ def play_in_memory(
     return run_virtually(play())
 
 
-def in_population(algorithm: Algorithm[LocalQuery, Tally, Any], population: Population) -> tuple[Any, list[str | None]]:
+def in_population(algorithm: LocalAlgorithm[Any], population: Population) -> tuple[Any, list[str | None]]:
     """The population tier's result and digests."""
     oracle = population_oracle(population)
     return run(algorithm, oracle), [summary.digest for summary in oracle.rounds]
