@@ -16,6 +16,7 @@ from local_dp.experiments.lab.claim import Finding, Scale, of_kind
 from local_dp.experiments.lab.cross_check import CrossCheck
 from local_dp.experiments.lab.minimal_clients import ClientCount, NoCount
 from local_dp.interaction import Nonadaptive
+from local_dp.oracles.local.asked import LocalQuery
 from local_dp.protocols.parity.parity import ParityDeny
 from local_dp.randomizers import one_bit
 from local_dp.randomizers.one_bit import flip_weight
@@ -89,7 +90,7 @@ def test_a_server_that_takes_the_most_named_is_not_shown(monkeypatch: pytest.Mon
     """It never succeeds, and the search says so."""
     right = ParityDeny.algorithm
 
-    def wrong(self: ParityDeny, epsilon: float, clients: int) -> Any:
+    def wrong(self: ParityDeny, epsilon: float, clients: int) -> Nonadaptive[LocalQuery, Tally, int]:
         def most(tallies: tuple[Tally, ...]) -> int:
             return int(np.argmax(tallies[0].counts[0]))
 
