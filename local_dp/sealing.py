@@ -6,7 +6,7 @@ The signature covers a tag, the digest of the run (its name and its server's key
 import os
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
 from nacl.exceptions import BadSignatureError
@@ -20,23 +20,8 @@ KEY = 32
 Speaker: TypeAlias = Callable[[str], bytes | None]  # topic -> the public key of its speaker
 
 
-class Envelopes(Protocol):
-    """How one party of a run puts its messages into envelopes, and takes out those of others."""
-
-    @property
-    def signed(self) -> bool:
-        """Whether they show who speaks."""
-        ...
-
-    def seal(self, topic: str, message: bytes) -> bytes: ...
-
-    def open(self, topic: str, envelope: bytes) -> bytes:
-        """The message. Raises ForgedError, before anything of it is read, unless the topic's speaker signed it."""
-        ...
-
-
-class Unsigned:
-    """No envelopes: everybody on the broker may speak for anybody."""
+class Envelopes:
+    """One party's envelopes in a run. These are unsigned: everybody on the broker may speak for anybody."""
 
     signed = False
 
@@ -44,13 +29,14 @@ class Unsigned:
         return message
 
     def open(self, topic: str, envelope: bytes) -> bytes:
+        """The message. Raises ForgedError, before anything of it is read, unless the topic's speaker signed it."""
         return envelope
 
 
-UNSIGNED = Unsigned()
+UNSIGNED = Envelopes()
 
 
-class Party:
+class Party(Envelopes):
     """Signs with the private key `own` in the run named `run` of the server with the public key `server`; `speaker` gives the signer of each topic."""
 
     signed = True

@@ -68,7 +68,7 @@ class Members:
         self.clients = clients
         self.roster = roster
         self.present = 0  # clients whose member has said hello
-        self._named: dict[str, Member] = {}
+        self.named: dict[str, Member] = {}  # those that have said hello
         self._ordered: list[Member] = []
         self._opened: dict[str, Allowance] = {}  # of names in the roster
 
@@ -89,7 +89,7 @@ class Members:
         group, name = topic.split("/")[-2:]
         if self.roster is not None:
             return None if self.roster.speaker(topic) is None else name
-        member = self._named.get(name)
+        member = self.named.get(name)
         return name if member is not None and member.group == group else None
 
     def attendance(self) -> Attendance:
@@ -103,10 +103,6 @@ class Members:
         """Whether every member says that it answers in private, and has never said otherwise."""
         return all(member.private for member in self._ordered)
 
-    def get(self, name: str) -> Member | None:
-        """The member of this name, if it has said hello."""
-        return self._named.get(name)
-
     def hello(self, group: str, hello: Hello) -> tuple[Member, bool]:
         """The member that says hello, and whether it is new.
 
@@ -114,23 +110,23 @@ class Members:
         """
         if self.roster is not None and not self.roster.holds(group, hello):
             raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which the roster does not give it")
-        known = self._named.get(hello.member)
-        if known is not None and (known.group, known.start, known.stop) == (group, hello.start, hello.stop):
-            known.private &= hello.private
-            return known, False
+        member = self.named.get(hello.member)
+        if member is not None and (member.group, member.start, member.stop) == (group, hello.start, hello.stop):
+            member.private &= hello.private
+            return member, False
         place = bisect_left(self._ordered, hello.stop, key=lambda member: member.start)  # the members before it begin before this one ends
         clash = place > 0 and self._ordered[place - 1].stop > hello.start
-        if known is not None or clash or not hello.start < hello.stop <= self.clients:
+        if member is not None or clash or not hello.start < hello.stop <= self.clients:
             raise WireError(f"member {hello.member} claims the clients {hello.start}..{hello.stop}, which are not free")
         member = Member(hello.member, group, hello.start, hello.stop, hello.private)
-        self._named[member.name] = member
+        self.named[member.name] = member
         self._ordered.insert(place, member)
         self.present += member.stop - member.start
         return member, True
 
     def speaker(self, name: str, start: int, stop: int) -> Member:
         """The member that speaks for the clients start..stop. Raises WireError if it may not."""
-        member = self._named.get(name)
+        member = self.named.get(name)
         if member is None or not member.start <= start <= stop <= member.stop:
             raise WireError(f"member {name} speaks for the clients {start}..{stop}, which are not its own")
         return member
@@ -147,8 +143,8 @@ class Members:
     def silence(self, name: str, until: float) -> None:
         """Allows no message of this member until then."""
         self._allowance(name).rest(until)
-        if name in self._named:
-            self._named[name].read.rest(until)
+        if name in self.named:
+            self.named[name].read.rest(until)
 
     def assign(self, members: Iterable[Member], asks: Steps) -> None:
         """Sets how many reports each of these members owes in a round with `asks` queries to each client."""

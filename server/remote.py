@@ -6,13 +6,13 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from local_dp.bus.interface import Connected, Delivery, ServerBus
-from local_dp.bus.sealed import SealedServerBus
+from local_dp.bus.sealed import SealedBus
 from local_dp.errors import WireError
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.sealing import Envelopes
 from local_dp.server.coordinator import Coordinator
 from local_dp.server.journal import Journal
-from local_dp.server.phases import Send
+from local_dp.server.phases import Gathering, Parting, Send
 from local_dp.server.progress import Progress
 from local_dp.server.round import Round
 from local_dp.tallies import Tally
@@ -22,9 +22,9 @@ LINGER = 0.02  # seconds for which accepted reports are gathered, to be kept tog
 SHOWN = 0.25  # seconds between two looks at how far a round is
 
 
-def heard(bus: ServerBus, envelopes: Envelopes, coordinator: Coordinator) -> SealedServerBus:
+def heard(bus: ServerBus, envelopes: Envelopes, coordinator: Coordinator) -> SealedBus[ServerBus]:
     """The bus of a run's server: with envelopes, opened only if the coordinator finds that worth the work."""
-    return SealedServerBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
+    return SealedBus(bus, envelopes, lambda topic: coordinator.opens(topic, _now()))
 
 
 class RemoteOracle:
@@ -89,7 +89,7 @@ class RemoteOracle:
 
     async def _gather(self) -> None:
         if self._patience is not None:
-            self.coordinator.gather(self._patience, _now())
+            self.coordinator.phase = Gathering(self.coordinator.members, self._patience, _now())
             self._patience = None
             await self._settle()
             self.coordinator.gathered()
@@ -130,14 +130,14 @@ class RemoteOracle:
     async def end(self, patience: float = 0.0) -> None:
         """Ends the run for every client, and waits for their accounts for `patience` seconds at most."""
         if self._patience is not None and patience:  # nobody was asked, and who is there is not known
-            self.coordinator.gather(patience, _now())
+            self.coordinator.phase = Gathering(self.coordinator.members, patience, _now())
             await self._settle()
-        self.coordinator.part(patience, _now())
+        self.coordinator.phase = Parting(self.coordinator.members, patience, _now())
         await self._settle()
 
     async def _settle(self) -> float:
         """Publishes the due messages until the phase is settled, and stores accepted reports; the time when it was settled."""
-        while not self.coordinator.is_settled(now := _now()):
+        while not self.coordinator.phase.is_settled(now := _now()):
             self._stirred.clear()
             if (filters := self.coordinator.listening.change(_now())) is not None:
                 await self._listen(filters)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from local_dp.errors import InputError
-from local_dp.sealing import KEY, Party
+from local_dp.sealing import KEY
 from local_dp.wire import VERSION, Hello, check_name
 
 
@@ -77,7 +77,3 @@ class Keys:
 
     own: bytes = field(repr=False)
     roster: Roster
-
-    def envelopes(self, run: str) -> Party:
-        """Its envelopes in a run."""
-        return Party.server(run, self.own, self.roster.speaker)

@@ -51,7 +51,7 @@ class ShufflerConfig(BaseModel):
     async def serve(self) -> None:
         """Mixes until the run is over. Raises BusError or QuorumError."""
         keys = Keys(bytes.fromhex(self.key), Roster.parse(self.roster)) if self.key else None
-        before: Envelopes = UNSIGNED if keys is None else keys.envelopes(self.run)
+        before: Envelopes = UNSIGNED if keys is None else Party.server(self.run, keys.own, keys.roster.speaker)
         after: Envelopes = UNSIGNED if keys is None else Party.member(behind(self.run), bytes.fromhex(self.server_key), keys.own)
         coordinator = Coordinator(self.run, self.clients, 0, MAX_EPSILON, Terms(self.deadline), keys.roster if keys else None)
         clients = MqttBus(Address.parse(self.broker), f"{self.run}-{NAME}-front", listening.filters(self.run))

@@ -40,22 +40,14 @@ class SealedBus(Generic[B]):
                 else:
                     yield Delivery(event.topic, message)
 
-
-class SealedServerBus(SealedBus[ServerBus]):
-    """The same, with topics that can change."""
-
-    async def listen(self, filters: Sequence[str]) -> None:
+    async def listen(self: "SealedBus[ServerBus]", filters: Sequence[str]) -> None:
         """Receives these topics from now on."""
         await self.bus.listen(filters)
 
-
-class SealedClientBus(SealedBus[ClientBus]):
-    """The same, with the clock of the other one."""
-
-    def now(self) -> float:
+    def now(self: "SealedBus[ClientBus]") -> float:
         """Seconds on the clock that `rest` keeps."""
         return self.bus.now()
 
-    async def rest(self, seconds: float) -> None:
+    async def rest(self: "SealedBus[ClientBus]", seconds: float) -> None:
         """Waits, and receives nothing meanwhile."""
         await self.bus.rest(seconds)

@@ -103,16 +103,23 @@ class LocalProtocol(ABC, Generic[R]):
         enough = self.clients(epsilon)
         if clients >= enough:
             return None
-        return f"{clients:,} clients, and {self.name} asks for {enough:,} at epsilon {epsilon:g}: its answers will be coarser than promised"
+        goal = getattr(self, "tolerance", None)
+        if not isinstance(goal, float):
+            return f"You have {clients:,} clients; {self.name} at epsilon {epsilon:g} needs {enough:,} to succeed in 95 % of runs."
+        return f"You have {clients:,} clients; +-{goal:g} at epsilon {epsilon:g} needs {enough:,}. Expect about +-{goal * (enough / clients) ** 0.5:.2g}."
 
     @classmethod
     def model(cls) -> str:
-        """LNI, LI or FI, by the return type of `algorithm`. Raises InputError where that is not annotated."""
-        kind = get_origin(get_type_hints(cls.algorithm).get("return"))
-        models = {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}
-        if kind not in models:
-            raise InputError(f"the algorithm of {cls.name} has no return annotation that names its model; write -> Local[...] or -> LocalRounds[...]")
-        return models[kind]
+        """LNI, LI or FI, read off the type of `algorithm`. Raises InputError if its return annotation does not say which."""
+        try:
+            returned = get_type_hints(cls.algorithm).get("return")
+        except NameError as error:
+            raise InputError(f"the annotations of its algorithm cannot be read: {error}; import the names that they use") from error
+        models: dict[Any, str] = {Nonadaptive: "LNI", Adaptive: "LI", Repeated: "FI"}
+        origin = get_origin(returned)
+        if origin not in models:
+            raise InputError(f"its algorithm returns {returned}; annotate it as Nonadaptive, Adaptive or Repeated[LocalQuery, Tally, ...]")
+        return models[origin]
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> Self:

@@ -15,8 +15,8 @@ from local_dp.arrays import Floats
 from local_dp.checks import check_share, check_whole
 from local_dp.errors import InputError
 from local_dp.loss import nano_epsilon
-from local_dp.randomizers.bit_vector import BitVector
 from local_dp.randomizers.finite import FiniteChannel
+from local_dp.randomizers.places import BitVector
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.with_coin import without_coin
 from local_dp.shuffle.binary import Bits, worst

@@ -1,17 +1,15 @@
 """The coordinator under a virtual clock: whatever the network and the members do, it counts right, paces, asks again and ends in time."""
 
-import numpy as np
 import pytest
 
 from local_dp.errors import InputError, QuorumError, RefusedError
-from local_dp.populations.table import Rows
 from local_dp.server import flow_control
 from local_dp.server.coordinator import Coordinator
-from local_dp.server.phases import ASK_AGAIN
+from local_dp.server.phases import ASK_AGAIN, Gathering
 from local_dp.server.progress import RoundProgress
 from local_dp.server.quorum import Terms
 from local_dp.wire import Gone, Hello, Refusal, Request, topic
-from tests.support.inputs.builders import RUN, SEED, population_oracle, role, survey_query, yes_records
+from tests.support.inputs.builders import RUN, SEED, survey_query
 from tests.support.runs.puppets import reply_of
 
 
@@ -103,7 +101,7 @@ def test_a_thousand_members_wake_it_seldom() -> None:
             stirred += 1
             coordinator.due(0.1)
     assert stirred == 2
-    assert coordinator.is_settled(0.1)
+    assert coordinator.phase.is_settled(0.1)
     assert coordinator.close(0.1)[0].n == 1000
 
 
@@ -111,36 +109,15 @@ def test_a_member_that_goes_and_comes_back() -> None:
     """A member that is gone is waited for two seconds, and as long as it takes once it is back."""
     coordinator = _closed(Terms(10.0, 0.5), (0, 10))
     coordinator.receive(topic(RUN, "gone", "hosts", "host"), Gone(run=RUN, member="host"), 1.0)
-    assert not coordinator.is_settled(2.9)
-    assert coordinator.is_settled(1.0 + flow_control.GRACE)
+    assert not coordinator.phase.is_settled(2.9)
+    assert coordinator.phase.is_settled(1.0 + flow_control.GRACE)
     coordinator.receive(topic(RUN, "hello", "hosts", "host"), Hello(run=RUN, member="host", start=0, stop=20, private=False), 2.9)
-    assert not coordinator.is_settled(9.9)
-    assert coordinator.is_settled(10.0)
-
-
-def test_the_roles_wired_together_are_the_population() -> None:
-    """Coordinator and client roles handed each other's messages, without a bus or a clock, give the population's tallies and digests, round after round."""
-    records = yes_records(90)
-    rounds = [(survey_query(40, 10), survey_query(90, 40)), (survey_query(90),)]
-    members = [role(records.take(slice(start, start + 30)), start, 2.0, f"host-{start}") for start in (0, 30, 60)]
-    coordinator, population = Coordinator(RUN, 90, SEED, 2.0, Terms(quorum=1.0)), population_oracle(Rows(records), 2.0)
-    for member in members:
-        hello = Hello(run=RUN, member=member.member, start=member.start, stop=member.stop, private=False)
-        coordinator.receive(topic(RUN, "hello", "hosts", member.member), hello, 0.0)
-    for queries in rounds:
-        coordinator.open(queries, 0.0)
-        for request in [send.message for send in coordinator.due(0.0) if isinstance(send.message, Request)]:
-            for member in members:
-                for answer in member.handle(request):
-                    coordinator.receive(topic(RUN, "rep", "hosts", member.member), answer, 0.0)
-        assert coordinator.is_settled(0.0)
-        tallies, expected = coordinator.close(0.0), population.answer(queries)
-        assert all(np.array_equal(tally.counts, other.counts) for tally, other in zip(tallies, expected, strict=True))
-    assert coordinator.rounds == population.rounds
+    assert not coordinator.phase.is_settled(9.9)
+    assert coordinator.phase.is_settled(10.0)
 
 
 def test_a_member_that_joins_late_is_asked_alone() -> None:
-    """Whoever is missing is called while the round is open, and asked as soon as it says hello, without asking its group again."""
+    """A missing member is called while the round is open, and asked as soon as it says hello, without its group."""
     coordinator = Coordinator(RUN, 20, SEED, 1.0, Terms(10.0, 0.5))
     coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=10, private=False), 0.0)
     coordinator.open((survey_query(20),), 0.0)
@@ -157,18 +134,18 @@ def test_a_member_that_joins_late_is_asked_alone() -> None:
 def test_the_wait_for_members() -> None:
     """The roll is called after each second in which nobody new came; the wait ends when all are present, or in time, and is lost only if nobody came."""
     coordinator = Coordinator(RUN, 2, SEED, 1.0, Terms())
-    coordinator.gather(3.0, 0.0)
+    coordinator.phase = Gathering(coordinator.members, 3.0, 0.0)
     assert [coordinator.due(moment) for moment in (0.0, 0.9)] == [[], []]
     assert [send.message.kind for send in coordinator.due(1.0)] == ["roll"]
     coordinator.receive(topic(RUN, "hello", "hosts", "first"), Hello(run=RUN, member="first", start=0, stop=1, private=False), 1.5)
     assert coordinator.due(2.0) == []
     assert coordinator.wake(2.0) == 2.5
-    assert [coordinator.is_settled(moment) for moment in (2.9, 3.0)] == [False, True]
+    assert [coordinator.phase.is_settled(moment) for moment in (2.9, 3.0)] == [False, True]
     coordinator.receive(topic(RUN, "hello", "hosts", "second"), Hello(run=RUN, member="second", start=1, stop=2, private=False), 2.0)
-    assert coordinator.is_settled(2.0)
+    assert coordinator.phase.is_settled(2.0)
     coordinator.gathered()
     empty = Coordinator(RUN, 2, SEED, 1.0, Terms())
-    empty.gather(3.0, 0.0)
+    empty.phase = Gathering(empty.members, 3.0, 0.0)
     with pytest.raises(QuorumError, match="none of the 2 clients joined"):
         empty.gathered()
 

@@ -124,16 +124,3 @@ def test_the_shuffler_killed_in_mid_round() -> None:
     assert Survey().describe(mixed.result) == Survey().describe(plain.result)
     assert mixed.central is not None
     assert mixed.central.upper < mixed.central.local == 1.0
-
-
-@pytest.mark.long
-def test_nothing_is_left_running() -> None:
-    """After a run no child that it gave this process is alive, and no member of the run either."""
-    before = psutil.Process().children()
-    run_tier(Survey(), 20, "processes")
-    seen: list[psutil.Process] = []
-    run_with(lambda: seen.extend(members()), 20, tier="processes", terms=Terms(quorum=1.0))
-    assert len(seen) == 20
-    _, alive = psutil.wait_procs(seen, timeout=0.5)  # the last instant of a process is not ours
-    assert [member for member in alive if member.status() != psutil.STATUS_ZOMBIE] == []
-    assert [child for child in psutil.Process().children() if child not in before and child.status() != psutil.STATUS_ZOMBIE] == []

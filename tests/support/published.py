@@ -19,7 +19,7 @@ from tests.support.inputs.documents import ROOT
 
 PUBLISHED = ROOT / "docs" / "published.json"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-PROSE = {  # figures in sentences and in tables that stand before their citation, by page and experiment
+PROSE: dict[str, dict[str, tuple[str, ...]]] = {  # figures in sentences and in tables that stand before their citation, by page and experiment
     "README.md": {"masked-parity": ("16,515", "1,992,431", "74"), "pure-or-approximate": ("954", "324")},
     "docs/theory/masked-parity.md": {"masked-parity": ("16,515", "28,322", "3,247,436", "1,992,431", "74", "869", "3,724", "76,347", "378,397")},
     "docs/curator.md": {"sanitizing": ("4,246", "4,799", "5,504", "1,422", "4,688", "8,782")},

@@ -1,4 +1,4 @@
-"""The population tier on a Dask cluster of two workers on this machine: the bits of one process, whoever dies on the way."""
+"""The population tier on a Dask cluster of two workers on this machine: the bits of one process, even if a worker dies."""
 
 import os
 import signal

@@ -84,7 +84,7 @@ def test_private_mode_rejects_a_seed(tier: str) -> None:
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["hosts", "population", "aggregate"])
 def test_seeded_results_carry_the_stamp_and_repeat(tier: str) -> None:
-    """A seeded run says that it is a simulation, and a second one gives the same bytes but for the time that it took."""
+    """A seeded run carries the stamp of a simulation, and a second one gives the same bytes except for its seconds."""
 
     def told() -> bytes:
         done = local_dp("run", "survey", "--clients", "40", "--seed", "9", "--tier", tier, "--json")

@@ -118,8 +118,9 @@ class Learned(LocalProtocol[Lesson]):
 
 
 def learned(name: str) -> type[Learned]:
-    """The protocol of the SQ learner called `name`: the learner's scalar parameters are its fields, with the values of its task as defaults."""
-    learner, task = TRIED[name]
+    """The protocol `name`, "learn-" and the name of an SQ learner: the learner's scalar parameters are its fields, with the values of its task as defaults."""
+    taught = name.removeprefix("learn-")
+    learner, task = TRIED[taught]
     hints = get_type_hints(type(learner))
     names = [field.name for field in fields(learner) if get_origin(hints[field.name]) is not tuple]
     doc = f"{getdoc(learner)}\n\nThe task: {getdoc(task)}\n\nLocally: {getdoc(Learned)}"
@@ -127,21 +128,21 @@ def learned(name: str) -> type[Learned]:
         f"Learn{type(learner).__name__}",
         [(field, hints[field], parameter(getattr(learner, field), HELP[field])) for field in names],
         bases=(Learned,),
-        namespace={"name": f"learn-{name}", "source": f"{learner.source}; KLNRS 2008, Theorem 4.8", "taught": name, "__doc__": doc, "__module__": __name__},
+        namespace={"name": name, "source": f"{learner.source}; KLNRS 2008, Theorem 4.8", "taught": taught, "__doc__": doc, "__module__": __name__},
         frozen=True,
         kw_only=True,
     )
     return cast(type[Learned], built)
 
 
-LearnConjunctions = learned("conjunctions")
-LearnStumps = learned("stumps")
-LearnThresholds = learned("thresholds")
-LearnNaiveBayes = learned("naive-bayes")
-LearnLowDegree = learned("low-degree")
-LearnLinearRegression = learned("linear-regression")
-LearnDecisionLists = learned("decision-lists")
-LearnPerceptron = learned("perceptron")
-LearnTrees = learned("trees")
-LearnKMeans = learned("k-means")
-LearnLogisticRegression = learned("logistic-regression")
+LearnConjunctions = learned("learn-conjunctions")
+LearnStumps = learned("learn-stumps")
+LearnThresholds = learned("learn-thresholds")
+LearnNaiveBayes = learned("learn-naive-bayes")
+LearnLowDegree = learned("learn-low-degree")
+LearnLinearRegression = learned("learn-linear-regression")
+LearnDecisionLists = learned("learn-decision-lists")
+LearnPerceptron = learned("learn-perceptron")
+LearnTrees = learned("learn-trees")
+LearnKMeans = learned("learn-k-means")
+LearnLogisticRegression = learned("learn-logistic-regression")

@@ -21,7 +21,7 @@ from local_dp.queries.cells import Grouped
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.tables import Bounded
 from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
-from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
+from local_dp.randomizers.numbers.rounded import rounded_randomizer
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.records import Records
 from local_dp.tallies import Estimate, Tally

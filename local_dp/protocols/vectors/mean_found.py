@@ -25,7 +25,7 @@ from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.protocols.surveys.policies import Launch, check_policy
 from local_dp.protocols.vectors.mean import upper_ends
 from local_dp.queries.cells import Cell, Grouped
-from local_dp.randomizers.numbers.rounded_oracle import rounded_randomizer
+from local_dp.randomizers.numbers.rounded import rounded_randomizer
 from local_dp.randomizers.signs.prefix_signs import PrefixSigns, excess
 from local_dp.records import Records
 from local_dp.tallies import Z95, Estimate, Tally

@@ -172,7 +172,7 @@ class Leaky(BinaryRR):
 def test_a_randomizer_of_elsewhere_is_planned_for_if_it_keeps_its_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that spends more than it claims would seem the cheapest way: it is left out. One that does not load, too."""
     assert Leaky(1.0).flip < BinaryRR(1.0).flip
-    registry = Registry(RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.built_in)
+    registry = Registry(RANDOMIZERS.noun, "nobody", RANDOMIZERS.base, RANDOMIZERS.files, RANDOMIZERS.parts)
     homes = {"leaky": f"{__name__}:Leaky", "broken": f"{__name__}:Nothing"}
     vars(registry)["_points"] = RANDOMIZERS._points | {name: EntryPoint(name, home, "nobody") for name, home in homes.items()}
     monkeypatch.setattr(planning, "RANDOMIZERS", registry)

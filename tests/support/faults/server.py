@@ -44,7 +44,7 @@ ROUNDS = (
 
 
 class Server:
-    """A coordinator and what it was told so far; `closed` holds what it said of each round when it ended it."""
+    """A coordinator and its messages so far; `closed` holds what it said of each round when it ended it."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, tuple[Any, ...]]] = []
@@ -59,9 +59,9 @@ class Server:
 
     def restart(self) -> None:
         """Comes back: the same messages and the same clock lead to the same state."""
-        told, self.told, self.now = self.told, [], 0.0
+        events, self.told, self.now = self.told, [], 0.0
         self._new()
-        for what, arguments in told:
+        for what, arguments in events:
             getattr(self, what)(*arguments)
         self.join()
 
@@ -79,8 +79,8 @@ class Server:
             self.coordinator.open(ROUNDS[which % len(ROUNDS)], self.now)
         except (InputError, RefusedError):
             return
-        assert isinstance(self.coordinator._phase, Collecting)
-        self.open = self.coordinator._phase.round
+        assert isinstance(self.coordinator.phase, Collecting)
+        self.open = self.coordinator.phase.round
         self.rounds[self.open.number] = self.open
 
     def hear(self, topic: str, message: AnyMessage) -> bool:
@@ -94,7 +94,7 @@ class Server:
         """Time passes: what it publishes. A round that is over is closed."""
         self.told.append(("tick", (seconds,)))
         self.now += seconds
-        if self.open is not None and self.coordinator.is_settled(self.now):
+        if self.open is not None and self.coordinator.phase.is_settled(self.now):
             self._close(self.open)
         return self.coordinator.due(self.now)
 
