@@ -1,4 +1,4 @@
-"""The loss of one part as a law, the law of a total on a mesh with the prices read off it, and the law of the sum of unequal losses.
+"""Privacy losses as laws: of one part, of a total on a mesh with its prices, and of the sum of unequal parts.
 
 That sum comes from a tilted Fourier transform, rounded towards privacy. Each law is put on one mesh.
 A loss between two points is split among them so that both laws of the pair keep their mass.

@@ -68,7 +68,7 @@ ACCOUNTED = [  # terms, delta, and what dp_accounting 0.6.0 says: its optimistic
 
 @pytest.mark.parametrize(("terms", "rare", "low", "high"), ACCOUNTED, ids=[terms for terms, *_ in ACCOUNTED])
 def test_exact_is_between_another_accountants_estimates(terms: str, rare: float, low: float, high: float) -> None:
-    """Never below what the established accountant proves to be spent, and not above what it proves to be enough, but for what the mesh may cost."""
+    """Never below the established accountant's lower estimate, and above its upper one by the cost of the mesh at most."""
     assert low <= price(terms, rare) <= high + ABOVE / 2
 
 
@@ -111,14 +111,14 @@ def test_the_log_domain_is_the_fractions(parts: int, tenths: int) -> None:
 @pytest.mark.parametrize(("each", "parts"), [(0.01, 10**4), (0.001, 10**6), (0.3, 7)])
 @pytest.mark.parametrize("rare", [1e-15, 0.1])
 def test_the_transform_is_the_binomial_curve(each: float, parts: int, rare: float) -> None:
-    """Equal parts by the transform cost what they cost by the binomial curve, for 7 and for a million of them, at rare and at common delta."""
+    """Equal parts have one price by the transform and by the binomial curve: 7 and a million of them, small and large delta."""
     part = Pure(nano_epsilon(each))
     closed = binomial_curve(part, parts).epsilon(rare)
     assert closed <= Summed.of({part: parts}).epsilon(rare) <= closed + 1e-6
 
 
 def test_a_million_parts_are_nearly_gaussian() -> None:
-    """A million unequal parts on no common mesh cost at most .001 more than the closed Gaussian price that they tend to, and not less than it by more."""
+    """A million unequal parts on no common mesh cost within .001 of their limit, the closed Gaussian price."""
     losses = {Pure(1_234_567): 500_000, Pure(765_432): 500_000}
     mu = math.sqrt(sum(count * part.epsilon**2 for part, count in losses.items()))
     assert epsilon(losses, 1e-6) == pytest.approx(gaussian_epsilon(mu, 1e-6), abs=ABOVE)
@@ -135,7 +135,7 @@ PARTS = st.one_of(
 @settings(max_examples=3, deadline=None, derandomize=True)
 @given(st.dictionaries(PARTS, st.integers(1, 20), min_size=1, max_size=3), st.sampled_from([1e-5, 1e-3]))
 def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> None:
-    """Each rule is right, so the optimum is at most its price, but for the mesh; and what it says to spend beside its own epsilon is not more than delta."""
+    """Each rule is right, so the optimum exceeds its price at most by the mesh; and what it says to spend beside its own epsilon is not more than delta."""
     least = epsilon(losses, rare)
     assert all(least <= epsilon(losses, rare, rule) + ABOVE for rule in RULES)
     for rule in RULES:
@@ -143,7 +143,7 @@ def test_exact_is_never_above_the_other_rules(losses: Losses, rare: float) -> No
 
 
 def test_losses_of_nothing_cost_nothing() -> None:
-    """An epsilon of 0 adds none, and what is told with a small probability is told with that of any."""
+    """An epsilon of 0 adds none; of several small chances of a full disclosure, that of any counts."""
     assert [epsilon({Pure(0): 3}, 1e-6, rule) for rule in ("basic", "tanh", "exact")] == [0.0] * 3
     assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9991e-3) == 0
     assert epsilon({Approximate(0, ATTO // 1000): 2}, 1.9989e-3) == math.inf

@@ -81,7 +81,7 @@ def test_shares_are_the_arcsine_law() -> None:
 
 
 def test_an_honest_oracle_is_a_pirate_too() -> None:
-    """The same tracer on pirates and on exact means of the coalition's rows, rounded to a word or not, accuses some of the coalition and nobody else."""
+    """One tracer, on pirates and on exact means of the coalition's rows, accuses some of the coalition and nobody else."""
     generator = np.random.default_rng(3)
     code = tardos(60, traced_length(3, 60, FAILURE), 1 / 60, generator)
     coalition = packed(code.rows[:3])

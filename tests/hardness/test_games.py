@@ -55,7 +55,7 @@ def test_the_adversary_is_legal_and_tells_few(pairs: list[tuple[ParityCoset, flo
 
 
 def test_an_adversary_that_lies_has_no_valid_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer moved beyond the tolerance, or a parity that was told apart among the survivors, is found by the checker."""
+    """An answer moved beyond the tolerance, or a revealed parity among the survivors, is found by the checker."""
     oracle = SilentOracle(6, 63)
     oracle.answer(tuple(StatisticalQuery(ParityCoset(6, 2, s), 0.4) for s in range(4)))
     certificate = oracle.certificate()

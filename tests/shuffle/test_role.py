@@ -1,4 +1,4 @@
-"""The shuffler's role: a crowd or nothing, an order that says nothing, and reports that mean something without a client."""
+"""The shuffler's role: a crowd or nothing, an order without information, and reports that mean something without a client."""
 
 from collections import Counter
 from itertools import permutations

@@ -39,7 +39,7 @@ from tests.support.runs.quick import Quick, Twin, lost
 QUICK = Quick(EXPERIMENT)
 NOBODY = {"Beside": lambda scale, data: Beside(scale, Weighted(data.points, np.full_like(data.weights, -1)))}
 UNTESTED = {
-    "local_dp.curator.oracle_efficient.robust.Terms.passed": lambda terms, survivors: Fraction(survivors > 0),
+    "local_dp.curator.oracle_efficient.robust.Terms.pass_chance": lambda terms, survivors: Fraction(survivors > 0),
     "local_dp.curator.oracle_efficient.robust.RobustRelease._delta": lambda release: 0.1,
 }
 LIES = ("a solver that lies reveals a label",)

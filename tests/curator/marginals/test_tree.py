@@ -84,7 +84,7 @@ def test_all_parts_fit_the_budget() -> None:
 
 
 def test_character_sums_cost_what_they_say() -> None:
-    """Over all moves of a record of four columns, the squared moves over 2 V are at most rho, and nearly it for the pairs of a tree."""
+    """For all changes of a record of four columns the squared moves over 2 V are at most rho, and nearly rho for a tree."""
     mechanism = CharacterSums(((0, 1), (1, 2), (1, 3)), ATTO // 50)
     sums = [[(-1) ** (bits[0] + bits[1]), (-1) ** (bits[1] + bits[2]), (-1) ** (bits[1] + bits[3])] for bits in product((0, 1), repeat=4)]
     worst = max(sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) for one, other in product(sums, repeat=2))

@@ -36,7 +36,7 @@ def test_private_on_all_databases_and_tight(queries: Separated, n: int) -> None:
 
 @dataclass(frozen=True)
 class BusyTie:
-    """Perfect but for ties, that it breaks by the data: the last query if there are fewer ones than zeros."""
+    """Perfect, except that the data break its ties: the last query if there are fewer ones than zeros."""
 
     queries: Separated
 

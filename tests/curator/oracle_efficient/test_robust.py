@@ -90,7 +90,7 @@ def test_private_on_random_pieces_of_two() -> None:
 
 @dataclass(frozen=True)
 class Conditioned(RobustRelease[int]):
-    """Twin: conditioned on success. The first of the pieces that survives is told, if one does."""
+    """Twin: conditioned on success. The answer is that of the first surviving piece."""
 
     def answer_law(self, laws: Sequence[Law[int | Fail]]) -> dict[int, Fraction]:
         shares: dict[int, Fraction] = {}
@@ -112,7 +112,7 @@ def test_conditioning_on_success_is_not_private() -> None:
 
 @dataclass(frozen=True)
 class Estimated(RobustRelease[int]):
-    """Twin: the failure rate is estimated on all the data; told, if no run fails there."""
+    """Twin: the failure rate is estimated on all the data; an answer is given if no run fails there."""
 
     def law(self, database: Labelled) -> Law[int | None]:
         law = self.base.law(database)
@@ -123,14 +123,14 @@ class Estimated(RobustRelease[int]):
 
 
 def test_a_failure_rate_estimated_on_the_data_is_not_private() -> None:
-    """An oracle that fails on one database and not on its neighbour tells them apart."""
+    """An oracle that fails on one database and not on its neighbour separates them."""
     patterns = [frozenset((ones, answer) for answer in range(3)) for ones in range(7)]
     assert max(binary(6).worst_delta(Estimated(Toy(lost), 1, TERMS)) for lost in patterns) == 1
     assert max(binary(6).worst_delta(robust(Toy(lost))) for lost in patterns) <= DELTA
 
 
 def answer_ratio(terms: Terms, others: int) -> float:
-    """ln of how much more often an answer is told if one more piece survives, with a law that is twice that of all others."""
+    """ln of the growth of an answer's probability if one more piece survives, whose law is twice that of all others."""
     release = robust(Toy(frozenset()), terms)
     other: Law[int | Fail] = {0: 1, 1: 3}
     with_it = release.answer_law([other] * others + [{0: 2, 1: 2}])[0]
@@ -210,8 +210,10 @@ def test_disagreement_has_a_small_delta_at_the_papers_epsilon() -> None:
 
 @pytest.mark.parametrize(("records", "epsilon"), [(100, 0.03), (100, 0.02), (400, 0.01)])
 def test_disagreement_is_counted_exactly(records: int, epsilon: float) -> None:
-    """A base that answers 0 with probability e^(eps (ones - l)) / 2, on two random halves of a balanced table: the sum over both answers of E[the larger
-    probability, where the two are more than a factor 2 e^-eps apart] is at most `apart`, and not nothing."""
+    """For a base that answers 0 with probability e^(eps (ones - l)) / 2, on two random halves of a balanced table.
+
+    Of each answer take E[the larger probability, where the two are more than a factor 2 e^-eps apart]. Both together are positive and at most `apart`.
+    """
     ones = np.arange(records + 1)
     chance = hypergeom(2 * records, records, records).pmf(ones)
     disagree = 0.0

@@ -98,7 +98,7 @@ def test_amplified_hypothesis_ratio_is_approached() -> None:
 
 
 def realised_law(learner: ParityLearner, database: Database) -> dict[int | None, Fraction]:
-    """The law of `release` over {0,1}^2, by running it on the whole tree of its random words, each one of four whose high and low bits agree."""
+    """The law of `release` over {0,1}^2, by running it on the whole tree of its random words. Each word is one of four."""
     examples = Examples.of(2, database)
     law: dict[int | None, Fraction] = {}
     waiting: list[tuple[int, ...]] = [()]

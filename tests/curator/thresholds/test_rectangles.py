@@ -26,7 +26,7 @@ from local_dp.noise import KeyedNoise
 
 
 def test_a_point_of_many_records_is_found() -> None:
-    """One value alone is told, whatever the rank; no answer where there is nobody."""
+    """A single value is the answer, whatever the rank; no answer where there is nobody."""
     same = Multiset(64, np.array([12345], dtype=np.uint64), np.array([1000]))
     assert RankQuery(64, 300, 1.0, 1e-6).release(same, Draws(KeyedNoise(0))) == 12345
     counted = Counter(RankQuery(64, 300, 1.0, 1e-6).release(Multiset.of([], 64), Draws(KeyedNoise(seed))) for seed in range(20))
