@@ -1,37 +1,51 @@
-"""Starts the members of a run on this machine, each in a process of its own, and sees that none outlives it."""
+"""Starts the members of a run on this machine, each in its own process, and ends them all with the run."""
 
 import asyncio
 import os
 import signal
 import struct
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
+import msgpack
+
 from local_dp.bus.children import allow_open_files, environment, is_stopped, python
-from local_dp.clients.config import MemberConfig
-from local_dp.clients.prefork import Opening
-from local_dp.clients.process import FAILED
+from local_dp.clients.process import FAILED, MemberConfig
 from local_dp.errors import BusError
+from local_dp.randomizers.randomizer import Randomizer
+from local_dp.randomizers.with_coin import without_coin
+from local_dp.verification.gate import is_built_in
 
 _CONNECTING = 64  # members joining the broker at one time: brokers have short listen queues
 LEAN = {"OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}  # a member computes little: no thread pool, one heap
+_NONE: bytes = msgpack.packb([])
+_VERIFIED, _BYTES = 16, 1 << 15  # randomizers that are verified beforehand; they travel on a command line
 _GLANCE = 0.2  # seconds
 _STOPPED = 2.0  # seconds that the helper may be stopped for while members are still to be started
 _PARTING = 5.0  # seconds
 
 
+def packed(randomizers: Iterable[Randomizer]) -> bytes:
+    """The names and parameters of randomizers that other packages define, for `helper.verify_first`; none if they are too long for a command line."""
+    outside = {repr((each.name, each.params())): (each.name, each.params()) for each in map(without_coin, randomizers) if not is_built_in(each)}
+    try:
+        first: bytes = msgpack.packb(list(outside.values())[:_VERIFIED], use_bin_type=True)
+    except (TypeError, ValueError):  # parameters that are no data: a client refuses them
+        first = _NONE
+    return first if len(first) <= _BYTES else _NONE
+
+
 class Fleet:
     """`count` member processes; `config_of(index)` makes the configuration of one when it asks, so that no other process ever holds it.
 
-    What the run's `opening` asks is verified and rehearsed once, before the members are forked; a member verifies whatever else it is asked.
-    Whether they keep `stores` tells what else is done once before.
+    Those of `randomizers` that other packages define are verified once, before the fork; a member verifies every other one that it is asked for.
     """
 
-    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], opening: Opening, stores: bool = False) -> None:
+    def __init__(self, count: int, config_of: Callable[[int], Awaitable[MemberConfig]], randomizers: Iterable[Randomizer] = ()) -> None:
         self.count = count
         self.config_of = config_of
-        self._told = [opening.to_bytes().hex(), *(["stores"] if stores else [])]
+        self._first = packed(randomizers).hex()
         self.pids: dict[int, int] = {}
         self.failures: list[str] = []
         self._gate = asyncio.Semaphore(_CONNECTING)
@@ -49,7 +63,7 @@ class Fleet:
         path = str(Path(self._folder.name) / "launcher")
         self._server = await asyncio.start_unix_server(self._called, path, backlog=max(128, self.count))
         self._helper = await asyncio.create_subprocess_exec(
-            *python("local_dp.clients.helper", str(self.count), path, *self._told),
+            *python("local_dp.clients.helper", str(self.count), path, self._first),
             stdin=asyncio.subprocess.PIPE,
             env=environment(**LEAN),
             start_new_session=True,
@@ -71,8 +85,8 @@ class Fleet:
                     return
                 writer.write(struct.pack("<I", len(data)) + data)
                 await writer.drain()
-                said = await reader.read(1)
-            if said == FAILED:
+                status = await reader.read(1)
+            if status == FAILED:
                 self.failures.append((await reader.read(1000)).decode(errors="replace"))
             await reader.read()  # until the member ends
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):

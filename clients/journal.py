@@ -1,19 +1,30 @@
-"""What a client has answered and spent: the same request again gets the same bytes, a different one under the same round gets none."""
+"""The answers and the spending of a client: the same request again gets the same bytes, a different one under the same round gets none."""
 
+import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import xor
-from typing import Protocol
+from pathlib import Path
 
+import msgpack
+
+from local_dp.errors import InputError, RefusedError
 from local_dp.ledger import Charge, Ledger
+from local_dp.loss import NANO, nano_epsilon
 from local_dp.oracles.local.sessions import Spoken
-from local_dp.wire import Line, Reply, checksum
+from local_dp.storage.log import Entry, Log
+from local_dp.wire import Line, Reply, checksum, decode, encode
+
+KIND = 0x1D9C  # SQLite's application id: the file is a client's store
+_MADE = ".made"  # the name of the mark, after that of the file
+_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True)
 class Commit:
-    """One round answered: the digest of the request, what it cost, and the replies, byte for byte; and of each session in it who has spoken (`Spoken.bits`)."""
+    """One answered round: the digest of the request, its cost, the replies byte for byte, and who has spoken in each session (`Spoken.bits`)."""
 
     run: str
     round: int
@@ -24,50 +35,33 @@ class Commit:
 
     @property
     def line(self) -> Line:
-        """What the server is told of it when the run is over: the round, the reports that were charged, the checksum of those that were sent."""
+        """Its line of the account at the end of the run: the round, the number of charged reports, the checksum of the sent ones."""
         return self.round, sum(charge.stop - charge.start for charge in self.charges), reduce(xor, map(checksum, self.replies), 0)
 
 
-class Store(Protocol):
-    """A client's durable state: its commits, unique by (run, round), and what is a fold over them: its ledger, who has spoken in which session,
-    their number and their size."""
-
-    @property
-    def ledger(self) -> Ledger: ...
-
-    @property
-    def spoken(self) -> Spoken: ...
-
-    @property
-    def rounds(self) -> int: ...
-
-    @property
-    def size(self) -> int: ...
-
-    def lines(self, run: str) -> Mapping[int, Line]: ...
-
-    def get(self, run: str, round: int) -> Commit | None:
-        """What was committed. Raises RefusedError("store") where that cannot be known."""
-
-    def commit(self, commit: Commit) -> None:
-        """One step, before anything is sent. Raises RefusedError("budget") and keeps nothing, or ("store") and keeps it or not."""
-
-
-class Book:
-    """The fold: what a store is besides the bytes of its replies."""
+class Store(ABC):
+    """A client's commits, unique by (run, round), and what they add up to: its ledger, who has spoken, the number of rounds and the bytes of reports."""
 
     def __init__(self, limit: float, lifetime: float | None = None) -> None:
         self.ledger = Ledger(limit, lifetime)
         self.spoken = Spoken()
         self.rounds = 0
-        self.size = 0  # bytes of reports
+        self.size = 0
         self._lines: dict[str, dict[int, Line]] = {}
+
+    @abstractmethod
+    def get(self, run: str, round: int) -> Commit | None:
+        """The commit of a round, or None. Raises RefusedError("store") where that cannot be known."""
+
+    @abstractmethod
+    def commit(self, commit: Commit) -> None:
+        """One step, before anything is sent. Raises RefusedError("budget") and keeps nothing, or ("store") and keeps it or not."""
 
     def lines(self, run: str) -> Mapping[int, Line]:
         return self._lines.get(run, {})
 
     def _enter(self, commit: Commit) -> None:
-        """Notes what is committed, without asking whether it might be."""
+        """Adds a commit, without a check."""
         self.ledger.enter(commit.run, commit.charges)
         for session, bits in commit.spoken:
             self.spoken.restore(session, bits)
@@ -76,7 +70,7 @@ class Book:
         self._lines.setdefault(commit.run, {})[commit.round] = commit.line
 
 
-class MemoryStore(Book):
+class MemoryStore(Store):
     """Lives as long as its client's process."""
 
     def __init__(self, limit: float, commits: Sequence[Commit] = (), lifetime: float | None = None) -> None:
@@ -97,3 +91,75 @@ class MemoryStore(Book):
         self.ledger.check(commit.run, commit.charges)
         self._enter(commit)
         self._commits[commit.run, commit.round] = commit
+
+
+class SqliteStore(Store):
+    """The commits of one member's clients in a file: they outlive its process, and a machine that stops.
+
+    `limit` is for each run, `lifetime` for all, in nats; the lifetime of a new file is `limit` by default and never changes. Memoised answers are expanded
+    from `secret`. A file that is in use, damaged or not writable raises InputError on opening, and RefusedError("store") afterwards. So does a missing file
+    with a mark beside it, since nobody knows then how much was spent.
+    """
+
+    def __init__(self, path: Path, limit: float, lifetime: float | None = None) -> None:
+        super().__init__(limit, lifetime)
+        self._log = _opened(path, self.ledger.lifetime)
+        first = self._log.entries(0)[0]
+        life, self.secret = int.from_bytes(first.data[:-_SECRET_BYTES]), first.data[-_SECRET_BYTES:]
+        if lifetime is not None and nano_epsilon(lifetime) != life:
+            self._log.close()
+            raise InputError(f"the store {str(path)!r} was made for epsilon {life / NANO:g} for life, which stays so; leave out --lifetime")
+        self.ledger.lifetime = life
+        for commit in self.commits():
+            self._enter(commit)
+
+    def commits(self) -> list[Commit]:
+        """All of them, in their order."""
+        return [_commit(entry) for entry in self._log.entries() if entry.round]
+
+    def get(self, run: str, round: int) -> Commit | None:
+        try:
+            data = self._log.get(run, round, "")
+        except InputError as error:
+            raise RefusedError("store", str(error)) from error
+        return None if data is None else _commit(Entry(run, round, "", data))
+
+    def commit(self, commit: Commit) -> None:
+        self.ledger.check(commit.run, commit.charges)
+        try:
+            self._log.append([_entry(commit)])
+        except InputError as error:
+            raise RefusedError("store", str(error)) from error
+        self._enter(commit)
+
+    def close(self) -> None:
+        """Frees the file for another process."""
+        self._log.close()
+
+
+def _opened(path: Path, life: int) -> Log:
+    """The log of a store; a new one where there never was one."""
+    mark = path.with_name(path.name + _MADE)
+    if path.exists():
+        log = Log(path, KIND)
+    else:
+        if mark.exists():
+            raise InputError(f"the store {str(path)!r} is gone, and the record of what its clients have spent; to begin again, remove {str(mark)!r}")
+        log = Log.create(path, KIND, Entry("", 0, "made", life.to_bytes(8) + os.urandom(_SECRET_BYTES)))
+    try:
+        mark.touch(mode=0o600)
+    except OSError as error:
+        raise InputError(f"cannot write {str(mark)!r}: {error.strerror}") from None
+    return log
+
+
+def _entry(commit: Commit) -> Entry:
+    charges = [(each.start, each.stop, each.nano, each.memo, each.what) for each in commit.charges]
+    data: bytes = msgpack.packb((commit.request, charges, [encode(reply) for reply in commit.replies], *commit.spoken), use_bin_type=True)
+    return Entry(commit.run, commit.round, "", data)
+
+
+def _commit(entry: Entry) -> Commit:
+    request, charges, messages, *spoken = msgpack.unpackb(entry.data, use_list=False, raw=False, max_bin_len=1 << 31)
+    replies = tuple(reply for reply in map(decode, messages) if isinstance(reply, Reply))
+    return Commit(entry.run, entry.round, request, tuple(Charge(*each) for each in charges), replies, tuple(spoken))

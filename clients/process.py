@@ -1,23 +1,101 @@
-"""One member's process, from its first word to the launcher to the end of the run."""
+"""One member's process: its configuration, which it gets from the launcher over a private socket, and its life until the end of the run."""
 
 import os
 import socket
 import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import msgpack
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 
 from local_dp.bus.address import Address
 from local_dp.bus.blocking import BlockingBus, finish
-from local_dp.bus.sealed import SealedClientBus
-from local_dp.clients.config import MemberConfig
-from local_dp.clients.member import PARTING, filters, serve, will
+from local_dp.bus.sealed import SealedBus
+from local_dp.clients.journal import MemoryStore, SqliteStore
+from local_dp.clients.liar import LyingRole
+from local_dp.clients.member import filters, serve, will
+from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import BusError, InputError
+from local_dp.noise import KeyedNoise, SystemNoise
+from local_dp.records import Records
+from local_dp.sealing import UNSIGNED, Envelopes, Party
 
 READY = b"+"
 FAILED = b"-"
 _BROKER_LOST = 5  # the exit code for the bus, as on the command line
 
 
+class _Config(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class RunConfig(_Config):
+    """Common to all members of a run: its name and broker, a seed (None: the system's entropy), the budget, the allowed randomizers."""
+
+    run: str
+    broker: str
+    budget: float
+    seed: int | None = None
+    allowed: tuple[str, ...] | None = None
+
+
+class MemberConfig(_Config):
+    """One member of a run: its name and group, its first client and the records.
+
+    `liars` are those of its clients that lie, in a run with faults. `keys` are its own private key and its server's public one; without them nothing is signed.
+    `store` is the file of its answers and charges; without one, these are in memory.
+    """
+
+    run: RunConfig
+    member: str
+    group: str
+    start: Annotated[int, Field(ge=0)]
+    columns: dict[str, tuple[str, bytes]]
+    liars: tuple[int, ...] = ()
+    keys: tuple[bytes, bytes] | None = None
+    store: str = ""
+
+    def role(self) -> ClientRole:
+        """Its client role. Raises InputError for a store that cannot be used."""
+        records = Records({name: np.frombuffer(data, dtype=dtype) for name, (dtype, data) in self.columns.items()})
+        store = SqliteStore(Path(self.store), self.run.budget) if self.store else MemoryStore(self.run.budget)
+        secret = store.secret if isinstance(store, SqliteStore) else None
+        noise = SystemNoise(secret) if self.run.seed is None else KeyedNoise(self.run.seed)
+        policy = Policy(None if self.run.allowed is None else frozenset(self.run.allowed))
+        kind = LyingRole if self.liars else ClientRole
+        role = kind(self.member, self.start, records, noise, store, policy)
+        if isinstance(role, LyingRole):
+            role.liars = self.liars
+        return role
+
+    def envelopes(self) -> Envelopes:
+        """How it signs, and whose signatures it accepts."""
+        return UNSIGNED if self.keys is None else Party.member(self.run.run, server=self.keys[1], own=self.keys[0])
+
+    def to_bytes(self) -> bytes:
+        packed: bytes = msgpack.packb(self.model_dump(), use_bin_type=True)
+        return packed
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "MemberConfig":
+        return cls.model_validate(msgpack.unpackb(data, use_list=False, raw=False, max_bin_len=1 << 31))
+
+
+def pack_columns(batches: Iterable[Records]) -> dict[str, tuple[str, bytes]]:
+    """The columns of the batches, one after another: for each the fixed little-endian type and the raw bytes."""
+    parts: dict[tuple[str, str], list[bytes]] = {}
+    for records in batches:
+        for name, values in records.columns.items():
+            fixed = values.astype(values.dtype.newbyteorder("<"), copy=False)
+            parts.setdefault((name, fixed.dtype.str), []).append(np.ascontiguousarray(fixed).tobytes())
+    return {name: (kind, b"".join(made)) for (name, kind), made in parts.items()}
+
+
 def introduce(line: socket.socket, index: int) -> MemberConfig | None:
-    """Says who is there, and waits for the configuration of member `index`; None if the launcher goes away first."""
+    """Reports the start of member `index`, and waits for its configuration; None if the launcher goes away first."""
     line.sendall(struct.pack("<II", index, os.getpid()))
     size = int.from_bytes(_read(line, 4), "little")
     data = _read(line, size)
@@ -32,23 +110,17 @@ def _read(line: socket.socket, size: int) -> bytes:
     return data
 
 
-def live(line: socket.socket, config: MemberConfig, parting: float = PARTING) -> int:
-    """Joins the broker, tells the launcher so, answers until the run ends or the launcher is gone; the exit code."""
-    envelopes = config.envelopes()
-    bus = BlockingBus(
-        Address.parse(config.broker),
-        f"{config.run}-{config.member}",
-        filters(config.run, config.group),
-        will(config.run, config.group, config.member, envelopes),
-        line,
-        lambda: os._exit(0),  # the launcher is gone: there is nothing to save
-    )
+def live(line: socket.socket, config: MemberConfig) -> int:
+    """Joins the broker, reports that to the launcher, answers until the run ends or the launcher is gone; the exit code."""
+    run, group, envelopes = config.run.run, config.group, config.envelopes()
+    last_words = will(run, group, config.member, envelopes)
+    bus = BlockingBus(Address.parse(config.run.broker), f"{run}-{config.member}", filters(run, group), last_words, line)
 
     async def connected() -> None:
         line.sendall(READY)
 
     try:
-        finish(serve(config.role(), SealedClientBus(bus, envelopes), config.run, config.group, connected, parting))
+        finish(serve(config.role(), SealedBus(bus, envelopes), run, group, connected))
     except (BusError, InputError) as error:
         line.sendall(FAILED + str(error).encode())
         return _BROKER_LOST

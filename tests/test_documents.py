@@ -9,7 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +17,8 @@ import pytest
 
 from local_dp.experiments.cli.commands import APP, COMMANDS
 from local_dp.experiments.lab.runner import run_experiments
-from local_dp.masked.midpoint import hidden_set_certificate
-from local_dp.masked.signs import MaskedCoset
+from local_dp.masked.queries import MaskedCoset
+from local_dp.masked.statistical import hidden_set_certificate
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.inputs.documents import DOCUMENTS, ROOT, TUTORIALS, blocks, perform, typed
 from tests.support.inputs.plugins import plugged_in, plugin_site
@@ -379,11 +378,3 @@ def test_every_room_is_named() -> None:
     modules = {path.relative_to(ROOT).with_suffix("").as_posix() for path in (ROOT / "local_dp").glob("*.py") if path.stem != "__init__"}
     assert len(named) == len(set(named))
     assert {room for room in rooms if room.count("/") < 2} | modules <= set(named) <= rooms | modules | {"local_dp"}
-
-
-def test_the_layers_are_those_that_are_checked() -> None:
-    """The layers that CONTRIBUTING draws are those of pyproject.toml, from top to bottom."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    inside = next(contract["layers"] for contract in contracts if contract.get("containers") == ["local_dp"])
-    drawn = next(block for block in re.findall(r"^((?:    .*\n)+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE) if "masked" in block)
-    assert [line.strip() for line in drawn.splitlines()] == inside

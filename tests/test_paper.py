@@ -13,10 +13,9 @@ from local_dp.bounds.response import response_gain
 from local_dp.cube import character
 from local_dp.curator.parity import gf2
 from local_dp.interaction import Nonadaptive, run
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import MidpointOracle
-from local_dp.masked.signs import MaskedBit, MaskedCoset
-from local_dp.masked.statistical import two_round_learner
+from local_dp.masked.population import Concept
+from local_dp.masked.queries import MaskedBit, MaskedCoset
+from local_dp.masked.statistical import MidpointOracle, two_round_learner
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from local_dp.populations.concepts import masked_parity
 

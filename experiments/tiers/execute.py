@@ -1,9 +1,10 @@
-"""What the clients of a run in memory accept: as real clients would refuse, unless told otherwise aloud."""
+"""Runs a protocol in its tier: over a broker, or in memory, where a randomizer is verified as real clients verify it."""
 
 import asyncio
 import math
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ import numpy as np
 from local_dp.errors import RefusedError
 from local_dp.experiments.tiers.cluster import Cluster, ClusterOracle
 from local_dp.experiments.tiers.outcome import Outcome
-from local_dp.experiments.tiers.settings import LocalAlgorithm, OnProgress, Settings
+from local_dp.experiments.tiers.settings import OnProgress, Settings
 from local_dp.interaction import run
 from local_dp.ledger import Ledger
 from local_dp.oracles.local.aggregate import AggregateOracle
@@ -29,7 +30,7 @@ from local_dp.verification.gate import verify
 
 
 class Verified:
-    """Verifies every randomizer before anybody answers by it, as a client does (`local_dp.clients.role`).
+    """Verifies every randomizer before it is used, as a client does (`local_dp.clients.role`).
 
     `allowed` is the clients' own list of names (None: all). With `anyway` a randomizer that fails is used all the same, and its failure is kept in `failures`.
     """
@@ -57,52 +58,51 @@ class Verified:
 
 
 def execute(settings: Settings, on_progress: OnProgress) -> Outcome:
-    """Runs the protocol. Raises QuorumError, RefusedError or BusError; whatever happens, no process outlives it."""
+    """Runs the protocol. Raises QuorumError, RefusedError or BusError; no process outlives it."""
     started = time.perf_counter()
-    algorithm = settings.algorithm()
     if settings.tier in ("processes", "hosts"):
         from local_dp.experiments.tiers.over_bus import over_bus  # brokers and messages take a while to import
 
-        outcome = asyncio.run(over_bus(algorithm, settings, on_progress))
+        outcome = asyncio.run(over_bus(settings, on_progress))
     else:
-        outcome = _in_memory(algorithm, settings, on_progress)
+        outcome = _in_memory(settings, on_progress)
     return replace(outcome, wall=time.perf_counter() - started)
 
 
 class _Rounds:
-    """The rounds of a run in memory: how far the one that is played is, and how long each took."""
+    """The rounds of a run in memory: the progress of the open one, and how long each took."""
 
-    def __init__(self, on_progress: OnProgress) -> None:
+    def __init__(self, on_progress: OnProgress, checks: Sequence[Callable[[tuple[LocalQuery, ...]], None]]) -> None:
         self.on_progress = on_progress
-        self.times: list[float] = []
+        self.checks = checks
+        self.seconds: list[float] = []
         self.ledger: Ledger | None = None
+        self._began = 0.0
         self._now = RoundProgress(0, 0, 0, 0.0, math.inf)
         self._tallies: list[Tally] = []
         self._lock = threading.Lock()
 
-    @property
-    def seconds(self) -> list[float]:
-        return [end - start for start, end in zip(self.times[::2], self.times[1::2], strict=True)]
-
     def begin(self, queries: tuple[LocalQuery, ...]) -> None:
-        self.times.append(time.perf_counter())
+        for check in self.checks:
+            check(queries)
+        self._began = time.perf_counter()
         self._tallies = [query.randomizer.empty() for query in queries]
-        asked = sum(len(query.cohort) for query in queries)
+        size = sum(len(query.cohort) for query in queries)
         interim = Interim(queries, lambda: tuple(self._tallies))
-        self._tell(RoundProgress(self._now.round + 1, 0, asked, epsilon_of(queries), math.inf, interim=interim))
+        self._show(RoundProgress(self._now.round + 1, 0, size, epsilon_of(queries), math.inf, interim=interim))
 
     def answered(self, ask: int, tally: Tally) -> None:
         """More clients have answered one of the round's queries; called by several threads."""
         with self._lock:
             self._tallies[ask] += tally
-            self._tell(replace(self._now, answered=self._now.answered + tally.n))
+            self._show(replace(self._now, answered=self._now.answered + tally.n))
 
     def end(self, queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> None:
-        self.times.append(time.perf_counter())
+        self.seconds.append(time.perf_counter() - self._began)
         self._tallies = list(tallies)
-        self._tell(replace(self._now, answered=self._now.asked))
+        self._show(replace(self._now, answered=self._now.asked))
 
-    def _tell(self, progress: RoundProgress) -> None:
+    def _show(self, progress: RoundProgress) -> None:
         self._now = progress if self.ledger is None else replace(progress, spent=self.ledger.max_spent)
         self.on_progress(self._now)
 
@@ -116,16 +116,29 @@ def _oracle(settings: Settings, rounds: _Rounds, cluster: Cluster | None) -> Pop
     return PopulationOracle(population, settings.randomness.noise(), settings.randomness.coin_seed, settings.epsilon, rounds.answered)
 
 
-def _in_memory(algorithm: LocalAlgorithm, settings: Settings, on_progress: OnProgress) -> Outcome:
-    started, rounds, verified = time.perf_counter(), _Rounds(on_progress), Verified(settings.allowed, settings.unverified)
+def _in_memory(settings: Settings, on_progress: OnProgress) -> Outcome:
+    started, verified = time.perf_counter(), Verified(settings.allowed, settings.unverified)
+    crowds = None if settings.behind is None else Crowds(settings.behind)
+    rounds = _Rounds(on_progress, [verified.check] if crowds is None else [crowds.check, verified.check])
+
+    def end(queries: tuple[LocalQuery, ...], tallies: tuple[Tally, ...]) -> None:
+        rounds.end(queries, tallies)
+        if crowds is not None:
+            crowds.add(queries, tallies)
+
     with Cluster(settings.cluster) if settings.cluster else nullcontext() as cluster:
         oracle = _oracle(settings, rounds, cluster)
         rounds.ledger = oracle.ledger
-        watched = Watched(Watched(oracle, before=rounds.begin, after=rounds.end), before=verified.check)
-        crowds = None if settings.behind is None else Crowds(settings.behind)
-        result = run(algorithm, watched if crowds is None else Watched(watched, before=crowds.check, after=crowds.add))
-    counts = Turnout(asked=sum(summary.n for summary in oracle.rounds), answered=sum(summary.n for summary in oracle.rounds))
-    wall = time.perf_counter() - started
-    central = None if crowds is None else crowds.central()
-    spent, failures = oracle.ledger.max_spent, tuple(verified.failures)
-    return Outcome(result, oracle.interaction, oracle.rounds, rounds.seconds, counts, 0, spent, wall, central, unverified=failures)
+        result = run(settings.algorithm, Watched(oracle, rounds.begin, end))
+    answered = sum(summary.n for summary in oracle.rounds)
+    return Outcome(
+        result=result,
+        interaction=oracle.interaction,
+        rounds=oracle.rounds,
+        seconds=rounds.seconds,
+        counts=Turnout(asked=answered, answered=answered),
+        max_epsilon_spent=oracle.ledger.max_spent,
+        wall=time.perf_counter() - started,
+        central=None if crowds is None else crowds.central(),
+        unverified=tuple(verified.failures),
+    )

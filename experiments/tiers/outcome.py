@@ -1,4 +1,4 @@
-"""What a run gave, and its form as plain data."""
+"""The outcome of a run, and its form as plain data."""
 
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
@@ -30,51 +30,60 @@ UNATTESTED = "unattested: not every member has signed that it answers in private
 Shown: TypeAlias = tuple[str, float | None, float | None, tuple[float | None, float | None]]  # label, estimate, standard error, interval
 
 
-@dataclass(frozen=True)
-class Seal:
-    """Whether the messages of a run over a broker were signed, how many were forged, and whether every member said that it answers in private."""
+@dataclass(frozen=True, kw_only=True)
+class BusRecord:
+    """The record of a run over a broker. `rejections` counts messages by their fault, `silenced` the silences of each flooding member, and of strangers ("").
 
-    signed: bool
-    forged: int
-    attested: bool
+    `irregularities` are p-values of each round's reports, where honest ones have a known law. `attested`: every member states that it answers in private.
+    """
+
+    rejections: dict[str, int] = field(default_factory=dict)
+    silenced: dict[str, int] = field(default_factory=dict)
+    irregularities: tuple[float | None, ...] = ()
+    reconciliation: "Reconciliation | None" = None
+    signed: bool = False
+    forged: int = 0
+    attested: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run gave."""
+    """The result of a run and how it came about. `unverified`: why a randomizer loses more than it declares, where it was used all the same."""
 
     result: Any
     interaction: Interaction
     rounds: list[RoundSummary]
     seconds: list[float]
     counts: Turnout
-    rejected: int
     max_epsilon_spent: float
     wall: float
     central: Central | None = None  # behind a shuffler
-    irregularities: tuple[float | None, ...] = ()  # of each round of real clients: how likely honest ones were to send such reports, where that is known
-    reconciliation: "Reconciliation | None" = None  # over a bus
-    unverified: tuple[str, ...] = ()  # why a randomizer's loss is not what it says, where it was used all the same
-    seal: Seal | None = None  # over a broker
-    rejections: dict[str, int] = field(default_factory=dict)  # the rejected messages by what was wrong with them
-    silenced: dict[str, int] = field(default_factory=dict)  # who flooded the run, and how often it was shut out; strangers under no name
+    unverified: tuple[str, ...] = ()
+    bus: BusRecord | None = None  # over a broker
     faults: Faulted | None = None  # where they were asked for
+
+    @property
+    def rejected(self) -> int:
+        """The number of messages that did not fit."""
+        return 0 if self.bus is None else sum(self.bus.rejections.values())
 
 
 def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> dict[str, Any]:
     """A run as plain data: what `--json` prints, as outcome.schema.json describes it.
 
-    `truth_known` is whether the population of the settings is the one the clients were drawn from. A private run computes neither the truth nor a digest of
-    its table: beside the estimate, they would give the exact answer away.
+    `truth_known`: the clients were drawn from the population of the settings. A private run computes neither the truth nor a digest of its table, since
+    these would reveal the exact answer.
     """
     protocol, counts = settings.protocol, outcome.counts
     open_truth = truth_known and not settings.randomness.private
     error = protocol.true_error(outcome.result, settings.population) if open_truth else None
     compared = protocol.compared(outcome.result, settings.population) if open_truth else {}
+    bus, private = outcome.bus, settings.randomness.private
+    irregularities = (bus and bus.irregularities) or [None] * len(outcome.rounds)
     data: dict[str, Any] = {
         "version": installed_version(),
         "protocol": protocol.name,
-        "parameters": {field.name: getattr(protocol, field.name) for field in fields(protocol)},
+        "parameters": {each.name: getattr(protocol, each.name) for each in fields(protocol)},
         "model": protocol.model(),
         "interaction": outcome.interaction,
         "tier": settings.tier,
@@ -90,7 +99,7 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
                 "digest": summary.digest,
                 **({} if irregular is None else {"irregularity": irregular}),
             }
-            for summary, seconds, irregular in zip(outcome.rounds, outcome.seconds, outcome.irregularities or [None] * len(outcome.rounds), strict=True)
+            for summary, seconds, irregular in zip(outcome.rounds, outcome.seconds, irregularities, strict=True)
         ],
         "table": _table(settings.population) if open_truth else None,
         "result": {
@@ -101,38 +110,29 @@ def as_data(settings: Settings, outcome: Outcome, truth_known: bool = True) -> d
             "true_error": error,
         },
         "max_epsilon_spent": outcome.max_epsilon_spent,
-        "private": settings.randomness.private,
-        "seed": None if settings.randomness.private else settings.randomness.seed,
+        "private": private,
+        "seed": None if private else settings.randomness.seed,
         "wall_s": outcome.wall,
     }
-    if outcome.seal is not None:
-        data["signed"] = outcome.seal.signed
-        data["clients"]["forged_messages"] = outcome.seal.forged
-        if settings.randomness.private and not (outcome.seal.signed and outcome.seal.attested):
+    if bus is not None:
+        data["signed"] = bus.signed
+        data["clients"]["forged_messages"] = bus.forged
+        if private and not (bus.signed and bus.attested):
             data |= {"private": None, "stamp": UNATTESTED}
-    if not settings.randomness.private:
+    if not private:
         data["stamp"] = STAMP
     if outcome.central is not None and settings.behind is not None:
         data["shuffled"] = {**vars(outcome.central), "exact": outcome.central.exact, "crowd": settings.behind.crowd}
-    influence = _influence(settings, outcome)
-    if influence is not None:
-        data["influence"] = influence
-    if outcome.reconciliation is not None:
-        data["reconciliation"] = _reconciliation(outcome.reconciliation)
-    if outcome.unverified:
-        data["unverified"] = list(outcome.unverified)
-    if outcome.rejections:
-        data["rejections"] = dict(sorted(outcome.rejections.items()))
-    if outcome.silenced:
-        data["silenced"] = {"members": sorted(name for name in outcome.silenced if name), "strangers": "" in outcome.silenced}
+    optional = {"influence": _influence(settings, outcome), **({} if bus is None else _record(bus)), "unverified": list(outcome.unverified)}
+    data |= {name: value for name, value in optional.items() if value}
     if outcome.faults is not None:
         data["faults"] = outcome.faults.data()
     return data
 
 
 def _influence(settings: Settings, outcome: Outcome) -> dict[str, Any] | None:
-    """How far clients who are missing or lie can have moved the estimate; None where it is no average over one report of each client."""
-    influence = influence_of(settings.algorithm())
+    """How far missing or lying clients can have moved the estimate; None if it is no average over one report of each client."""
+    influence = influence_of(settings.algorithm)
     if influence is None:
         return None
     estimate: Estimate = outcome.result
@@ -151,22 +151,28 @@ def _pairs(low: Floats, high: Floats) -> Any:
     return plain(np.stack([low, high], axis=-1))
 
 
-def _reconciliation(told: "Reconciliation") -> dict[str, Any]:
-    """The accepted reports beside the members' own accounts, round by round."""
-    rounds = [{**vars(each), "checksum": f"{each.checksum:016x}"} for each in told.rounds]
-    totals = {name: getattr(told, name) for name in ("members", "silent", "accepted_not_charged", "charged_not_accepted")}
-    return {**totals, "rounds": rounds}
+def _record(bus: BusRecord) -> dict[str, Any]:
+    """The accepted reports beside the members' own accounts, round by round; the rejected messages; the silenced members."""
+    accounts, silenced = bus.reconciliation, sorted(bus.silenced)
+    data: dict[str, Any] = {}
+    if accounts is not None:
+        totals = {name: getattr(accounts, name) for name in ("members", "silent", "accepted_not_charged", "charged_not_accepted")}
+        data["reconciliation"] = {**totals, "rounds": [{**vars(each), "checksum": f"{each.checksum:016x}"} for each in accounts.rounds]}
+    data["rejections"] = dict(sorted(bus.rejections.items()))
+    if silenced:
+        data["silenced"] = {"members": [name for name in silenced if name], "strangers": "" in silenced}
+    return data
 
 
 def stamp_of(data: dict[str, Any]) -> str:
-    """Whether a run was private, as it is said wherever it is shown."""
-    said = "private: operating-system entropy" if data["private"] else data["stamp"]
+    """Whether a run was private, in words."""
+    stamp = "private: operating-system entropy" if data["private"] else data["stamp"]
     seeded = "" if data["seed"] is None else f", seed {data['seed']}"
-    return f"{said}{seeded}{'' if data.get('signed', True) else ', unsigned: anybody on the broker may have answered'}"
+    return f"{stamp}{seeded}{'' if data.get('signed', True) else ', unsigned: anybody on the broker may have answered'}"
 
 
 def _randomizer(randomizer: Randomizer) -> dict[str, Any]:
-    """Its name, and its parameters but for long lists."""
+    """Its name, and its parameters except long lists."""
     return {"name": randomizer.name, **{key: value for key, value in randomizer.params().items() if not isinstance(value, tuple) and key != "word_bits"}}
 
 

@@ -1,8 +1,9 @@
-"""What a run is: the protocol, its clients, where chance comes from, and on which tier."""
+"""The settings of a run: the protocol, its clients, the source of chance, the tier."""
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
 from local_dp.bounds.attacks import influence_of
@@ -16,8 +17,7 @@ from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import LocalProtocol
 from local_dp.server.progress import Progress
 from local_dp.server.quorum import Terms
-from local_dp.shuffle.central import Behind
-from local_dp.shuffle.role import with_coins
+from local_dp.shuffle.central import Behind, with_coins
 from local_dp.tallies import Tally
 
 OnProgress: TypeAlias = Callable[[Progress], None]
@@ -35,7 +35,7 @@ MOST_CLIENTS: dict[Tier, int] = {"processes": 5000, "hosts": 10**8, "population"
 class Randomness:
     """Where chance comes from: a seed for everything, or the system's entropy for the clients' noise, and for each other use a secret of its own.
 
-    The keys of the public coins go out to everybody: were they of the secret that chose rows and made records, who searched for it would learn these.
+    The keys of the public coins are sent to everybody. With the secret that chose rows and made records, a search for it would reveal these.
     """
 
     seed: int
@@ -67,17 +67,19 @@ class Randomness:
 class Settings:
     """One run. `broker` is "embedded" or a URL; `terms` are those of each round over it; `allowed` is the clients' list of randomizers (None: all).
 
-    `unverified` lets a simulation in memory use a randomizer whose loss is not what it says; real clients refuse it whoever asks.
+    `unverified` lets a simulation in memory use a randomizer that loses more than it declares; real clients always refuse it.
     `cluster` is the address of a Dask scheduler whose workers simulate the population. `behind` puts a shuffler between clients and server.
     `faults` are what is to go wrong in a run over a broker.
-    `worst_case` asks for intervals that hold though clients are missing, for whatever reason, and this share of all of them lies.
-    `stores` is a folder in which each client process or host keeps what it has answered and spent, also over several runs.
+    `worst_case` asks for intervals that hold although clients are missing, for any reason, and this share of all of them lies.
+    `stores` is a folder in which each client process or host keeps its answers and charges, also over several runs.
+    `played` replaces the protocol's algorithm.
     """
 
     protocol: LocalProtocol[Any]
     population: Population
     epsilon: float
     randomness: Randomness
+    _: KW_ONLY
     tier: Tier = "hosts"
     hosts: int = 2
     broker: str = EMBEDDED
@@ -89,35 +91,50 @@ class Settings:
     faults: Faults | None = None
     worst_case: float | None = None
     stores: str = ""
+    played: LocalAlgorithm | None = None
 
     def __post_init__(self) -> None:
         nano_epsilon(self.epsilon)
-        if self.worst_case is not None:
-            self._check_worst_case(self.worst_case)
         if self.tier not in TIERS:
             raise InputError(f"there is no tier {self.tier!r}; choose from {', '.join(TIERS)}")
-        if self.unverified and (self.tier in ("processes", "hosts") or self.randomness.private):
-            raise InputError("clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate")
-        if self.cluster and (self.tier != "population" or self.randomness.private):
-            raise InputError("a cluster simulates the population tier, and trusts whoever reaches it: use --tier population and no --private, or no --cluster")
-        if self.stores and self.tier not in ("processes", "hosts"):
-            raise InputError("clients in memory keep nothing in files; use --tier processes or hosts, or no --stores")
-        if self.faults is not None and (self.tier not in ("processes", "hosts") or self.behind is not None):
-            raise InputError("faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault")
         if not 1 <= self.hosts <= MOST_HOSTS:
             raise InputError(f"hosts is {self.hosts}; give from 1 to {MOST_HOSTS}")
         if self.clients > MOST_CLIENTS[self.tier]:
-            most = MOST_CLIENTS[self.tier]
-            fitting = [tier for tier in TIERS if self.clients <= MOST_CLIENTS[tier]]
-            hint = f"use --tier {fitting[0]}, or fewer clients" if fitting else "use fewer clients"
-            raise InputError(f"{self.clients:,} clients are too many for tier {self.tier}, which takes at most {most:,}; {hint}")
-        if self.tier == "aggregate" and self.randomness.private:
-            raise InputError("the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private")
+            raise InputError(self._too_many())
+        real, private = self.tier in ("processes", "hosts"), self.randomness.private
+        for wrong, message in (
+            (
+                self.unverified and (real or private),
+                "clients of their own refuse an unverified randomizer; leave out unverified, or simulate in tier population or aggregate",
+            ),
+            (
+                self.cluster and (self.tier != "population" or private),
+                "a cluster simulates the population tier, and trusts everybody who reaches it: use --tier population and no --private, or no --cluster",
+            ),
+            (self.stores and not real, "clients in memory keep nothing in files; use --tier processes or hosts, or no --stores"),
+            (
+                self.faults is not None and (not real or self.behind is not None),
+                "faults are those of messages and members: use --tier hosts or processes and no --shuffle, or no --fault",
+            ),
+            (
+                self.tier == "aggregate" and private,
+                "the aggregate tier draws whole tallies from their law: it simulates, and cannot be private; leave out --private",
+            ),
+        ):
+            if wrong:
+                raise InputError(message)
+        if self.worst_case is not None:
+            self._check_worst_case(self.worst_case)
+
+    def _too_many(self) -> str:
+        fitting = next((tier for tier in TIERS if self.clients <= MOST_CLIENTS[tier]), None)
+        hint = "use fewer clients" if fitting is None else f"use --tier {fitting}, or fewer clients"
+        return f"{self.clients:,} clients are too many for tier {self.tier}, which takes at most {MOST_CLIENTS[self.tier]:,}; {hint}"
 
     def _check_worst_case(self, lying: float) -> None:
         if not 0 <= lying < 1:
             raise InputError(f"worst-case is {lying}; give the share of the clients that may lie, from 0 to below 1")
-        if influence_of(self.algorithm()) is None:
+        if influence_of(self.algorithm) is None:
             raise InputError(f"{self.protocol.name} is no average over the reports of one query, so there is no worst case to show; leave out worst-case")
 
     @property
@@ -125,7 +142,8 @@ class Settings:
         """How many clients there are."""
         return self.population.size
 
+    @cached_property
     def algorithm(self) -> LocalAlgorithm:
-        """What the protocol asks of them; behind a shuffler, with coins that they draw themselves."""
-        asked: LocalAlgorithm = self.protocol.algorithm(self.epsilon, self.clients)
-        return asked if self.behind is None else with_coins(asked)
+        """The one algorithm of the run; behind a shuffler, with coins that the clients draw themselves."""
+        algorithm: LocalAlgorithm = self.played or self.protocol.algorithm(self.epsilon, self.clients)
+        return algorithm if self.behind is None else with_coins(algorithm)

@@ -1,4 +1,4 @@
-"""What the rounds of masked parity have learned so far, as Fourier coefficients of the label: the true ones rise out of the noise."""
+"""The Fourier coefficients of the label that the rounds of masked parity have estimated so far."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -7,9 +7,8 @@ import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.cube import places_of, walsh_hadamard
-from local_dp.masked.concept import NULL_SHARE
-from local_dp.masked.queries import MaskedBent, MaskedIndex, MaskedList, MaskedParity
-from local_dp.masked.signs import MaskedBit, MaskedFunction
+from local_dp.masked.population import NULL_SHARE
+from local_dp.masked.queries import MaskedBent, MaskedBit, MaskedFunction, MaskedIndex, MaskedList, MaskedParity
 from local_dp.oracles.local.asked import LocalQuery
 from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.tallies import Estimate, Tally
@@ -17,13 +16,13 @@ from local_dp.tallies import Estimate, Tally
 Bar: TypeAlias = tuple[str, float, float]  # label, coefficient, standard error
 
 
-def coefficients(asked: LocalQuery, tally: Tally) -> list[Bar]:
+def coefficients(ask: LocalQuery, tally: Tally) -> list[Bar]:
     """The coefficients that one ask of masked parity estimates, each on the scale of the label's sign; none of another ask."""
-    return list(_bars(asked, tally))
+    return list(_bars(ask, tally))
 
 
-def _bars(asked: LocalQuery, tally: Tally) -> Iterator[Bar]:
-    query, randomizer = asked.query, asked.randomizer
+def _bars(ask: LocalQuery, tally: Tally) -> Iterator[Bar]:
+    query, randomizer = ask.query, ask.randomizer
     if isinstance(randomizer, SignedOracle) and isinstance(query, MaskedIndex | MaskedParity):
         labels = [f"bit {place} of r" for place in range(query.d)] if isinstance(query, MaskedIndex) else [f"parity {query.r:#x}"]
         yield from _labelled(labels, randomizer.estimate(tally, NULL_SHARE))

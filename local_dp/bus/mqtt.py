@@ -15,7 +15,7 @@ from aiomqtt.exceptions import MqttConnectError
 from local_dp.bus.address import AGAIN, KEEPALIVE, SLOWEST_RETRY, TIMEOUT, Address, refused_topics, refused_who, unreachable
 from local_dp.bus.interface import CONNECTED, Connected, Delivery
 
-_UNAUTHORISED = ("Bad user name or password", "Not authorized")  # as a broker's answer to a connection is named; numbers mean something else elsewhere
+_UNAUTHORISED = ("Bad user name or password", "Not authorized")  # names of a broker's answers; their numbers mean something else elsewhere
 _NOT_GRANTED = 0x80
 _FILTERS = 100  # in one packet
 _QUIET = logging.getLogger("local_dp.bus.mqtt")
@@ -33,7 +33,7 @@ class MqttBus:
         self.identifier = identifier
         self.filters = filters
         self.will = will
-        self._standing = set[str]()  # what the connection was told to hear
+        self._standing = set[str]()  # the filters of the connection
         self._client: aiomqtt.Client | None = None
         self._timeout = TIMEOUT
 
@@ -65,9 +65,9 @@ class MqttBus:
             self._client = None
 
     async def listen(self, filters: Sequence[str]) -> None:
-        """Subscribes to what is new in `filters` and leaves what is not in them, in this order and at once: an answer comes behind all that was sent before.
+        """Subscribes to the new `filters` and leaves the others, in this order and at once; an answer comes after all earlier messages.
 
-        A later connection begins with them. Where the broker refuses one, what was heard before is heard again.
+        A later connection begins with them. If the broker refuses one, the old filters hold again.
         """
         before, self.filters, client = self.filters, filters, self._client
         if client is None:
@@ -83,8 +83,8 @@ class MqttBus:
         new, old = [each for each in filters if each not in standing], [each for each in standing if each not in wanted]
         self._standing = wanted
         leaving = [client.unsubscribe(some) for some in _packets(old)]
-        asked = asyncio.gather(*(client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
-        granted = (reason for answer in await _answered(client, asked) for reason in answer or ())
+        answers = asyncio.gather(*(client.subscribe([(topic, 0) for topic in some]) for some in _packets(new)), *leaving)
+        granted = (reason for answer in await _answered(client, answers) for reason in answer or ())
         return not any(getattr(reason, "is_failure", reason == _NOT_GRANTED) for reason in granted)
 
     async def messages(self, patience: float) -> AsyncGenerator[Delivery | Connected, None]:
@@ -124,16 +124,16 @@ class MqttBus:
             raise unreachable(self.address, error) from error
 
 
-async def _answered(client: aiomqtt.Client, asked: asyncio.Future[Answers]) -> Answers:
-    """What the broker answers. MqttError as soon as the connection is lost, for which aiomqtt itself waits as long as for an answer."""
-    lost = client._disconnected
+async def _answered(client: aiomqtt.Client, answers: asyncio.Future[Answers]) -> Answers:
+    """The broker's answers. Raises MqttError as soon as the connection is lost; aiomqtt itself would wait for its timeout."""
+    end = client._disconnected
     try:
-        await asyncio.wait((asked, lost), return_when=asyncio.FIRST_COMPLETED)
-        if not asked.done():
-            raise aiomqtt.MqttError("the connection was lost") from lost.exception()
-        return asked.result()
+        await asyncio.wait((answers, end), return_when=asyncio.FIRST_COMPLETED)
+        if not answers.done():
+            raise aiomqtt.MqttError("the connection was lost") from end.exception()
+        return answers.result()
     finally:
-        asked.cancel()
+        answers.cancel()
 
 
 def _packets(filters: Sequence[str]) -> Iterator[list[str]]:
@@ -141,7 +141,7 @@ def _packets(filters: Sequence[str]) -> Iterator[list[str]]:
 
 
 class _Inbox:
-    """What a connection brings, taken from paho's hands: aiomqtt makes two tasks for each message, and a flood would be heard at half the speed."""
+    """The messages of a connection, taken from paho: aiomqtt makes two tasks for each, which halves the speed under a flood."""
 
     def __init__(self, client: aiomqtt.Client) -> None:
         self.client = client
@@ -155,15 +155,15 @@ class _Inbox:
 
     async def deliveries(self) -> AsyncGenerator[Delivery, None]:
         """Every message, until the connection breaks: MqttError."""
-        lost = asyncio.ensure_future(anext(self.client.messages))  # of which there is none: it ends with the connection
-        lost.add_done_callback(lambda ended: self._stirred.set())
+        end = asyncio.ensure_future(anext(self.client.messages))  # it never gives a message, and ends with the connection
+        end.add_done_callback(lambda ended: self._stirred.set())
         try:
-            while not lost.done():
+            while not end.done():
                 self._stirred.clear()
                 while self._waiting:
                     yield self._waiting.popleft()
-                if not lost.done():
+                if not end.done():
                     await self._stirred.wait()
-            lost.result()
+            end.result()
         finally:
-            lost.cancel()
+            end.cancel()

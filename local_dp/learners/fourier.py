@@ -1,19 +1,20 @@
-"""Functions of low Fourier degree under the uniform distribution."""
+"""Low-degree polynomials: Fourier coefficients under the uniform distribution, and regression in one round under any."""
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from local_dp.arrays import Ints
+from local_dp.arrays import Floats, Ints
 from local_dp.bounds.response import response_gain
 from local_dp.checks import check_dimension, check_whole
 from local_dp.errors import InputError
 from local_dp.interaction import Nonadaptive
 from local_dp.learners.learner import Learner, features, signs, weighted
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalQuery
 from local_dp.queries.examples import Correlation
 from local_dp.queries.numbers import check_weights
 from local_dp.records import Records
@@ -34,7 +35,6 @@ class Polynomial:
         return f"{weighted(self.coefficients, names)} > 0"
 
     def predict(self, records: Records) -> Ints:
-        """The label of each record, shape (n,)."""
         total = np.zeros(len(records))
         for members, coefficient in zip(self.sets, self.coefficients, strict=True):
             odd = np.zeros(len(records), dtype=np.bool_)
@@ -57,8 +57,7 @@ class LowDegree(Learner[Polynomial]):
     d: int = 6
     degree: int = 2
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_dimension(self.d)
         check_whole("degree", self.degree, 0, self.d)
         if self.queries > 100_000:
@@ -66,7 +65,6 @@ class LowDegree(Learner[Polynomial]):
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:
-        """The sets of at most `degree` variables."""
         return tuple(chain.from_iterable(combinations(range(self.d), size) for size in range(self.degree + 1)))
 
     @property
@@ -77,15 +75,60 @@ class LowDegree(Learner[Polynomial]):
     def queries(self) -> int:
         return sum(math.comb(self.d, size) for size in range(self.degree + 1))
 
-    @property
-    def rounds(self) -> int:
-        return 1
-
     def average_clients(self, epsilon: float) -> int:
         """Clients for an expected square distance of alpha, and so an expected error of alpha: N^2 C^2 / alpha, n / N of them for each coefficient."""
         return math.ceil((self.queries * response_gain(epsilon)) ** 2 / self.alpha)
 
-    def algorithm(self) -> Nonadaptive[StatisticalQuery, float, Polynomial]:
+    def algorithm(self) -> Statistical[Polynomial]:
         sets, columns = self.sets, features(self.d)
         queries = tuple(self.ask(Correlation(tuple(columns[place] for place in members), "y")) for members in sets)
         return Nonadaptive(queries, lambda answers: Polynomial(sets, answers))
+
+
+Set: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OneRoundPolynomial:
+    """Least squares over the polynomials of a degree on {0,1}^d, under any distribution; the hypothesis is the sign of the fit.
+
+    Asks at once for the moments of the features up to twice the degree and for their correlations with the label. Eigenvalues below tau sqrt N, N the number
+    of coefficients, are what errors of size tau can make of 0, and are raised to it. It promises the best square loss in the limit, not the best error:
+    low-degree polynomials do not represent decision lists or halfspaces of small margin (Daniely, Feldman 2019; Dagan, Feldman 2020).
+    """
+
+    d: int = 6
+    degree: int = 1
+    tolerance: float = 0.01
+
+    @cached_property
+    def sets(self) -> tuple[Set, ...]:
+        return LowDegree(d=self.d, degree=self.degree).sets
+
+    @cached_property
+    def moments(self) -> tuple[Set, ...]:
+        """The products of two monomials, the constant left out."""
+        sizes = range(1, min(self.d, 2 * self.degree) + 1)
+        return tuple(chain.from_iterable(combinations(range(self.d), size) for size in sizes))
+
+    @property
+    def queries(self) -> int:
+        return len(self.moments) + len(self.sets)
+
+    def algorithm(self) -> Statistical[Polynomial]:
+        columns = features(self.d)
+
+        def ask(members: Set, label: str) -> StatisticalQuery:
+            return StatisticalQuery(Correlation(tuple(columns[place] for place in members), label), self.tolerance)
+
+        asked = (*(ask(members, "") for members in self.moments), *(ask(members, "y") for members in self.sets))
+        return Nonadaptive(asked, lambda answers: Polynomial(self.sets, self._solve(np.array(answers))))
+
+    def _solve(self, answers: Floats) -> tuple[float, ...]:
+        moments = np.concatenate([[1.0], answers[: len(self.moments)]])
+        place = {members: index for index, members in enumerate(((), *self.moments))}
+        index = np.array([[place[tuple(sorted(set(first) ^ set(second)))] for second in self.sets] for first in self.sets])
+        eigenvalues, vectors = np.linalg.eigh(moments[index])
+        least = self.tolerance * len(self.sets) ** 0.5
+        weights: Floats = vectors @ ((vectors.T @ answers[len(self.moments) :]) / np.maximum(eigenvalues, least))
+        return tuple(weights.tolist())

@@ -1,19 +1,21 @@
-"""Halfspaces with a margin: the perceptron on statistical queries."""
+"""Halfspaces with a margin: the perceptron, logistic regression, and descent with long steps."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.checks import check_dimension
+from local_dp.bounds.response import response_gain
+from local_dp.checks import check_dimension, check_positive, check_whole
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.learner import Learner, features, share, signs, weighted
-from local_dp.oracles.statistical.oracles import StatisticalQuery
-from local_dp.queries.margins import Descent, Mistake
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery, StatisticalRounds
+from local_dp.populations.finite import Finite
 from local_dp.queries.numbers import check_weights, matrix, weighted_sum, written
+from local_dp.queries.vectors import LOSSES, Descent, Mistake
 from local_dp.records import Records
 
 
@@ -30,7 +32,6 @@ class Halfspace:
         return f"{weighted(self.weights, features(len(self.weights)))} > 0"
 
     def predict(self, records: Records) -> Ints:
-        """The side of each record, +1 or -1, shape (n,)."""
         score = weighted_sum(np.array(self.weights), matrix(records, features(len(self.weights))))
         return signs(score > 0)
 
@@ -59,13 +60,11 @@ class Descending(Learner[Halfspace]):
     d: int = 4
     bound: float | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
         check_margin(self.d, 1.0, self.bound)
 
     @property
     def scale(self) -> float:
-        """The bound on abs(x_j)."""
         return check_margin(self.d, 1.0, self.bound)
 
     def descents(self, loss: str, weights: Floats) -> tuple[StatisticalQuery, ...]:
@@ -89,8 +88,8 @@ class Perceptron(Descending):
     source: ClassVar[str] = "Novikoff 1962; Kearns 1998"
     gamma: float = 0.5
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def check(self) -> None:
+        super().check()
         check_margin(self.d, self.gamma, self.bound)
 
     @property
@@ -105,10 +104,10 @@ class Perceptron(Descending):
     def rounds(self) -> int:
         return math.floor(4.6 / self.gamma**2) + 1
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, Halfspace]:
+    def algorithm(self) -> StatisticalRounds[Halfspace]:
         return Adaptive(self._play)
 
-    def _play(self) -> Play[StatisticalQuery, float, Halfspace]:
+    def _play(self) -> StatisticalPlay[Halfspace]:
         weights, best = np.zeros(self.d), (math.inf, np.zeros(self.d))
         for _ in range(self.rounds):
             answers = yield (self.ask(Mistake(features(self.d), "y", written(weights))), *self.descents("perceptron", weights))
@@ -118,3 +117,118 @@ class Perceptron(Descending):
                 break
             weights = weights + self.scale * np.array(answers[1:]) / mistakes
         return Halfspace(tuple(best[1].tolist()))
+
+
+SMOOTHNESS = 0.25  # of the logistic loss, for records of norm at most 1
+
+
+def logistic_loss(halfspace: Halfspace, population: Finite) -> float:
+    """E[ln(1 + e^(-y <w, x>))]."""
+    records = population.kinds
+    margin = records["y"] * (np.array(halfspace.weights) @ matrix(records, features(len(halfspace.weights))))
+    return float(population.shares @ np.logaddexp(0.0, -margin))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogisticRegression(Descending):
+    """Minimises the logistic loss over norm(w) <= radius, for records of norm at most 1 and labels +1/-1: loss at most the least plus alpha.
+
+    Projected gradient descent with step 1 / L = 4, averaged; d queries a round for ceil(L R^2 / alpha) rounds. An error of delta in the norm of each gradient
+    costs at most 2 R delta: with abs(x_j) <= bound, alpha / 2 of it allows the tolerance alpha / (4 R sqrt d bound). Source: d'Aspremont 2008; limits 9.
+    """
+
+    name: ClassVar[str] = "logistic-regression"
+    source: ClassVar[str] = "inexact gradient descent (d'Aspremont 2008)"
+    radius: float = 2.0
+
+    def check(self) -> None:
+        super().check()
+        check_positive("radius", self.radius)
+
+    @property
+    def proven(self) -> float:
+        return self.alpha / (4 * self.radius * math.sqrt(self.d) * self.scale)
+
+    @property
+    def queries(self) -> int:
+        return self.d * self.rounds
+
+    @property
+    def rounds(self) -> int:
+        return math.ceil(SMOOTHNESS * self.radius**2 / self.alpha)
+
+    def algorithm(self) -> StatisticalRounds[Halfspace]:
+        return Adaptive(self._play)
+
+    def _play(self) -> StatisticalPlay[Halfspace]:
+        weights, total = np.zeros(self.d), np.zeros(self.d)
+        for _ in range(self.rounds):
+            answers = yield self.descents("logistic", weights)
+            weights = within(weights + self.scale * np.array(answers) / SMOOTHNESS, self.radius)
+            total += weights
+        return Halfspace(tuple((total / self.rounds).tolist()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarginDescent(Descending):
+    """Projected descent on E[loss(y <w, x>)] over norm(w) <= radius, for records of norm at most 1: `steps` rounds of length `length`, d queries each.
+
+    Its promise compares it with itself on exact expectations. For the logistic loss, whose smoothness is 1/4, a step of at most 8 moves two points no further
+    apart, so whatever the answers within alpha / (steps length sqrt d bound) the weights are within alpha of the exact ones, in norm. Fresh clients err at
+    random: with n of them in all, a coordinate of the weights has on average at most the variance d (steps length C bound)^2 / n. `clients` makes that
+    `spread`^2. For the hinge loss, whose steps are not contractions, the count is a rule of thumb; its own guarantee is that of `protocols.learning.sgd`.
+    Source: Duchi, Jordan, Wainwright 2013; averaging: Polyak, Juditsky 1992.
+    """
+
+    name: ClassVar[str] = "margin-descent"
+    source: ClassVar[str] = "Duchi, Jordan, Wainwright 2013; Polyak, Juditsky 1992"
+    loss: str = "logistic"
+    steps: int = 60
+    length: float = 8.0
+    radius: float = 20.0
+    spread: float = 1.5
+
+    def check(self) -> None:
+        super().check()
+        check_whole("steps", self.steps, 1, 100_000)
+        check_positive("radius", self.radius)
+        check_positive("spread", self.spread)
+        if not 0 < self.length <= 8:
+            raise InputError(f"length is {self.length}; give a step above 0 and at most 8")
+        if self.loss not in LOSSES:
+            raise InputError(f"no loss {self.loss!r}; there are {', '.join(LOSSES)}")
+
+    @property
+    def proven(self) -> float:
+        return self.alpha / (self.steps * self.length * math.sqrt(self.d) * self.scale)
+
+    @property
+    def queries(self) -> int:
+        return self.d * self.steps
+
+    @property
+    def rounds(self) -> int:
+        return self.steps
+
+    def clients(self, epsilon: float, beta: float) -> int:
+        """Clients with which a weight has the standard deviation `spread`, on average over the coordinates."""
+        return math.ceil(self.d * (self.steps * self.length * self.scale * response_gain(epsilon) / self.spread) ** 2)
+
+    def affordable(self, epsilon: float, clients: int) -> Self:
+        """With fewer clients, so many steps that the weights keep their `spread`, one at least."""
+        if clients < self.d:
+            raise InputError(f"{self.name} asks {self.d} queries a step, each of its own clients; {clients} are too few")
+        fewer = self.steps * math.sqrt(clients / self.clients(epsilon, 0.5))
+        return replace(self, steps=max(1, min(self.steps, clients // self.d, math.floor(fewer))))
+
+    def algorithm(self) -> StatisticalRounds[Halfspace]:
+        return Adaptive(self._play)
+
+    def _play(self) -> StatisticalPlay[Halfspace]:
+        weights, total = np.zeros(self.d), np.zeros(self.d)
+        for step in range(self.steps):
+            answers = yield self.descents(self.loss, weights)
+            weights = within(weights + self.length * self.scale * np.array(answers), self.radius)
+            if step >= self.steps // 2:
+                total += weights
+        return Halfspace(tuple((total / (self.steps - self.steps // 2)).tolist()))

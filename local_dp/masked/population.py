@@ -1,20 +1,45 @@
 """Examples drawn from a masked-parity concept, with the exact law of every query that the learners ask."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from local_dp.arrays import Floats
 from local_dp.cube import bent_dual, parity, places_of
 from local_dp.errors import InputError
-from local_dp.masked.concept import NULL_SHARE, Concept
-from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity
-from local_dp.masked.signs import MaskedSign
+from local_dp.masked.queries import MaskedBent, MaskedDisagreement, MaskedIndex, MaskedIndicator, MaskedList, MaskedParity, MaskedSign
 from local_dp.noise import philox_words, stream_key
 from local_dp.populations.concepts import masked_parity
 from local_dp.populations.population import Population
 from local_dp.queries.query import Query
 from local_dp.records import Records
+
+NULL_SHARE = 0.5  # of the examples, without information on the bit of a round: D is uniform, so this is known
+
+
+@dataclass(frozen=True)
+class Concept:
+    """The concept c_{r,a}: y = (-1)^(<r,x> + a) where b = 0 and (-1)^(r_i) where b = 1; bit i of the number r is r_i."""
+
+    d: int
+    r: int
+    a: int
+
+    def error(self, other: "Concept") -> float:
+        """Pr[the two concepts differ] under the uniform distribution."""
+        apart = (self.r ^ other.r).bit_count()
+        masked = 0.5 if apart else float(self.a != other.a)
+        return (masked + apart / self.d) / 2
+
+    def bit(self, place: int) -> int:
+        """r_i at i = `place`."""
+        return self.r >> place & 1
+
+    def disagreement(self, r: int) -> float:
+        """Pr[y differs from (-1)^<r, x>] where b = 0: a for the right r; a wrong one leaves a uniform sign."""
+        return float(self.a) if r == self.r else 0.5
+
 
 MAX_ENUMERATED = 12  # 2^d d 2 examples
 
@@ -39,7 +64,7 @@ class MaskedParityPopulation(Population):
         return Records({"x": x, "i": i, "b": b, "y": np.int8(1) - np.int8(2) * odd.astype(np.int8)})
 
     def law(self, query: Query) -> Floats:
-        """The law of a query: in closed form for the masked-parity queries, summed over all examples of a small domain for any other."""
+        """The law of a query: in closed form for the masked-parity queries, by enumeration of a small domain for any other."""
         law = np.zeros(query.domain.size)
         for value, share in _shares(self.concept, query).items():
             law[value - query.domain.low] += share
@@ -90,11 +115,11 @@ def _positions(concept: Concept, listed: int, asked: Sequence[int]) -> dict[int,
 def _listed(concept: Concept, query: MaskedList) -> dict[int, float]:
     apart, places = concept.r ^ query.r, places_of(query.free)
     inside = [bit for bit, place in enumerate(places) if apart >> place & 1]
-    found = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
+    listed = apart & ~query.free == 0  # otherwise no parity on the list is the right one, and every sign is uniform
     law = {0: (1 - NULL_SHARE) * (1 - query.positions / concept.d)} | _positions(concept, query.listed, places_of(query.asked))
     for symbol in range(query.listed):
         odd = (concept.a + sum(symbol >> bit & 1 for bit in inside)) % 2
-        minus = float(odd) if found else 0.5
+        minus = float(odd) if listed else 0.5
         law |= _both_signs(symbol, minus, NULL_SHARE / query.listed)
     return law
 

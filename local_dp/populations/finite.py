@@ -1,4 +1,4 @@
-"""Synthetic populations of finitely many kinds of record, drawn a chunk at a time, so that they may be larger than memory."""
+"""Synthetic populations, drawn a chunk at a time: of finitely many kinds of record, and of strings with a few frequent ones."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial, reduce
@@ -7,7 +7,8 @@ from operator import add
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.noise import leading_words, philox_words, stream_key
+from local_dp.errors import InputError
+from local_dp.noise import leading_words, philox_words, stream_key, ties
 from local_dp.populations.population import Population, weights_of_values
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
@@ -38,8 +39,8 @@ class Finite(Population):
         if not 0 < len(self._ends) <= FEW:
             return np.searchsorted(self._ends, philox_words(self._keys[0], start, stop), side="right")
         ends = self._ends.tolist()
-        drawn = leading_words(self._keys, start, stop, ends)
-        held: Ints = reduce(add, ((drawn.bytes >= -(-end >> 56)).view(np.uint8) for end in ends))  # an end of one byte alone is reached by that byte
+        drawn = leading_words(self._keys, start, stop, 8, ties(ends))
+        held: Ints = reduce(add, ((drawn.first >= -(-end >> 56)).view(np.uint8) for end in ends))  # an end of one byte alone is reached by that byte
         held[drawn.places] = np.searchsorted(self._ends, drawn.whole, side="right")
         return held
 
@@ -48,7 +49,6 @@ class Finite(Population):
         return Records({name: values.take(held, mode="clip") for name, values in self.kinds.columns.items()})  # thrice as fast as by an index
 
     def values(self, query: Query, start: int, stop: int) -> Ints:
-        """Asked of each kind once."""
         if len(self.kinds) > stop - start:
             return super().values(query, start, stop)
         asked, values, same = self._asked
@@ -82,3 +82,33 @@ class Finite(Population):
 def bernoulli(column: str, share: float, size: int, seed: int) -> Finite:
     """One 0/1 column that is 1 with probability `share`."""
     return Finite(Records({column: np.array([0, 1], dtype=np.uint8)}), [1 - share, share], size, seed)
+
+
+MAX_ENUMERATED = 20  # bits of strings that a law is summed over
+
+
+class Strings(Population):
+    """One column of whole numbers below 2^bits: the k-th of `frequent` with probability `shares[k]`, and else uniform."""
+
+    def __init__(self, column: str, bits: int, frequent: Sequence[int], shares: Sequence[float], size: int, seed: int) -> None:
+        super().__init__(size)
+        self.column, self.bits = column, bits
+        self.frequent = np.array(frequent, dtype=np.uint64)
+        self.shares: Floats = np.asarray(shares, dtype=np.float64)
+        self._ends = np.array([int(end * 2.0**64) for end in np.cumsum(self.shares)], dtype=np.uint64)
+        self._kinds, self._rest = stream_key("population", seed), stream_key("strings", seed)
+
+    def batch(self, start: int, stop: int) -> Records:
+        kind = np.searchsorted(self._ends, philox_words(self._kinds, start, stop), side="right")
+        drawn = philox_words(self._rest, start, stop) >> np.uint64(64 - self.bits)
+        held = np.concatenate([self.frequent, np.zeros(1, dtype=np.uint64)])[kind]
+        return Records({self.column: np.where(kind < len(self.frequent), held, drawn)})
+
+    def law(self, query: Query) -> Floats:
+        """Summed over all strings, of which there may be 2^20."""
+        if self.bits > MAX_ENUMERATED:
+            raise InputError(f"the law of {query.name!r} over 2^{self.bits} strings is too long to write down; use --tier population")
+        strings = np.arange(1 << self.bits, dtype=np.uint64)
+        shares = np.full(len(strings), (1 - self.shares.sum()) / len(strings))
+        np.add.at(shares, self.frequent.astype(np.int64), self.shares)
+        return weights_of_values(query, Records({self.column: strings}), shares)

@@ -1,12 +1,14 @@
-"""Queries of a reconstruction: whose secret bit is set, among the rows of a public subset."""
+"""Queries of attacks: the secret bits of a public subset of rows, and ciphertexts under the users' own keys."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints
+from local_dp.checks import check_whole
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.queries.query import Query
@@ -23,6 +25,7 @@ class Subset(Query):
     """
 
     name: ClassVar[str] = "subset"
+    domain: ClassVar[Domain] = symbols(2)
     members: str
 
     def check(self) -> None:
@@ -36,10 +39,6 @@ class Subset(Query):
         """The subset of the rows i with `members[i]`, shape (n,)."""
         return cls(np.packbits(members).tobytes().hex())
 
-    @property
-    def domain(self) -> Domain:
-        return symbols(2)
-
     @cached_property
     def _bits(self) -> Ints:
         """Of each row and of one beyond, which is in no subset."""
@@ -48,10 +47,67 @@ class Subset(Query):
 
     def __call__(self, records: Records) -> Ints:
         rows = np.minimum(records.words(ROW), len(self._bits) - 1).astype(np.intp)
-        chosen: Ints = self._bits[rows] & (records.whole(SECRET) == 1)
-        return chosen
+        return np.asarray(self._bits[rows] & (records.whole(SECRET) == 1))
 
 
 def secret_bits(bits: Bools) -> Records:
     """The table of the secret bits x_i with their public rows i, shape (n,)."""
     return Records({ROW: np.arange(len(bits), dtype=np.int64), SECRET: bits.astype(np.uint8)})
+
+
+USER, KEY = "user", ("key0", "key1", "key2", "key3")
+BLOCK = 512  # bits of one hash
+
+
+def keys_of(generator: np.random.Generator, users: int) -> Records:
+    """A table of keys of 256 bits, one a user: their numbers and four words each."""
+    words = {name: generator.integers(0, 1 << 64, users, dtype=np.uint64) for name in KEY}
+    return Records({USER: np.arange(users, dtype=np.int64), **words})
+
+
+def pads(keys: Records, first: int, stop: int) -> Bools:
+    """Bits `first` to `stop` of each key's stream, shape (n, stop - first): keyed BLAKE2b of the number of a block of 512 bits."""
+    blocks = range(first // BLOCK, -(-stop // BLOCK))
+    stream = b"".join(blake2b(block.to_bytes(8, "little"), key=key).digest() for key in _key_bytes(keys) for block in blocks)
+    bits = np.unpackbits(np.frombuffer(stream, dtype=np.uint8)).reshape(len(keys), len(blocks) * BLOCK)
+    skip = first - first // BLOCK * BLOCK
+    return np.asarray(bits[:, skip : skip + stop - first].astype(np.bool_))
+
+
+def _key_bytes(keys: Records) -> list[bytes]:
+    return [row.tobytes() for row in np.stack([keys.words(name).astype("<u8") for name in KEY], axis=1)]
+
+
+@dataclass(frozen=True)
+class Decrypted(Query):
+    """What the holder of a key reads in ciphertext `number`: the ciphertext's bit at the user's number, masked by that bit of the key's stream.
+
+    `bits` is the ciphertext in hexadecimal, user 0 first; a user beyond it reads the mask. Each number is used once, so a message of one bit is a one-time pad
+    under a pseudorandom function.
+    """
+
+    name: ClassVar[str] = "decrypted"
+    domain: ClassVar[Domain] = symbols(2)
+    number: int
+    bits: str
+
+    def check(self) -> None:
+        check_whole("the ciphertext's number", self.number, 0, 1 << 32)
+        try:
+            bytes.fromhex(self.bits)
+        except (TypeError, ValueError):
+            raise InputError(f"the ciphertext is {self.bits!r:.40}; give its bits as pairs of hexadecimal digits") from None
+
+    @cached_property
+    def _letters(self) -> Ints:
+        return np.append(np.unpackbits(np.frombuffer(bytes.fromhex(self.bits), dtype=np.uint8)), np.uint8(0))
+
+    def __call__(self, records: Records) -> Ints:
+        users = np.minimum(records.words(USER), len(self._letters) - 1).astype(np.intp)
+        return np.asarray(self._letters[users] ^ pads(records, self.number, self.number + 1)[:, 0])
+
+
+def encrypted(keys: Records, messages: Bools) -> tuple[Decrypted, ...]:
+    """d ciphertexts of a bit to each of n users, `messages` of shape (n, d), as the queries that decrypt them."""
+    masked = messages ^ pads(keys, 0, messages.shape[1])
+    return tuple(Decrypted(number, np.packbits(letters).tobytes().hex()) for number, letters in enumerate(masked.T))

@@ -1,4 +1,4 @@
-"""Queries to tables: yes/no questions, categories and bounded numbers."""
+"""Queries to tables: yes/no questions, categories, bounded numbers, and changes over several waves."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.checks import check_built, check_range
+from local_dp.checks import check_built, check_range, check_whole
 from local_dp.domains import MAX_SYMBOLS, Domain, levels, symbols
 from local_dp.errors import InputError
 from local_dp.queries.numbers import STEPS
@@ -65,7 +65,7 @@ class Category(Query):
     """The position of a column's value in a public list of labels.
 
     `spare` names extra symbols after the labels: "other" for a value that is not listed, "missing" for none. Without its symbol such a value counts as the
-    first label: whoever asks so has made sure that there is none (`protocols.policies`).
+    first label: whoever asks so has made sure that there is none (`protocols.surveys.policies`).
     """
 
     name: ClassVar[str] = "category"
@@ -137,16 +137,13 @@ class Bounded(Query):
     """
 
     name: ClassVar[str] = "bounded"
+    domain: ClassVar[Domain] = levels(STEPS)
     column: str
     low: float
     high: float
 
     def check(self) -> None:
         check_range("", self.low, self.high)
-
-    @property
-    def domain(self) -> Domain:
-        return levels(STEPS)
 
     def share(self, records: Records) -> Floats:
         """Where in the range each number lies, from 0 to 1, shape (n,)."""
@@ -159,3 +156,55 @@ class Bounded(Query):
     def in_units(self, share: Floats) -> Floats:
         """A mean of shares of the range, in the column's own units."""
         return self.low + (self.high - self.low) * share
+
+
+def asked_in(wave: str, labels: tuple[str, ...], spare: tuple[str, ...] = ()) -> Category | Question:
+    """What is asked in one wave: a column with public labels, or where there are none a yes/no question."""
+    return Category(wave, labels, spare) if labels else Question(wave, tuple(name for name in spare if name == "missing"))
+
+
+@dataclass(frozen=True)
+class ChangeInterval(Query):
+    """In which interval of `width` waves a yes/no answer changes for the `change`-th time, counted from 0 on; the number of intervals if it does not.
+
+    Before the first wave the answer is no (the first label), so odd changes are to yes and even ones to no, and after wave t the answer is yes if the number
+    of changes is odd. What it is up to the end of an interval decides whether that interval is told: nobody needs to know the future.
+    """
+
+    name: ClassVar[str] = "change-interval"
+    waves: tuple[str, ...]
+    labels: tuple[str, ...]
+    change: int
+    width: int
+
+    def check(self) -> None:
+        check_whole("the number of waves", len(self.waves), 2, MAX_SYMBOLS - 1)
+        check_whole("change", self.change, 1, len(self.waves))
+        if len(self.labels) not in (0, 2):
+            raise InputError(f"there are {len(self.labels)} labels; changes are of two, no and yes")
+        check_whole("width", self.width, 1, len(self.waves))
+        check_built(self.parts)
+
+    @cached_property
+    def parts(self) -> tuple[Category | Question, ...]:
+        """What is asked in each wave."""
+        return tuple(asked_in(wave, self.labels) for wave in self.waves)
+
+    @property
+    def intervals(self) -> int:
+        """How many intervals there are; the last one may be shorter."""
+        return -(-len(self.waves) // self.width)
+
+    @property
+    def domain(self) -> Domain:
+        return symbols(self.intervals + 1)
+
+    def __call__(self, records: Records) -> Ints:
+        before, changes = np.zeros(len(records), dtype=np.int64), np.zeros(len(records), dtype=np.int64)
+        found = np.full(len(records), self.intervals, dtype=np.int64)
+        for wave, part in enumerate(self.parts):
+            now = part.values(records).astype(np.int64)
+            changes += now != before
+            found = np.where((now != before) & (changes == self.change), wave // self.width, found)
+            before = now
+        return found

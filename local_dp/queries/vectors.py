@@ -1,16 +1,17 @@
-"""Several numeric columns as one vector."""
+"""Queries to several numeric columns as one vector: coordinates, descent directions of a loss, nearest centres."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints
-from local_dp.checks import check_number, check_width
-from local_dp.domains import Vectors, vectors
+from local_dp.checks import check_number, check_whole, check_width
+from local_dp.domains import Domain, Vectors, levels, symbols, vectors
 from local_dp.errors import InputError
-from local_dp.queries.numbers import check_columns
+from local_dp.queries.numbers import STEPS, check_bound, check_columns, matrix, on_lattice, read_numbers, weighted_sum
 from local_dp.queries.query import Query
 from local_dp.records import Records
 
@@ -31,7 +32,7 @@ class Coordinates(Query):
     """The columns, each less its centre and over its reach, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, shape (n, d).
 
     On a lattice of `steps` to either side. A number beyond centre +- reach counts as the nearer end, a missing one as the centre, and a vector outside the
-    ball as the nearest on its way to 0. Whoever asks so has decided that, or made sure that there is none (`protocols.policies`).
+    ball as the nearest on its way to 0. Whoever asks so has decided that, or made sure that there is none (`protocols.surveys.policies`).
     """
 
     name: ClassVar[str] = "coordinates"
@@ -57,3 +58,175 @@ class Coordinates(Query):
     def __call__(self, records: Records) -> Ints:
         columns = map(records.numbers, self.columns)
         return on_rows(((column - centre) / reach for column, centre, reach in zip(columns, self.centres, self.reaches, strict=True)), self.steps)
+
+
+def _logistic(margin: Floats) -> Floats:
+    return np.exp(-np.logaddexp(0.0, margin))
+
+
+# Minus the derivative of each loss at the margin m = y <w, x>.
+LOSSES: dict[str, Callable[[Floats], Floats]] = {
+    "perceptron": lambda margin: (margin <= 0).astype(np.float64),  # max(0, -m), a tie counted as a mistake
+    "hinge": lambda margin: (margin < 1).astype(np.float64),  # max(0, 1 - m)
+    "logistic": _logistic,  # ln(1 + e^-m)
+}
+
+
+def _check_weights(weights: Floats, columns: tuple[str, ...]) -> None:
+    check_columns(columns)
+    if len(weights) != len(columns):
+        raise InputError(f"{len(columns)} columns and {len(weights)} weights do not fit together")
+
+
+def _margin(records: Records, columns: tuple[str, ...], label: str, weights: Floats) -> Floats:
+    return np.sign(records.numbers(label)) * weighted_sum(weights, matrix(records, columns))
+
+
+@dataclass(frozen=True)
+class Mistake(Query):
+    """1 where the halfspace of the weights w misclassifies the +1/-1 label, y <w, x> <= 0, else 0."""
+
+    name: ClassVar[str] = "mistake"
+    domain: ClassVar[Domain] = symbols(2)
+    columns: tuple[str, ...]
+    label: str
+    weights: tuple[float, ...]
+
+    def check(self) -> None:
+        _check_weights(self.numbers, self.columns)
+
+    @cached_property
+    def numbers(self) -> Floats:
+        return read_numbers(self.weights)
+
+    def __call__(self, records: Records) -> Ints:
+        return (_margin(records, self.columns, self.label, self.numbers) <= 0).view(np.uint8)
+
+
+@dataclass(frozen=True)
+class _Descending(Query):
+    """What tells of minus the gradient of a loss at the weights w, -loss'(y <w, x>) y x. The label y is +1 or -1; any other label counts as its sign."""
+
+    loss: str
+    columns: tuple[str, ...]
+    label: str
+    weights: tuple[float, ...]
+
+    def check(self) -> None:
+        _check_weights(self.numbers, self.columns)
+        if self.loss not in LOSSES:
+            raise InputError(f"no loss {self.loss!r}; there are {', '.join(LOSSES)}")
+
+    @cached_property
+    def numbers(self) -> Floats:
+        return read_numbers(self.weights)
+
+    def pull(self, records: Records) -> Floats:
+        """-loss'(y <w, x>) y of each record, shape (n,)."""
+        return np.asarray(LOSSES[self.loss](_margin(records, self.columns, self.label, self.numbers)) * np.sign(records.numbers(self.label)))
+
+
+@dataclass(frozen=True)
+class Descent(_Descending):
+    """Minus one coordinate of the gradient of a loss at the weights w, divided by `bound` >= abs(x_j): -loss'(y <w, x>) y x_j / bound, in [-1, 1].
+
+    On a lattice of 2^16 steps.
+    """
+
+    name: ClassVar[str] = "descent"
+    domain: ClassVar[Domain] = levels(STEPS)
+    coordinate: int
+    bound: float = 1.0
+
+    def check(self) -> None:
+        super().check()
+        check_bound(self.bound)
+        check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
+
+    def __call__(self, records: Records) -> Ints:
+        return on_lattice(self.pull(records) * records.numbers(self.columns[self.coordinate]), self.bound)
+
+
+@dataclass(frozen=True)
+class DescentVector(_Descending):
+    """All coordinates of minus the gradient together, each over `bound`, as a vector of the cube [-1, 1]^d or of the Euclidean unit ball, shape (n, d).
+
+    On a lattice of `steps` to either side; what is beyond is moved inside as by `Coordinates`.
+    """
+
+    name: ClassVar[str] = "descent-vector"
+    bound: float = 1.0
+    kind: Literal["cube", "ball"] = "ball"
+    steps: int = 1 << 14
+
+    def check(self) -> None:
+        super().check()
+        check_bound(self.bound)
+        check_body(self.kind)
+
+    @property
+    def domain(self) -> Vectors:
+        return vectors(self.kind, len(self.columns), self.steps)
+
+    def __call__(self, records: Records) -> Ints:
+        pull = self.pull(records)
+        return on_rows((pull * records.numbers(column) / self.bound for column in self.columns), self.steps)
+
+
+def nearest(points: Floats, centres: Floats) -> Ints:
+    """Which centre, shape (k, d), is nearest to each point, shape (d, n); the first of equals."""
+    distances = np.stack([(centre**2).sum() - 2 * weighted_sum(centre, points) for centre in centres])
+    return np.asarray(distances.argmin(axis=0))
+
+
+@dataclass(frozen=True)
+class _ByCentre(Query):
+    """What the queries about nearest centres share: k centres, row after row, and which one is meant."""
+
+    columns: tuple[str, ...]
+    centres: tuple[float, ...]
+    centre: int
+
+    def check(self) -> None:
+        check_columns(self.columns)
+        k, rest = divmod(len(self.numbers), len(self.columns))
+        if rest or type(self.centre) is not int or not 0 <= self.centre < k:
+            raise InputError(f"{len(self.centres)} numbers are not centres in {len(self.columns)} columns, or there is no centre {self.centre}")
+
+    @cached_property
+    def numbers(self) -> Floats:
+        return read_numbers(self.centres)
+
+    def belongs(self, points: Floats) -> Floats:
+        """1 where the point is nearest to the centre that is meant, else 0."""
+        return np.asarray((nearest(points, self.numbers.reshape(-1, len(self.columns))) == self.centre).astype(np.float64))
+
+
+@dataclass(frozen=True)
+class NearestCentre(_ByCentre):
+    """1 where the record is nearest to the given centre, else 0."""
+
+    name: ClassVar[str] = "nearest-centre"
+    domain: ClassVar[Domain] = symbols(2)
+
+    def __call__(self, records: Records) -> Ints:
+        return self.belongs(matrix(records, self.columns)).astype(np.uint8)
+
+
+@dataclass(frozen=True)
+class CentreSum(_ByCentre):
+    """One coordinate of the record where it is nearest to the given centre, else 0; divided by `bound`, on a lattice of 2^16 steps."""
+
+    name: ClassVar[str] = "centre-sum"
+    domain: ClassVar[Domain] = levels(STEPS)
+    coordinate: int = 0
+    bound: float = 1.0
+
+    def check(self) -> None:
+        super().check()
+        check_bound(self.bound)
+        check_whole("coordinate", self.coordinate, 0, len(self.columns) - 1)
+
+    def __call__(self, records: Records) -> Ints:
+        points = matrix(records, self.columns)
+        return on_lattice(self.belongs(points) * points[self.coordinate], self.bound)

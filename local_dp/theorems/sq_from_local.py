@@ -1,7 +1,7 @@
 """SQ algorithms from local algorithms: KLNRS Lemmas 4.4 and 4.5 and the other direction of Theorem 4.8.
 
-A report is drawn with the law of R(z), z from the distribution, by an algorithm that never sees a record: candidates come from R(u0) for a fixed u0, and
-a statistical query about each (`likelihood`) says with which probability to accept it (`rejection`).
+A report has the law of R(z), z from the distribution, without access to a record: candidates come from R(u0) for a fixed u0, and a statistical query about
+each sets its probability of acceptance (`likelihood`). For small alphabets, `sq_from_local_by_table` asks for the whole law of a report instead.
 """
 
 import math
@@ -10,24 +10,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import TypeAlias, TypeVar, overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
-from local_dp.arrays import Words
+from local_dp.arrays import Floats, Words
 from local_dp.bounds.simulations import relative_error
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play, expand, translate
+from local_dp.interaction import Nonadaptive, R, expand, translate
 from local_dp.noise import stream_key
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalAlgorithm, LocalQuery, LocalRounds, check_disjoint
+from local_dp.oracles.statistical.oracles import Statistical, StatisticalAlgorithm, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.queries.query import Query
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.tallies import Tally
-from local_dp.theorems.likelihood import Observed, likelihood_query, spent, transparent
-from local_dp.theorems.rejection import acceptance, ceiling_after, mean_ratio
+from local_dp.theorems.likelihood import Observed, acceptance, ceiling_after, density, likelihood_query, mean_ratio, spent, transparent
 
-R = TypeVar("R")
 Kinds: TypeAlias = tuple[tuple[Query, FiniteChannel], ...]  # what one client is asked in one round
 
 
@@ -118,12 +116,10 @@ def _check(tolerance: float, trials: int) -> None:
 
 
 @overload
-def sq_from_local(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int) -> Nonadaptive[StatisticalQuery, float, R]: ...
+def sq_from_local(algorithm: Local[R], tolerance: float, trials: int, seed: int) -> Statistical[R]: ...
 @overload
-def sq_from_local(algorithm: Adaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int) -> Adaptive[StatisticalQuery, float, R]: ...
-def sq_from_local(
-    algorithm: Nonadaptive[LocalQuery, Tally, R] | Adaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int
-) -> Nonadaptive[StatisticalQuery, float, R] | Adaptive[StatisticalQuery, float, R]:
+def sq_from_local(algorithm: LocalRounds[R], tolerance: float, trials: int, seed: int) -> StatisticalRounds[R]: ...
+def sq_from_local(algorithm: LocalAlgorithm[R], tolerance: float, trials: int, seed: int) -> StatisticalAlgorithm[R]:
     """The same algorithm with every report drawn by statistical queries of this `tolerance`, for clients that are independent draws of the distribution.
 
     Non-interactive: all `trials` candidates of every draw are made, and asked about, before any answer: t * trials queries. Interactive: one candidate a
@@ -139,14 +135,14 @@ def sq_from_local(
     if isinstance(algorithm, Nonadaptive):
         return _nonadaptive(algorithm, tolerance, trials, seed)
 
-    def begin() -> Callable[[tuple[LocalQuery, ...]], Play[StatisticalQuery, float, tuple[Tally, ...]]]:
+    def begin() -> Callable[[tuple[LocalQuery, ...]], StatisticalPlay[tuple[Tally, ...]]]:
         generator, transcripts = _generator("sq-from-local", seed), dict[int, _Transcript]()
         return lambda queries: _round(queries, transcripts, tolerance, trials, generator)
 
     return expand(algorithm, begin)
 
 
-def _nonadaptive(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float, trials: int, seed: int) -> Nonadaptive[StatisticalQuery, float, R]:
+def _nonadaptive(algorithm: Local[R], tolerance: float, trials: int, seed: int) -> Statistical[R]:
     """Every draw's candidates first, then the answers."""
     generator = _generator("sq-from-local candidates", seed)
     drawn: list[tuple[tuple[int, ...], list[tuple[Observed, ...]]]] = []
@@ -175,7 +171,7 @@ def _nonadaptive(algorithm: Nonadaptive[LocalQuery, Tally, R], tolerance: float,
 
 def _round(
     queries: tuple[LocalQuery, ...], transcripts: dict[int, _Transcript], tolerance: float, trials: int, generator: np.random.Generator
-) -> Play[StatisticalQuery, float, tuple[Tally, ...]]:
+) -> StatisticalPlay[tuple[Tally, ...]]:
     """One local round: every client's candidate is asked about, then another one's for the clients that did not accept, and so on."""
     shares = [(cohort, asks, _kinds(queries, asks)) for cohort, asks in _shares(queries)]
     cells = [_cells(kinds, len(cohort), generator) for cohort, _, kinds in shares]
@@ -201,3 +197,61 @@ def _round(
             for position, reply in zip(asks, transcripts[client].replies[-len(asks) :], strict=True):
                 kept[position].append(reply)
     return tuple(_tally(query, replies) for query, replies in zip(queries, kept, strict=True))
+
+
+MAX_TABLE = 4096
+
+
+def sq_from_local_by_table(algorithm: Local[R], tolerance: float, seed: int) -> Statistical[R]:
+    """`sq_from_local` without rejection: asks for the probability of every report, then draws all tallies from the normalised answers.
+
+    One query for each (cell, report) of each distinct (query, randomizer), and a single one where reports are bits; no candidate is rejected, none
+    is missed, and the cost does not depend on the number of clients. The law of a draw is the one rejection with shared answers has, so the
+    distance is that of `bounds.simulations.draw_distance`. For small alphabets: |W| <= e^eps + 1 even asks fewer queries (limits 6, L2).
+    """
+    check_disjoint(algorithm.queries)
+    kinds = list(dict.fromkeys((query.query, transparent(query.randomizer)) for query in algorithm.queries))
+    tables = [[Observed(query, randomizer, cell, report) for cell, report in _entries(randomizer)] for query, randomizer in kinds]
+    asked = tuple(likelihood_query((reply,), tolerance) for table in tables for reply in table)
+
+    def decode(answers: tuple[float, ...]) -> R:
+        generator = np.random.Generator(np.random.Philox(key=int.from_bytes(stream_key("sq-from-local table", seed), "little")))
+        answer = iter(answers)
+        laws = {kind: _laws(kind[1], [(reply, next(answer)) for reply in table]) for kind, table in zip(kinds, tables, strict=True)}
+        tallies = []
+        for query in algorithm.queries:
+            channel = transparent(query.randomizer)
+            cells = generator.multinomial(len(query.cohort), np.full(channel.cells, 1 / channel.cells))
+            tallies.append(Tally(generator.multinomial(cells, laws[query.query, channel])))
+        return algorithm.decode(tuple(tallies))
+
+    return Nonadaptive(asked, decode)
+
+
+def _reference(randomizer: FiniteChannel, cell: int) -> Floats:
+    """q(w) = Pr[R(u0) = w] for every report w."""
+    reports = np.arange(randomizer.alphabet)
+    weights = density(randomizer, reports, np.array([randomizer.domain.low]), cell)
+    return np.asarray(weights / weights.sum())
+
+
+def _entries(randomizer: FiniteChannel) -> list[tuple[int, int]]:
+    """The (cell, report) pairs to ask about: one a cell where reports are bits, else all that can occur."""
+    if randomizer.cells * randomizer.alphabet > MAX_TABLE:
+        raise InputError(f"randomizer {randomizer.name!r} has {randomizer.cells} x {randomizer.alphabet} reports to tabulate; use sq_from_local")
+    if randomizer.alphabet == 2:
+        return [(cell, 1) for cell in range(randomizer.cells)]
+    return [(cell, report) for cell in range(randomizer.cells) for report in np.flatnonzero(_reference(randomizer, cell)).tolist()]
+
+
+def _laws(randomizer: FiniteChannel, answered: list[tuple[Observed, float]]) -> Floats:
+    """The normalised estimate of Pr[report] in every cell, shape (cells, alphabet)."""
+    laws = np.zeros((randomizer.cells, randomizer.alphabet))
+    growth = math.exp(randomizer.epsilon)
+    reference = [_reference(randomizer, cell) for cell in range(randomizer.cells)]
+    for reply, answer in answered:
+        laws[reply.cell, reply.report] = reference[reply.cell][reply.report] * mean_ratio(answer, growth)
+    if randomizer.alphabet == 2:
+        laws[:, 1] = np.minimum(laws[:, 1], 1.0)
+        laws[:, 0] = 1 - laws[:, 1]
+    return np.asarray(laws / laws.sum(axis=1, keepdims=True))

@@ -1,17 +1,47 @@
-"""What the checks by drawing share: words, inputs from end to end, and how far a share may be from what it should be."""
+"""Inputs, words and distances that the checks share, and the truth that estimates are compared with."""
+
+from typing import Any
 
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Vectors
+from local_dp.domains import Domain, Vectors
 from local_dp.randomizers.randomizer import Randomizer
 
+MAX_VALUES = 130  # values of a larger lattice that are checked, both ends among them
+
+
+def truth(domain: Domain, value: Any, parameters: int) -> Floats:
+    """The right estimate from clients that all have the value `value`.
+
+    By the domain: a share of ones, the symbols' shares, signed means, the shares of both ends of each group, a number in [0, 1], or a vector in [-1, 1]^d.
+    """
+    if isinstance(domain, Vectors):
+        return np.asarray(value) / domain.high
+    if domain.kind == "levels":
+        return np.array([value / domain.high])
+    if domain.kind == "grouped levels":
+        groups = parameters // 2
+        steps = domain.high // groups - 1
+        group, level = divmod(value, steps + 1)
+        ends = np.zeros(parameters)
+        ends[2 * group : 2 * group + 2] = (1 - level / steps, level / steps) if group < groups else (1.0,)
+        return ends
+    if domain.kind == "signed symbols":
+        signed: Floats = np.sign(value) * (np.arange(1, domain.high + 1) == abs(value)).astype(np.float64)
+        return signed
+    if parameters == 1:
+        return np.array([float(value)])
+    held: Floats = (np.arange(domain.size) == value).astype(np.float64)
+    return held
+
+
 NUMBERS = 1 << 23  # coordinates or words that one check draws
-ALPHA = 1e-9  # the probability that drawing finds fault with a sampler that has none
+ALPHA = 1e-9  # the probability that drawing rejects a right sampler
 
 
 def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
-    """Words of its own width for n reports, the same for one seed."""
+    """Words of its own width for n reports, always the same for one seed."""
     dtype = np.uint64 if randomizer.width == 64 else np.uint32
     shape = n if randomizer.words == 1 else (n, randomizer.words)
     words: Words = np.random.default_rng(seed).integers(0, (1 << randomizer.word_bits) - 1, shape, dtype=dtype, endpoint=True)
@@ -19,7 +49,7 @@ def words_for(randomizer: Randomizer, n: int, seed: int = 7) -> Words:
 
 
 def within(randomizer: Randomizer, n: int, numbers: int = NUMBERS) -> int:
-    """n, or fewer where so many values have more coordinates, or their reports take more words, than these numbers."""
+    """n, or fewer where their coordinates or words would exceed `numbers`."""
     each = max(randomizer.words, randomizer.domain.d if isinstance(randomizer.domain, Vectors) else 1)
     return max(2, min(n, numbers // each))
 
@@ -33,5 +63,5 @@ def divergence(seen: Floats, share: Floats) -> Floats:
 
 
 def spread(size: int, most: int) -> Ints:
-    """At most so many of 0..size-1, from end to end."""
+    """At most `most` of 0..size-1, from end to end."""
     return np.arange(size) if size <= most else np.unique(np.linspace(0, size - 1, most).astype(np.int64))

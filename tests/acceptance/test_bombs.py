@@ -14,7 +14,7 @@ from local_dp.bus.interface import Delivery
 from local_dp.bus.memory import MemoryBroker
 from local_dp.experiments.api.show import summary
 from local_dp.experiments.tiers.execute import execute
-from local_dp.experiments.tiers.outcome import as_data
+from local_dp.experiments.tiers.outcome import BusRecord, as_data
 from local_dp.experiments.tiers.settings import Randomness, Settings
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.server.coordinator import Coordinator
@@ -112,30 +112,21 @@ def test_the_honest_one_is_counted() -> None:
     assert (server.coordinator.counts.answered, server.coordinator.rejected) == (1, 0)
 
 
-@pytest.mark.parametrize("rejections", [{}, {"oversized": 2, "too-deep": 1}])
-def test_the_result_shows_the_counters(rejections: dict[str, int]) -> None:
-    """As data, in the published form, and in a person's words."""
-    settings = Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population")
-    outcome = replace(execute(settings, lambda progress: None), rejections=rejections, rejected=sum(rejections.values()))
-    data = as_data(settings, outcome)
-    jsonschema.validate(json.loads(json.dumps(data)), SCHEMA)
-    assert data.get("rejections", {}) == rejections
-    assert ("2 oversized, 1 too-deep" in " ".join(summary(data, 100).split())) == bool(rejections)
-
-
 @pytest.mark.parametrize(
-    ("silenced", "said"),
+    ("record", "shown"),
     [
-        ({}, ""),
-        ({"": 1}, "FLOODED by strangers, shut out:"),
-        ({"client-3": 2, "": 1}, "FLOODED by 1 member (client-3), not heard for a while and by strangers, shut out"),
+        (BusRecord(), ""),
+        (BusRecord(rejections={"oversized": 2, "too-deep": 1}), "2 oversized, 1 too-deep"),
+        (BusRecord(silenced={"": 1}), "FLOODED by strangers, shut out:"),
+        (BusRecord(silenced={"client-3": 2, "": 1}), "FLOODED by 1 member (client-3), ignored for a while and by strangers, shut out"),
     ],
 )
-def test_the_result_says_who_flooded(silenced: dict[str, int], said: str) -> None:
-    """The same of whom the server did not hear."""
+def test_the_result_shows_the_counters_and_who_flooded(record: BusRecord, shown: str) -> None:
+    """As data, in the published form, and in a person's words."""
     settings = Settings(Survey(), Survey().synthetic(9, 1), 1.0, Randomness(1, False), tier="population")
-    data = as_data(settings, replace(execute(settings, lambda progress: None), silenced=silenced))
+    data = as_data(settings, replace(execute(settings, lambda progress: None), bus=record))
     jsonschema.validate(json.loads(json.dumps(data)), SCHEMA)
-    shown = " ".join(summary(data, 100).split())
-    assert ("silenced" in data) == ("FLOODED" in shown) == bool(silenced)
-    assert said in shown
+    assert data.get("rejections", {}) == record.rejections
+    text = " ".join(summary(data, 100).split())
+    assert ("silenced" in data) == ("FLOODED" in text) == bool(record.silenced)
+    assert shown in text

@@ -9,8 +9,7 @@ import msgpack
 import numpy as np
 import pytest
 
-from local_dp.clients.durable import SqliteStore
-from local_dp.clients.journal import MemoryStore
+from local_dp.clients.journal import MemoryStore, SqliteStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.errors import WireError
 from local_dp.loss import NANO, split_epsilon
@@ -42,8 +41,8 @@ def _changed(generator: random.Random) -> Request:
         {"stop": generator.randrange(1, CLIENTS)},
         {"start": generator.randrange(1, CLIENTS)},
     ]
-    chosen = Ask.model_validate(ask.model_dump() | generator.choice(others))
-    asks = (chosen,) if generator.random() < 0.8 else (ask, chosen)
+    changed = Ask.model_validate(ask.model_dump() | generator.choice(others))
+    asks = (changed,) if generator.random() < 0.8 else (ask, changed)
     return ASKED.model_copy(update={"asks": asks})
 
 
@@ -121,15 +120,10 @@ def _splits(path: Path, parts: range, durable: bool) -> int:
     return played
 
 
-def test_an_equal_split_is_accepted_to_the_last_round(tmp_path: Path) -> None:
-    """Test 9, seven numbers of rounds: exactly k are answered, and the next is refused, whatever floats would say."""
-    print(f"test 9: {_splits(tmp_path, range(2, 60, 9), False)} equal splits: k answered, k + 1 refused")
-
-
-@pytest.mark.slow
-def test_every_equal_split_is_accepted_to_the_last_round(tmp_path: Path) -> None:
-    """Test 9: 6 budgets in k = 2..59 rounds, with a store in a file."""
-    print(f"test 9: {_splits(tmp_path, range(2, 60), True)} equal splits: k answered, k + 1 refused")
+@pytest.mark.parametrize(("parts", "durable"), [(range(2, 60, 9), False), pytest.param(range(2, 60), True, marks=pytest.mark.slow)])
+def test_an_equal_split_is_accepted_to_the_last_round(parts: range, durable: bool, tmp_path: Path) -> None:
+    """Test 9, six budgets: exactly k rounds are answered, and the next is refused, with a store in a file as well."""
+    print(f"test 9: {_splits(tmp_path, parts, durable)} equal splits: k answered, k + 1 refused")
 
 
 def _wide(number: int, epsilon: float, asks: int) -> Request:
@@ -174,7 +168,7 @@ def test_no_sequence_of_requests_outgrows_the_ceilings() -> None:
 
 
 def test_labels_count_once_and_for_one_thing(tmp_path: Path) -> None:
-    """The ledger of a store that is opened again is that of the one before, labels included: whoever has paid under a label does not pay again."""
+    """The ledger of a store that is opened again is that of the one before, labels included: a client pays once under a label."""
     weekly = replace(survey_query(CLIENTS, randomizer=BinaryRR(0.5)), memo="weekly")
     for number in (1, 2, 3):
         role = member(tmp_path / "a.store")

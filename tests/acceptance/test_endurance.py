@@ -9,6 +9,7 @@ import threading
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,12 +44,13 @@ def _run(clients: int, rounds: int, url: str, look: OnProgress = lambda progress
         (tally,) = yield (query,)
         return query.randomizer.estimate(tally)
 
-    run = Settings(protocol, protocol.synthetic(clients, 1), 20.0, Randomness(1, False), "processes", 2, url, Terms(deadline=60.0, quorum=quorum))
-    return asyncio.run(over_bus(Adaptive(play), run, look))
+    how: dict[str, Any] = {"tier": "processes", "broker": url, "terms": Terms(60.0, quorum), "played": Adaptive(play)}
+    run = Settings(protocol, protocol.synthetic(clients, 1), 20.0, Randomness(1, False), **how)
+    return asyncio.run(over_bus(run, look))
 
 
 def _beside_a_flood(url: str, clients: int, flooder: str) -> tuple[float, float, Outcome]:
-    """The median seconds of a round of 50 honest clients or one more, without a flood under the topic of `flooder` and with one, and all of it."""
+    """The median seconds of a round of some 50 honest clients, without and with a flood under the topic of `flooder`, and the outcome."""
 
     def look(progress: Progress) -> None:
         if isinstance(progress, RoundProgress):
@@ -76,10 +78,10 @@ def test_a_flood_does_not_slow_an_honest_round(flooder: str, kind: str, tmp_path
     figure(
         27,
         f"on {kind} {flooder} sends 20,000 messages a second: a round of 50 takes {1e3 * rough:.0f} ms, without that {1e3 * calm:.0f} ms, the slowest of "
-        f"{len(outcome.seconds)} {max(outcome.seconds):.1f} s; {outcome.rejected + outcome.seal.forged if outcome.seal else 0:,} messages of it were received",
+        f"{len(outcome.seconds)} {max(outcome.seconds):.1f} s; {outcome.rejected + outcome.bus.forged if outcome.bus else 0:,} messages of it were received",
     )
     assert outcome.counts.answered >= 50 * len(outcome.seconds)
-    assert list(outcome.silenced) == ["client-50" if flooder == "a member" else ""]
+    assert list(outcome.bus.silenced if outcome.bus else ()) == ["client-50" if flooder == "a member" else ""]
     assert rough <= 2 * calm
 
 

@@ -17,8 +17,7 @@ from local_dp.interaction import Nonadaptive
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, cells_of
 from local_dp.protocols.local_protocol import LocalProtocol
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.queries.query import Query
@@ -141,7 +140,7 @@ def test_no_attack_leaves_the_bound(name: str, k: int, honest: int, bad: int, se
 
 
 def _survey(n: int, seed: int, drop: float, worst_case: float | None = None) -> tuple[dict[str, Any], float]:
-    """A survey of n clients of whom 30 % say yes, where replies equal to 1 are lost until a share `drop` of all clients is missing; and the truth."""
+    """A survey of n clients with 30 % yes, where replies equal to 1 are lost until a share `drop` of all clients is missing; and the truth."""
     protocol = Survey(question="yes == 1")
     run = Settings(protocol, protocol.synthetic(n, seed), 1.0, Randomness(seed, False), worst_case=worst_case)
     randomizer = BinaryRR(1.0)
@@ -153,7 +152,7 @@ def _survey(n: int, seed: int, drop: float, worst_case: float | None = None) -> 
     assert isinstance(algorithm, Nonadaptive)
     estimate = algorithm.decode((randomizer.tally(kept, np.zeros(1, dtype=np.uint8)),))
     counts = Turnout(asked=n, answered=len(kept), missing=len(lost))
-    outcome = Outcome(estimate, "non-interactive", [], [], counts, 0, 1.0, 0.1)
+    outcome = Outcome(result=estimate, interaction="non-interactive", rounds=[], seconds=[], counts=counts, max_epsilon_spent=1.0, wall=0.1)
     return as_data(run, outcome, truth_known=False), 0.3
 
 
@@ -168,9 +167,9 @@ def test_selective_dropping_is_answered_for() -> None:
         widely += low <= truth <= high
     print(f"class 10: 10 % dropped by what they say: the plain interval held the truth in {plainly} of 40 runs, that of the worst case in {widely}")
     assert (plainly, widely) == (0, 40)
-    told = summary(_survey(5000, 1, 0.1)[0], 100)
-    assert "500 clients that are missing" in " ".join(told.split())
-    assert "missing to be like" not in " ".join(summary(_survey(5000, 1, 0.0)[0], 100).split())
+    text = summary(_survey(5000, 1, 0.1)[0], 100)
+    assert "500 missing clients resemble" in " ".join(text.split())
+    assert "missing clients resemble" not in " ".join(summary(_survey(5000, 1, 0.0)[0], 100).split())
 
 
 def _attacked(name: type[UnaryEncoding], share: float, padded: bool, seed: int, n: int = 5000, k: int = 32) -> tuple[float, float, float]:
@@ -189,10 +188,10 @@ def _attacked(name: type[UnaryEncoding], share: float, padded: bool, seed: int, 
     sent = np.packbits(bits, axis=1, bitorder="little")
     moved = randomizer.estimate(randomizer.tally(sent, cells)).value - randomizer.estimate(randomizer.tally(honest, cells)).value
     influence = influence_of(Frequency(k=k, randomizer=name.name).algorithm(1.0, n))
-    found = irregularity(randomizer, ones_seen(randomizer, sent))
+    p_value = irregularity(randomizer, ones_seen(randomizer, sent))
     assert influence is not None
-    assert found is not None
-    return found, float(abs(moved).max()), float(influence.of_share(share).max())
+    assert p_value is not None
+    return p_value, float(abs(moved).max()), float(influence.of_share(share).max())
 
 
 def test_poisoning() -> None:
@@ -227,9 +226,9 @@ def test_the_server_says_that_some_do_not_follow() -> None:
         part.reports[:] = query.randomizer.respond(values, query.randomizer.draw(KeyedNoise(3), Draw(1), 0, 600), np.zeros(1, dtype=np.uint8)).view(np.uint8)
         part.reports[:bad] = [1, 0, 0, 0]
         part.answered[:] = True
-        found = round.irregularity()
-        assert found is not None
-        assert (found < ALPHA) is flagged
+        p_value = round.irregularity()
+        assert p_value is not None
+        assert (p_value < ALPHA) is flagged
     data = {"rounds": [{"irregularity": 1e-9}, {}]}
     from local_dp.experiments.api.show import _irregular
 

@@ -52,26 +52,21 @@ def _killed(folder: Path, turns: int) -> None:
         town, drawn = Town(where), [generator.randrange(1, 60) for _ in range(12)]
         result, coordinator, died = run_virtually(town.live(iter([*drawn, 10**9])))
         assert (result, [summary.digest for summary in coordinator.rounds]) == expected, turn
-        assert all(len(asked) == 1 for asked in town.requests.values()), "a round was asked in two ways"
+        assert all(len(forms) == 1 for forms in town.requests.values()), "a round was asked in two ways"
         assert [member.store.ledger.max_spent for member in town.members] == [pytest.approx(0.04 * ROUNDS)] * HOSTS_OF
         assert (coordinator.counts.answered, coordinator.counts.conflicting) == (CLIENTS * ROUNDS, 0)
-        told = coordinator.reconciliation()
-        assert (told.accepted_not_charged, told.charged_not_accepted) == (0, 0)
-        assert told.silent in (0, HOSTS_OF), "all, where a server was killed after it had said the end"
+        accounts = coordinator.reconciliation()
+        assert (accounts.accepted_not_charged, accounts.charged_not_accepted) == (0, 0)
+        assert accounts.silent in (0, HOSTS_OF), "all, where a server was killed after it had said the end"
         kills, points = kills + died, points | set(drawn[:died])
     assert kills >= 5 * turns
     print(f"test 20: {kills} kills at {len(points)} points in {turns} runs of {ROUNDS} rounds: the result bit for bit, each request byte for byte")
 
 
-def test_a_server_that_dies_anywhere_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("runs", [4, pytest.param(60, marks=pytest.mark.slow)])
+def test_a_server_that_dies_anywhere_goes_on(runs: int, tmp_path: Path) -> None:
     """Test 20 by search, in virtual time: killed before and after what it writes and says, up to twelve times in a run."""
-    _killed(tmp_path, 4)
-
-
-@pytest.mark.slow
-def test_a_server_that_dies_anywhere_goes_on_for_long(tmp_path: Path) -> None:
-    """The same in 60 runs."""
-    _killed(tmp_path, 60)
+    _killed(tmp_path, runs)
 
 
 def _canary(number: int, client: int) -> tuple[str, Reply]:
@@ -142,34 +137,13 @@ def _exactly_once(folder: Path, rounds: int, clients: int) -> None:
     print(f"test 19: {rounds * clients} cells all 0 or 1, {accepted} accepted, {rounds + restarts} restarts, everything delivered again")
 
 
-def test_every_report_counts_once_after_restarts(tmp_path: Path) -> None:
+@pytest.mark.parametrize("clients", [30, pytest.param(100, marks=pytest.mark.slow)])
+def test_every_report_counts_once_after_restarts(clients: int, tmp_path: Path) -> None:
     """Test 19 with 30 clients: five times each, in any order, earlier rounds among them, and all of them again after a restart in mid-round."""
-    _exactly_once(tmp_path, 20, 30)
+    _exactly_once(tmp_path, 20, clients)
 
 
-@pytest.mark.slow
-def test_every_report_of_100_clients_counts_once_after_restarts(tmp_path: Path) -> None:
-    """Test 19, the part of it that is about restarts."""
-    _exactly_once(tmp_path, 20, 100)
-
-
-SGD = (
-    "local-sgd",
-    "--set",
-    "d=2",
-    "--set",
-    "gamma=0.9",
-    "--set",
-    "alpha=0.9",
-    "--set",
-    f"rounds={ROUNDS}",
-    "--clients",
-    str(CLIENTS),
-    "--seed",
-    "3",
-    "--quorum",
-    "1",
-)
+SGD = f"local-sgd --set d=2 --set gamma=0.9 --set alpha=0.9 --set rounds={ROUNDS} --clients {CLIENTS} --seed 3 --quorum 1".split()
 
 
 def _people(count: int, seed: int) -> Records:
@@ -183,9 +157,9 @@ def _hosts(records: Records) -> list[tuple[str, ClientRole]]:
 
 
 def _ran(url: str, folder: Path, run: str, kills: int, records: Records, keys: Path | None = None) -> tuple[dict[str, Any], int, list[float]]:
-    """The outcome of a run whose server is killed as often as it takes, or as long as it goes on; the kills, and seconds from each new start to a request.
+    """The outcome of a run whose server is killed some times; the kills, and seconds from each new start to a request.
 
-    With keys in a folder all is signed; where they are, is told to the first server alone, from there.
+    With keys in a folder all is signed; only the first server gets their place.
     """
     watching = Watching(url, run, _hosts(records), _envelopes(keys, run) if keys else None)
     watching.start()
@@ -235,15 +209,17 @@ def _server_killed(folder: Path, kills: int, kind: str = "mosquitto") -> float:
     return max(waits)
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_server_that_is_killed_is_resumed(tmp_path: Path) -> None:
     """Test 20, two SIGKILLs of `local-dp server` and `resume` in a run of 20 rounds and 50 clients."""
     _server_killed(tmp_path, 2)
 
 
+@pytest.mark.long
 @needs_mosquitto
 def test_a_signed_run_is_resumed_signed(tmp_path: Path) -> None:
-    """A run with keys and a roster, whose server is killed twice: `resume`, started elsewhere and not told of keys, signs and goes on, bit for bit."""
+    """A run with keys and a roster, whose server is killed twice: `resume`, started elsewhere without keys, signs and continues, bit for bit."""
     enrolled(tmp_path, *range(0, CLIENTS, CLIENTS // HOSTS_OF), clients=CLIENTS // HOSTS_OF)
     records = _people(CLIENTS, 3)
     with mosquitto(tmp_path) as broker:
@@ -287,18 +263,15 @@ def _server_stopped(folder: Path, clients: int, seconds: float, kind: str = "mos
     )
 
 
-@needs_mosquitto
-def test_a_server_that_stands_still_loses_nothing(tmp_path: Path) -> None:
-    """Test 22, for two seconds and 300 reports."""
-    _server_stopped(tmp_path, 300, 2.0)
+def _paused(clients: int, seconds: float, kind: str) -> Any:
+    return pytest.param(clients, seconds, kind, marks=pytest.mark.slow if clients > 300 else pytest.mark.long)
 
 
 @needs_mosquitto
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["mosquitto", "embedded"])
-def test_a_server_that_stands_still_for_20_seconds_loses_nothing(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("clients", "seconds", "kind"), [_paused(300, 2.0, "mosquitto"), _paused(3000, 20.0, "mosquitto"), _paused(3000, 20.0, "embedded")])
+def test_a_server_that_stands_still_loses_nothing(clients: int, seconds: float, kind: str, tmp_path: Path) -> None:
     """Test 22."""
-    _server_stopped(tmp_path, 3000, 20.0, kind)
+    _server_stopped(tmp_path, clients, seconds, kind)
 
 
 def test_a_changed_run_is_not_resumed(tmp_path: Path) -> None:

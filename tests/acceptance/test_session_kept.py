@@ -1,4 +1,4 @@
-"""A session outlives whoever dies: a client speaks once in it, and a server that was killed between two rounds ends with the same digest."""
+"""A session survives crashes: a client speaks once in it, and a server that was killed between two rounds ends with the same digest."""
 
 import random
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole
 from local_dp.interaction import run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.parity.ladder import LadderAgain
-from local_dp.queries.ladder import PathStep
+from local_dp.queries.examples import PathStep
 from local_dp.randomizers.repeated.one_of_rounds import OneOfRounds
 from local_dp.records import Records
 from local_dp.wire import Refusal, Reply, Request
@@ -52,21 +52,21 @@ def _lives(path: Path, point: int) -> Callable[[Callable[[bytes], None]], None]:
 
 
 def test_no_crash_gives_a_second_truth(tmp_path: Path) -> None:
-    """Killed before and after each step of two commits: whoever has said anything has kept that it spoke, and speaks no more; who has not may still."""
+    """Killed before and after each step of two commits: a client that has sent anything has stored that it spoke, and speaks no more; another one may still."""
     spoke = set()
     for point in range(STEPS):
         sent, _ = forked(_lives(tmp_path / f"{point}.store", point))
         role = someone(tmp_path / f"{point}.store")
-        kept = [question for question in ("01", "11") if role.store.get("test-run", asks(question).round) is not None]
-        assert len(sent) <= len(kept), "sent, and not kept"
+        stored = [question for question in ("01", "11") if role.store.get("test-run", asks(question).round) is not None]
+        assert len(sent) <= len(stored), "sent, and not kept"
         assert [told(role.handle(asks(question))) for question in ("01", "11")[: len(sent)]] == sent, "other bytes"
         spoken = role.store.spoken.copy([SESSION])
-        assert (spoken._bits.get(SESSION, np.zeros(8, dtype=np.uint8)) == (255 if kept else 0)).all(), "a truth is spent exactly if it is kept"
-        assert role.store.ledger.max_spent == (1.0 if kept else 0.0)
+        assert (spoken._bits.get(SESSION, np.zeros(8, dtype=np.uint8)) == (255 if stored else 0)).all(), "a truth is spent exactly if it is kept"
+        assert role.store.ledger.max_spent == (1.0 if stored else 0.0)
         role.handle(asks("00"))
         assert role.store.spoken.bits(SESSION) == b"\xff" * 8
         role.store.close()  # type: ignore[attr-defined]
-        spoke.add(len(kept))
+        spoke.add(len(stored))
     assert spoke == {0, 1, 2}
 
 
@@ -75,10 +75,10 @@ class DiesOften(ClientRole):
 
     path: Path
 
-    def handle(self, asked: Request) -> tuple[Reply | Refusal, ...]:
+    def handle(self, request: Request) -> tuple[Reply | Refusal, ...]:
         self.store = SqliteStore(self.path, 1.0)
         try:
-            return super().handle(asked)
+            return super().handle(request)
         finally:
             self.store.close()
 
@@ -102,13 +102,13 @@ def test_a_run_killed_between_its_rounds_ends_with_the_same_digest(tmp_path: Pat
     oracle = population_oracle(protocol.synthetic(PEOPLE, 5))
     expected = run(protocol.algorithm(1.0, PEOPLE), oracle), [summary.digest for summary in oracle.rounds]
     kills = 0
-    for turn in range(6):
+    for turn in range(3):
         folder = tmp_path / str(turn)
         folder.mkdir()
         town = Town(folder, members(folder, 5), protocol.algorithm(1.0, PEOPLE))
         result, coordinator, died = run_virtually(town.live(iter([*(generator.randrange(1, 20) for _ in range(4)), 10**9])))
         assert (result, [summary.digest for summary in coordinator.rounds]) == expected
-        assert all(len(asked) == 1 for asked in town.requests.values()), "a round was asked in two ways"
+        assert all(len(forms) == 1 for forms in town.requests.values()), "a round was asked in two ways"
         assert (coordinator.interaction, coordinator.ledger.max_spent) == ("fully interactive", 1.0)
         kills += died
         for role in town.members:
@@ -117,7 +117,7 @@ def test_a_run_killed_between_its_rounds_ends_with_the_same_digest(tmp_path: Pat
             assert (store.ledger.max_spent, store.rounds) == (1.0, LEVELS)
             assert store.spoken.bits("ladder") == b"\xff" * 12 + b"\x0f", "everybody has a level, and has spoken"
             store.close()
-    assert kills >= 12
+    assert kills >= 6
 
 
 def test_a_store_of_before_sessions_is_read(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from local_dp.bounds.curator import noisy_means_failure, noisy_tail
 from local_dp.bounds.frequencies import frequency_clients, shares_errors, unfavourable_laws
 from local_dp.bounds.tails import Errors, both_beyond, normal_tail, widest_reach
 from local_dp.errors import InputError
-from local_dp.protocols.surveys.shares import frequency_randomizer
+from local_dp.protocols.surveys.frequency import frequency_randomizer
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace

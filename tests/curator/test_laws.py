@@ -1,6 +1,7 @@
-"""The one enumerator: every pair of neighbours, every set of outcomes, in whole numbers."""
+"""The enumerator: every pair of neighbours, every set of outcomes, every transcript; and databases of points."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -10,9 +11,12 @@ import pytest
 
 from local_dp.curator.laws import SmallDatabases, hockey_stick, whole_weights
 from local_dp.curator.mechanism import Law, Mechanism, Neighbours
+from local_dp.curator.multisets import MAX_BITS, LabelledMultiset, Multiset
+from local_dp.curator.transcripts import transcripts, worst_transcripts
 from local_dp.draws import Draws
 from local_dp.errors import InputError
-from local_dp.loss import ATTO, Approximate
+from local_dp.interaction import Adaptive, Nonadaptive, Play
+from local_dp.loss import ATTO, Approximate, Pure
 
 Rows = tuple[tuple[int, int], ...]
 UNIVERSE = [(1, 1), (0, 1), (0, 0), (1, 0)]
@@ -93,3 +97,66 @@ def test_what_cannot_be_enumerated_is_refused() -> None:
     for n in (0, 30):
         with pytest.raises(InputError, match="nothing or too many to enumerate"):
             next(SmallDatabases(UNIVERSE * 4, n, as_they_are).pairs("replace"))
+
+
+@dataclass(frozen=True)
+class Coin(Mechanism[tuple[int, ...], int, Pure]):
+    """1 with weight `high` if the only record is 1, else `low`; 0 with weight 1."""
+
+    high: int
+    low: int = 1
+
+    @property
+    def loss(self) -> Pure:
+        return Pure(0)
+
+    def release(self, database: tuple[int, ...], draws: Draws) -> int:
+        raise NotImplementedError
+
+    def law(self, database: tuple[int, ...]) -> Mapping[int, int]:
+        return {1: self.high if database == (1,) else self.low, 0: 1}
+
+
+DATABASES: SmallDatabases[tuple[int], tuple[int, ...]] = SmallDatabases([(0,), (1,)], 1, lambda records: records[0])
+
+
+def again_after_one() -> Play[Coin, int, int]:
+    """Asks a second coin if the first one shows 1."""
+    (first,) = yield (Coin(3),)
+    if first:
+        yield (Coin(5),)
+    return first
+
+
+def test_a_round_is_a_product() -> None:
+    """Of two coins asked at once."""
+    both = Nonadaptive((Coin(3), Coin(1)), sum)
+    assert transcripts(both, (1,)) == {((x, y),): Fraction(3 if x else 1, 8) for x in (0, 1) for y in (0, 1)}
+
+
+def test_what_is_asked_depends_on_what_was_told() -> None:
+    """The branch that ends has one answer, the other two; and the worst ratio of each transcript, either way round."""
+    algorithm = Adaptive(again_after_one)
+    assert transcripts(algorithm, (1,)) == {((0,),): Fraction(1, 4), ((1,), (0,)): Fraction(1, 8), ((1,), (1,)): Fraction(5, 8)}
+    assert worst_transcripts(algorithm, DATABASES) == {((0,),): 2, ((1,), (0,)): 2, ((1,), (1,)): Fraction(5, 2)}
+
+
+@pytest.mark.parametrize("bits", [3, 63, 64, 65, 200, MAX_BITS])
+def test_points_are_sorted_and_counted(bits: int) -> None:
+    """Whole numbers of any size, in any order; 64 bits fit a machine word, more do not and are not cut."""
+    top = (1 << bits) - 1
+    held = Multiset.of([top, 0, 5, top, top - 1], bits)
+    assert [int(value) for value in held.values] == [0, 5, top - 1, top]
+    assert held.counts.tolist() == [1, 1, 1, 2]
+    assert held.size == 5
+    assert held.values.dtype == (np.uint64 if bits <= 64 else object)
+
+
+def test_labels_are_counted_apart() -> None:
+    held = LabelledMultiset.of_pairs([(7, 1), (2, 0), (7, 0), (7, 1)], 3)
+    assert (held.values.tolist(), held.zeros.tolist(), held.ones.tolist(), held.size) == ([2, 7], [1, 1], [0, 2], 4)
+    assert (held.labelled(1).values.tolist(), held.labelled(0).values.tolist(), held.labelled(0).size) == ([7], [2, 7], 2)
+
+
+def test_nobody_is_a_database_too() -> None:
+    assert Multiset.of([], 70).size == LabelledMultiset.of_pairs([], 8).size == 0

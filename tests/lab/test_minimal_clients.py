@@ -9,7 +9,7 @@ from local_dp.bounds.tails import normal_quantile, normal_tail
 from local_dp.errors import InputError
 from local_dp.experiments.lab.coverage.searches import SuccessCurve, all_right
 from local_dp.experiments.lab.minimal_clients import exact_recovery, minimal_clients
-from local_dp.masked.two_rounds import MaskedParityLearner
+from local_dp.masked.protocols import MaskedParityLearner
 
 
 @pytest.mark.parametrize("guess", [20, 1_640, 300_000])

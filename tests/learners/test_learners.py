@@ -10,28 +10,24 @@ import pytest
 
 from local_dp.domains import Parameter
 from local_dp.errors import InputError
-from local_dp.interaction import Adaptive, Nonadaptive, Play, run
+from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.learners import examples
-from local_dp.learners.conjunctions import Conjunctions, Literal
-from local_dp.learners.decision_lists import DecisionLists, Rule, RuleList
 from local_dp.learners.fourier import LowDegree
 from local_dp.learners.halfspaces import Halfspace, Perceptron
 from local_dp.learners.learner import Learner
-from local_dp.learners.naive_bayes import BayesRule, NaiveBayes
-from local_dp.learners.stumps import Stumps
+from local_dp.learners.moments import BayesRule, NaiveBayes, dyadic, prefix
+from local_dp.learners.rules import Conjunctions, DecisionLists, Literal, Rule, RuleList, Stumps
 from local_dp.learners.tasks import alternating_list, tasks
-from local_dp.learners.thresholds import dyadic, prefix
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.populations.population import Population
 from local_dp.protocols.learning.sgd import LocalSGD
-from local_dp.queries.centres import NearestCentre
 from local_dp.queries.examples import Correlation, Product, SignedLabel
-from local_dp.queries.margins import Descent, Mistake
 from local_dp.queries.numbers import written
 from local_dp.queries.registry import QUERIES
+from local_dp.queries.vectors import Descent, Mistake, NearestCentre
 from local_dp.records import Records
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
 
@@ -254,10 +250,10 @@ def forgets(learner: Learner[Any]) -> bool:
 class Remembering(DecisionLists):
     """The wrong twin: what an earlier run caught stays in the list."""
 
-    def algorithm(self) -> Adaptive[StatisticalQuery, float, RuleList]:
+    def algorithm(self) -> StatisticalRounds[RuleList]:
         earlier: list[Rule] = []
 
-        def play() -> Play[StatisticalQuery, float, RuleList]:
+        def play() -> StatisticalPlay[RuleList]:
             earlier.extend((yield from self._play()).rules)
             return RuleList(tuple(earlier))
 

@@ -10,24 +10,35 @@ import pytest
 
 from local_dp.errors import InputError, RefusedError
 from local_dp.hardness.adversary import VersionSpaceOracle
-from local_dp.interaction import Adaptive, Algorithm, Nonadaptive, run
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import MidpointOracle, spectrum
-from local_dp.masked.population import MaskedParityPopulation
-from local_dp.masked.signs import MaskedBit, MaskedCoset, MaskedRandom
-from local_dp.masked.statistical import bent_learner, coset_learner, parity_learner, random_learner, two_round_learner
+from local_dp.interaction import Nonadaptive, run
+from local_dp.masked.population import Concept, MaskedParityPopulation
+from local_dp.masked.queries import MaskedBit, MaskedCoset, MaskedRandom
+from local_dp.masked.statistical import MidpointOracle, bent_learner, coset_learner, parity_learner, random_learner, spectrum, two_round_learner
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import Local, LocalRounds
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.hostile import BiasedOracle, NullOracle, RoundedOracle, against, downward, upward
-from local_dp.oracles.statistical.oracles import EmpiricalOracle, ExactOracle, SQOracle, StatisticalQuery, legal
+from local_dp.oracles.statistical.oracles import (
+    BiasedOracle,
+    EmpiricalOracle,
+    ExactOracle,
+    NullOracle,
+    RoundedOracle,
+    SQOracle,
+    Statistical,
+    StatisticalAlgorithm,
+    StatisticalQuery,
+    StatisticalRounds,
+    against,
+    downward,
+    legal,
+    upward,
+)
 from local_dp.populations.concepts import build_class, label, masked_parity, monotone_conjunctions, parities, sign_matrix
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
 from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Bounded, Question
-from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq
 
 OracleFor = Callable[[Population], SQOracle]
@@ -164,7 +175,7 @@ def test_the_version_space_beats_the_bent_learner_at_d_4_and_loses_to_two_rounds
     """The adaptive adversary over masked parity holds out against the bent learner at tau = 2^(-8/3) and not against the two-round learner."""
     for learner, beaten in ((bent_learner(4, 2 ** (-8 / 3)), True), (two_round_learner(4), False)):
         oracle = VersionSpaceOracle(masked_parity(4), 0.25)
-        learner_says: Algorithm[StatisticalQuery, float, Concept] = learner
+        learner_says: StatisticalAlgorithm[Concept] = learner
         said = run(learner_says, oracle)
         assert (oracle.certificate() is not None) == beaten
         if not beaten:
@@ -202,7 +213,7 @@ def test_hidden_masks_get_the_same_answers() -> None:
 @pytest.mark.parametrize("name", HONEST)
 def test_learners_win_inside_their_tolerances_under_every_known_distribution_oracle(name: str) -> None:
     """Bent, coset, parity, random-function and two-round learners are exact under exact, rounded and biased oracles for tolerances they can stand."""
-    learners: list[Algorithm[StatisticalQuery, float, Concept]] = [
+    learners: list[StatisticalAlgorithm[Concept]] = [
         bent_learner(8, 2 ** (-16 / 3)),
         bent_learner(7, 2 ** (-14 / 3)),
         coset_learner(6, 0.08, 4),
@@ -239,10 +250,10 @@ def test_the_null_oracle_says_nothing_it_need_not() -> None:
 def test_the_model_is_the_type() -> None:
     """The bent learner is non-adaptive and the two-round learner adaptive, as SQ and as local algorithms."""
     clients = enough_clients(1.0, 0.1)
-    assert_type(bent_learner(4, 0.1), Nonadaptive[StatisticalQuery, float, Concept])
-    assert_type(two_round_learner(4), Adaptive[StatisticalQuery, float, Concept])
-    assert_type(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Nonadaptive[LocalQuery, Tally, Concept])
-    assert_type(local_from_sq(two_round_learner(4), 1.0, clients), Adaptive[LocalQuery, Tally, Concept])
+    assert_type(bent_learner(4, 0.1), Statistical[Concept])
+    assert_type(two_round_learner(4), StatisticalRounds[Concept])
+    assert_type(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Local[Concept])
+    assert_type(local_from_sq(two_round_learner(4), 1.0, clients), LocalRounds[Concept])
     assert isinstance(local_from_sq(bent_learner(4, 0.1), 1.0, clients), Nonadaptive)
 
 

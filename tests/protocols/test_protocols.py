@@ -12,11 +12,9 @@ from local_dp.bounds.masked_parity import masked_parity_clients
 from local_dp.domains import Vectors
 from local_dp.errors import InputError
 from local_dp.interaction import Adaptive, Nonadaptive, Oracle, Repeated, run
-from local_dp.masked.concept import Concept
-from local_dp.masked.one_round import MaskedParityOneRound
-from local_dp.masked.population import MaskedParityPopulation
+from local_dp.masked.population import Concept, MaskedParityPopulation
+from local_dp.masked.protocols import MaskedParityLearner, MaskedParityOneRound
 from local_dp.masked.queries import MaskedIndex, MaskedParity
-from local_dp.masked.two_rounds import MaskedParityLearner
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery

@@ -14,11 +14,11 @@ from local_dp.errors import InputError, RefusedError
 from local_dp.queries.cells import Cell
 from local_dp.queries.encoded import Encoded, Encoding, encoded
 from local_dp.queries.examples import Product
-from local_dp.queries.margins import Descent
 from local_dp.queries.numbers import STEPS
 from local_dp.queries.query import Query
 from local_dp.queries.registry import QUERIES
 from local_dp.queries.tables import Question
+from local_dp.queries.vectors import Descent
 from local_dp.records import Records
 
 PEOPLE = Records(

@@ -8,13 +8,11 @@ import pytest
 
 from local_dp.arrays import Ints, Words
 from local_dp.clients import helper, verification_budget
-from local_dp.clients.prefork import Opening
+from local_dp.clients.fleet import packed
 from local_dp.clients.refusals import line
 from local_dp.errors import RefusedError
 from local_dp.experiments.tiers import execute as verified
 from local_dp.experiments.tiers.execute import Verified
-from local_dp.oracles.local.asked import Cohort, LocalQuery
-from local_dp.queries.tables import Question
 from local_dp.randomizers.evidence import PROVEN, entries
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.registry import RANDOMIZERS
@@ -67,7 +65,7 @@ def test_a_density_is_taken_by_whom_it_is_enough_for(name: str) -> None:
     with pytest.raises(RefusedError, match="is density"):
         verify(randomizer)
     assert entries(randomizer) == 0
-    taken = verification_budget.Work(PROVEN | {"density"})
+    taken = verification_budget.Work(PROVEN | {"density"}, yes_records(1))
     taken.begin()
     taken.verify([taken.build(name, randomizer.params())])
     assert taken.done < verification_budget.FOR_ONE
@@ -129,7 +127,6 @@ def test_every_tier_and_client_asks_the_same_gate(monkeypatch: pytest.MonkeyPatc
     def closed(*anything: Any) -> None:
         raise RefusedError("unverifiable", "closed")
 
-    monkeypatch.setattr(verification_budget, "_VERIFIED", verification_budget._Kept())  # as in a process that has verified nothing yet
     for home in (verification_budget, verified):
         monkeypatch.setattr(home, "verify", closed)
     (refusal,) = role(yes_records(3)).handle(request(survey_query(3)))
@@ -143,12 +140,8 @@ def test_the_first_randomizers_are_verified_before_the_fork(monkeypatch: pytest.
     """Those from outside are named to the helper, once each, and its children find their verdict; what is refused waits for a client to say so."""
     for kind in (Counting, Teller):
         monkeypatch.setitem(RANDOMIZERS._loaded, kind.name, kind)
-    begins = [LocalQuery(Question("yes == 1"), each, Cohort(0, 9)) for each in (BinaryRR(1.0), Counting(3.0), Counting(3.0), BinaryRR(0.5), Teller(1.0, k=2))]
-    opening = Opening.of({"yes": "|u1"}, begins)
-    assert [ask.randomizer for ask in opening.asks] == [BinaryRR.name, Counting.name, Teller.name]
-    verify(BinaryRR(1.0))
     before = gate._verdict.cache_info().misses
-    helper.verify_first(Opening.from_bytes(opening.to_bytes()))
+    helper.verify_first(packed([BinaryRR(1.0), Counting(3.0), Counting(3.0), BinaryRR(0.5), Teller(1.0, k=2)]))
     assert gate._verdict.cache_info().misses == before + 2
     verify(Counting(3.0))
     assert gate._verdict.cache_info().misses == before + 2

@@ -1,4 +1,4 @@
-"""LOLOHA: all sequences of codes and of reports enumerated, with what is true of its lifetime loss and what is not."""
+"""LOLOHA and dBitFlip: all sequences of codes, buckets and reports enumerated, with what is true of a lifetime loss and what is not."""
 
 import itertools
 import math
@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from local_dp.bounds.frequencies import hashing_variance
-from local_dp.bounds.longitudinal import changing_loss, loloha_codes, paper_codes
+from local_dp.bounds.longitudinal import bit_flip_variance, changing_loss, loloha_codes, paper_codes
 from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
 from local_dp.noise import Draw, KeyedNoise, public_coins
 from local_dp.randomizers.evidence import exact_epsilon
+from local_dp.randomizers.repeated.change_tracking import BitFlip
 from local_dp.randomizers.repeated.loloha import LOLOHA
 
 ALPHA = 1e-6  # failure probability of each statistical check
@@ -121,24 +122,6 @@ def test_a_label_keeps_the_hash_and_the_answers() -> None:
     assert abs(agree - 2 * (1 / (1 + math.exp(4.0))) * (1 - 1 / (1 + math.exp(4.0)))) < math.sqrt(math.log(2 / ALPHA) / (2 * (~same).sum()))
 
 
-@pytest.mark.parametrize(("g", "k"), [(2, 2), (2, 6), (3, 9)])
-def test_the_variance_is_that_of_hashing(g: int, k: int) -> None:
-    """n standard_error^2 is local hashing's closed form at the loss of one report; simulated clients have that variance within 3 %, or 6 standard errors."""
-    randomizer = LOLOHA(6.0, k=k, g=g)
-    n, share = 600_000, 0.5
-    values = np.where(np.arange(n) < share * n, 0, 1)
-    cells = randomizer.cells_of(public_coins(b"0123456789abcdef", 0, n)) if randomizer.uses_coins else np.zeros(1, dtype=np.uint8)
-    reports = randomizer.respond(values, randomizer.draw(KeyedNoise(5), Draw(1, 0, "diary"), 0, n), cells)
-    estimate = randomizer.estimate(randomizer.tally(reports, cells))
-    closed = hashing_variance(3.0 / g, g, randomizer.hash.m, share)
-    assert abs(float(estimate.value[0]) - share) < 6 * math.sqrt(closed / n)
-    assert n * float(estimate.standard_error[0]) ** 2 == pytest.approx(closed, rel=0.01)
-    p, q = randomizer.odds
-    stands = (randomizer.encode(np.zeros(n, dtype=np.int64), cells) == reports) / (p - q)
-    assert float(stands.var()) == pytest.approx(closed, rel=0.03)
-    assert float(stands.var()) != pytest.approx(hashing_variance(6.0 / g, g, randomizer.hash.m, share), rel=0.03)
-
-
 def test_the_best_number_of_codes() -> None:
     """At the loss of one report the closed form is least next to e^loss + 1 codes, also where the published formula, for a louder second step, says fewer."""
     for lasting, first in ((1.0, 0.5), (2.0, 1.0), (4.0, 2.0)):
@@ -150,8 +133,52 @@ def test_the_best_number_of_codes() -> None:
         loloha_codes(1.0, 2.0)
 
 
-@pytest.mark.parametrize("wrong", [{"g": 1}, {"g": 5}, {"g": 4, "k": 3}, {"first": 1.0}, {"first": 0}, {"word_bits": 8}, {"word_bits": 11}])
-def test_bad_parameters_are_refused(wrong: dict[str, float]) -> None:
-    """Codes that there cannot be, shares outside (0, 1), and words too narrow or odd are refused in one line."""
-    with pytest.raises(InputError):
-        LOLOHA(1.0, **{"k": 4, **wrong})  # type: ignore[arg-type]
+KEY = b"0123456789abcdef"
+
+
+@pytest.mark.parametrize(("k", "d"), [(3, 1), (5, 2), (4, 4)])
+def test_the_loss_of_a_life_is_exact(k: int, d: int) -> None:
+    """Under every coin tried, over all values and reports, which a label repeats for ever, the worst ratio is e^epsilon and no more."""
+    randomizer, worst = BitFlip(1.0, k=k, d=d), Fraction(1)
+    ones = [Fraction(weight, randomizer.inner.total) for weight in randomizer.inner.ones]
+    for coin in public_coins(KEY, 0, 200):
+        places = randomizer.encode(np.arange(k), np.full(k, coin)).tolist()
+        for report in itertools.product((0, 1), repeat=d):
+            laws = [math.prod((ones[at == place] if bit else 1 - ones[at == place] for at, bit in enumerate(report)), start=Fraction(1)) for place in places]
+            worst = max(worst, max(laws) / min(laws))
+    assert worst <= exp_epsilon(1_000_000_000)
+    assert math.log(worst) == pytest.approx(1.0, abs=1e-6) == exact_epsilon(randomizer)
+
+
+@pytest.mark.parametrize(("k", "d"), [(2, 1), (7, 3), (10, 4), (9, 9)])
+def test_the_client_and_the_server_mean_the_same_buckets(k: int, d: int) -> None:
+    """At epsilon 24, where bits of the own bucket alone are 1, it is its own bucket that is counted; every bucket is picked by d / k of the coins."""
+    randomizer, n = BitFlip(24.0, k=k, d=d), 20_000
+    coins, values = public_coins(KEY, 0, n), np.arange(n) % k
+    reports = randomizer.respond(values, randomizer.draw(KeyedNoise(1), Draw(1), 0, n), coins)
+    tally = randomizer.tally(reports, coins)
+    assert tally.counts.sum() == n * d
+    assert abs(tally.counts.sum(axis=1) / n - d / k).max() < math.sqrt(math.log(2 * k / 1e-6) / (2 * n))
+    for value in range(k):
+        alone = randomizer.tally(reports[values == value], coins[values == value]).counts
+        assert alone[np.arange(k) != value, 1].sum() == 0
+        assert alone[value, 1] > 0
+
+
+def test_a_label_repeats_the_report() -> None:
+    """Under a label the words are the same for ever, so all reports of a life are one report."""
+    randomizer, coins = BitFlip(1.0, k=9, d=4), public_coins(KEY, 0, 500)
+    one, two, other = (
+        randomizer.respond(np.arange(500) % 9, randomizer.draw(KeyedNoise(3), Draw(round, 0, label), 0, 500), coins)
+        for round, label in ((1, "diary"), (2, "diary"), (2, ""))
+    )
+    assert (one == two).all()
+    assert (one != other).any()
+
+
+def test_unary_bits_beat_the_published_ones() -> None:
+    """At every epsilon the variance for a rare bucket is below that of symmetric bits of half of epsilon, the same buckets asked."""
+    for epsilon in (0.1, 1.0, 4.0):
+        flip = 1 / (math.exp(epsilon / 2) + 1)
+        published = 10 / 4 * flip * (1 - flip) / (1 - 2 * flip) ** 2
+        assert bit_flip_variance(epsilon, 10, 4, 0.0) < published

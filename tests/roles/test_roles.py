@@ -13,7 +13,6 @@ from local_dp.clients.role import ClientRole
 from local_dp.errors import WireError
 from local_dp.noise import Draw, KeyedNoise, SystemNoise
 from local_dp.oracles.local.asked import Cohort, LocalQuery, coin_key
-from local_dp.populations.table import Rows
 from local_dp.queries.tables import Category
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.frequencies.hadamard import Hadamard
@@ -21,7 +20,7 @@ from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.server.round import Round
 from local_dp.wire import Ask, Refusal, Reply, Request, encode
-from tests.support.inputs.builders import RUN, SEED, population_oracle, request, role, survey_query, yes_records
+from tests.support.inputs.builders import RUN, SEED, request, role, survey_query, yes_records
 
 
 def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
@@ -30,37 +29,21 @@ def _refusal(answers: tuple[Reply | Refusal, ...]) -> str:
     return answers[0].code
 
 
-def test_roles_agree_with_the_population() -> None:
-    """A request answered by two roles and tallied by the coordinator gives the population's tally and digest, bit for bit."""
-    records = yes_records(1000)
-    query = survey_query(1000)
-    oracle = population_oracle(Rows(records))
-    (expected,) = oracle.answer((query,))
-    round = Round(RUN, 1, (query,), SEED)
-    for start, stop in ((0, 300), (300, 1000)):
-        for answer in role(records.take(slice(start, stop)), start).handle(round.request()):
-            assert isinstance(answer, Reply)
-            round.accept(answer)
-    assert round.outstanding == 0
-    assert np.array_equal(round.tallies()[0].counts, expected.counts)
-    assert round.digest() == oracle.rounds[0].digest
-
-
 def test_the_same_request_gets_the_same_bytes_once_charged() -> None:
     """A repeated request is answered with identical bytes and charged once, however often it comes."""
-    member, asked = role(yes_records(5)), request(survey_query(5))
-    first = [encode(answer) for answer in member.handle(asked)]
+    member, question = role(yes_records(5)), request(survey_query(5))
+    first = [encode(answer) for answer in member.handle(question)]
     for _ in range(1000):
-        assert [encode(answer) for answer in member.handle(asked)] == first
+        assert [encode(answer) for answer in member.handle(question)] == first
     assert member.store.ledger.max_spent == 1.0
 
 
 def test_another_request_under_the_same_round_is_refused() -> None:
     """Changing the coins, the cohort, the parameters or the randomizer of an answered round gets a refusal, uncharged."""
-    member, asked = role(yes_records(5), budget=10.0), request(survey_query(5))
-    member.handle(asked)
+    member, question = role(yes_records(5), budget=10.0), request(survey_query(5))
+    member.handle(question)
     changed = [
-        asked.model_copy(update={"asks": (asked.asks[0].model_copy(update={"coins": bytes(16)}),)}),
+        question.model_copy(update={"asks": (question.asks[0].model_copy(update={"coins": bytes(16)}),)}),
         request(survey_query(4)),
         request(survey_query(5, randomizer=BinaryRR(0.5))),
         request(survey_query(5, randomizer=GRR(1.0, k=2))),
@@ -100,16 +83,9 @@ def test_a_round_is_charged_whole_or_not_at_all() -> None:
     assert member.handle(request(survey_query(3), number=3))[0].kind == "reply"
 
 
-def test_new_run_names_do_not_refill_the_budget() -> None:
-    """The lifetime budget holds across runs."""
-    member = role(yes_records(5), budget=1.0)
-    kinds = [member.handle(request(survey_query(5), run=f"run-{index}"))[0].kind for index in range(100)]
-    assert kinds == ["reply"] + ["refusal"] * 99
-
-
 def _asking(**changes: Any) -> Request:
-    asked = request(survey_query(5))
-    return asked.model_copy(update={"asks": (asked.asks[0].model_copy(update=changes),)})
+    question = request(survey_query(5))
+    return question.model_copy(update={"asks": (question.asks[0].model_copy(update=changes),)})
 
 
 REFUSED = {
@@ -118,7 +94,6 @@ REFUSED = {
     "bad-parameters": _asking(randomizer_params={"epsilon": -1.0}),
     "bad-query": _asking(query_params={"text": "income > 3"}),
 }
-HOSTILE_EPSILONS = [0, -5, 0.0, -0.0, 5e-324, 1e-17, 25.0, 1e9, 2**62, "1", ("1",), ""]
 
 
 @pytest.mark.parametrize("code", REFUSED)
@@ -126,14 +101,6 @@ def test_what_a_client_cannot_run_it_refuses(code: str) -> None:
     """An unknown randomizer or query, bad parameters or a column it does not have: a refusal with its code, uncharged."""
     member = role(yes_records(5))
     assert _refusal(member.handle(REFUSED[code])) == code
-    assert member.store.ledger.max_spent == 0
-
-
-@pytest.mark.parametrize("epsilon", HOSTILE_EPSILONS, ids=repr)
-def test_hostile_epsilons_change_nothing(epsilon: Any) -> None:
-    """An epsilon that is not a sensible number is refused, and the ledger does not move."""
-    member = role(yes_records(5), budget=24.0)
-    assert _refusal(member.handle(_asking(randomizer_params={"epsilon": epsilon}))) == "bad-parameters"
     assert member.store.ledger.max_spent == 0
 
 
@@ -167,12 +134,12 @@ def test_the_asks_of_a_round_have_noise_of_their_own() -> None:
 def test_the_ledger_is_a_fold_over_commits() -> None:
     """A store rebuilt from its commits has spent the same, answers a repeated request with the same bytes, and refuses what the old one refuses."""
     member = role(yes_records(5), budget=1.0)
-    asked = [request(survey_query(5, randomizer=BinaryRR(0.4)), number=number) for number in (1, 2, 3)]
-    told = [member.handle(message) for message in asked]
+    requests = [request(survey_query(5, randomizer=BinaryRR(0.4)), number=number) for number in (1, 2, 3)]
+    answers = [member.handle(message) for message in requests]
     assert isinstance(member.store, MemoryStore)
     again = ClientRole("host-0", 0, yes_records(5), SystemNoise(), MemoryStore(1.0, member.store.commits))
     assert again.store.ledger.max_spent == member.store.ledger.max_spent == 0.8
-    assert [again.handle(message) for message in asked] == told
+    assert [again.handle(message) for message in requests] == answers
 
 
 def test_a_memoised_answer_is_given_once() -> None:
@@ -198,16 +165,6 @@ def test_a_memoised_answer_under_other_coins_is_refused() -> None:
     other = request(query, number=2)
     other = other.model_copy(update={"asks": (other.asks[0].model_copy(update={"coins": b"another key here"}),)})
     assert _refusal(member.handle(other)) == "equivocation"
-
-
-def test_refusals_do_not_depend_on_the_record() -> None:
-    """Two records get the same refusal codes and message lengths for the same requests."""
-    requests = [*REFUSED.values(), request(survey_query(1)), request(survey_query(1), number=2)]
-    told = []
-    for value in (0, 1):
-        member = role(yes_records(1, share=value))
-        told.append([(answer.kind, len(encode(answer))) for asked in requests for answer in member.handle(asked)])
-    assert told[0] == told[1]
 
 
 def test_a_report_counts_once() -> None:

@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.oracles.statistical.oracles import RealQuery, StatisticalQuery, on_domain
+from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.oracles.statistical.oracles import RealQuery, StatisticalPlay, StatisticalQuery, on_domain
 from local_dp.queries.tables import Bounded, Category
-from local_dp.theorems.boolean_from_real import bit_queries, bit_tolerances, bits_needed, boolean_from_real, read_bits
+from local_dp.theorems.on_table import bit_queries, bit_tolerances, bits_needed, boolean_from_real, read_bits
 from tests.support.inputs.worlds import NUMBERS, Biased, X
 
 
@@ -64,7 +64,7 @@ def test_boolean_from_real_preserves_the_algorithm() -> None:
     real = StatisticalQuery(Bounded("v", 0.0, 1.0), 0.05)
     truth = real.expectation(NUMBERS.law(real.query))
 
-    def play() -> Play[StatisticalQuery, float, float]:
+    def play() -> StatisticalPlay[float]:
         (first,) = yield (real,)
         (second,) = yield (StatisticalQuery(Bounded("v", 0.0, 2.0), 0.1),)
         return first + 0 * second

@@ -9,20 +9,20 @@ from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import InputError, RefusedError
-from local_dp.interaction import Adaptive, Nonadaptive, Play, run
+from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.loss import Approximate, Pure, approximate, nano_epsilon, split_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.populations.finite import bernoulli
 from local_dp.populations.population import Population
 from local_dp.queries.tables import Bounded, Question
-from local_dp.theorems.boolean_from_real import boolean_from_real
-from local_dp.theorems.curated_from_sq import curated_from_sq
+from local_dp.theorems.curated import curated_from_sq
+from local_dp.theorems.on_table import boolean_from_real
 
 YES = StatisticalQuery(Question("vote == 1"), 0.1)
 
 
-def asking(times: int) -> Nonadaptive[StatisticalQuery, float, tuple[float, ...]]:
+def asking(times: int) -> Statistical[tuple[float, ...]]:
     """The same question several times at once."""
     return Nonadaptive((YES,) * times, lambda answers: answers)
 
@@ -48,13 +48,13 @@ def test_the_same_algorithms_run() -> None:
     n = enough_records(2, 1.0, 0.1, 1e-6)
     population = bernoulli("vote", 0.3, n, 0)
 
-    def play() -> Play[StatisticalQuery, float, float]:
+    def play() -> StatisticalPlay[float]:
         (first,) = yield (YES,)
         (second,) = yield (YES,)
         return (first + second) / 2
 
-    once: Nonadaptive[StatisticalQuery, float, float] = Nonadaptive((YES,), lambda answers: answers[0])
-    twice: Adaptive[StatisticalQuery, float, float] = Adaptive(play)
+    once: Statistical[float] = Nonadaptive((YES,), lambda answers: answers[0])
+    twice: StatisticalRounds[float] = Adaptive(play)
     for algorithm in (once, twice):
         curated = curated_from_sq(algorithm, split_epsilon(1.0, 2), n)
         assert abs(run(curated, trusted(population, 1.0, 1)) - run(algorithm, ExactOracle(population))) < 0.1
@@ -95,7 +95,7 @@ def test_enough_records_are_enough(epsilon: float, t: int) -> None:
 @pytest.mark.parametrize("booleans", [False, True])
 def test_real_functions_are_summed(booleans: bool) -> None:
     """The mean of a function worth -.5 for no and 1 for yes, asked as it stands or bit by bit, is within .05 of the truth -.05; its query alone says -.4."""
-    real: Nonadaptive[StatisticalQuery, float, float] = Nonadaptive((RealQuery(YES.query, 0.1, (-0.5, 1.0)),), lambda answers: answers[0])
+    real: Statistical[float] = Nonadaptive((RealQuery(YES.query, 0.1, (-0.5, 1.0)),), lambda answers: answers[0])
     curated = curated_from_sq(boolean_from_real(real) if booleans else real, 0.1, 200_000)
     assert run(curated, trusted(bernoulli("vote", 0.3, 200_000, 0), 0.1 * len(curated.queries))) == pytest.approx(-0.05, abs=0.05)
 

@@ -2,12 +2,11 @@
 
 from itertools import pairwise
 
-from local_dp.interaction import Adaptive, Nonadaptive, Play, run
-from local_dp.oracles.local.asked import LocalQuery
-from local_dp.oracles.statistical.oracles import StatisticalQuery
+from local_dp.interaction import Adaptive, Nonadaptive, run
+from local_dp.oracles.local.asked import LocalRounds
+from local_dp.oracles.statistical.oracles import StatisticalPlay, StatisticalQuery
 from local_dp.populations.table import Rows
 from local_dp.queries.tables import Question
-from local_dp.tallies import Tally
 from local_dp.theorems.local_from_sq import local_from_sq
 from tests.support.inputs.builders import population_oracle, yes_records
 
@@ -27,11 +26,11 @@ def test_every_query_has_the_clients_it_was_given() -> None:
 def test_rounds_go_on_where_the_last_one_ended() -> None:
     """An adaptive algorithm's later rounds ask clients that were not asked before, and every play begins with the first client."""
 
-    def play() -> Play[StatisticalQuery, float, None]:
+    def play() -> StatisticalPlay[None]:
         yield (QUERY, QUERY)
         yield (QUERY,)
 
-    algorithm: Adaptive[LocalQuery, Tally, None] = local_from_sq(Adaptive(play), 1.0, lambda query: 10)
+    algorithm: LocalRounds[None] = local_from_sq(Adaptive(play), 1.0, lambda query: 10)
     for _ in range(2):
         oracle = population_oracle(Rows(yes_records(30)))
         run(algorithm, oracle)

@@ -12,9 +12,9 @@ from local_dp.arrays import Floats
 from local_dp.errors import InputError, RefusedError
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import Local
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalQuery
 from local_dp.populations.table import Rows
 from local_dp.queries.encoded import Bit, packed
 from local_dp.queries.examples import SignedLabel
@@ -22,7 +22,7 @@ from local_dp.queries.tables import Question
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.records import Records
 from local_dp.tallies import Tally
-from local_dp.theorems.one_report import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation
+from local_dp.theorems.local_from_sq import SignOfAll, from_own_bits, one_query_each, one_sign_each, sign_correlation
 
 TABLE = Records({"age": np.array([30, 40, 50]), "sick": np.array([1, 0, 1])})
 QUERIES = (
@@ -32,9 +32,9 @@ QUERIES = (
     StatisticalQuery(SignedLabel("age < 45", "sick"), 0.1),
     RealQuery(Question("sick == 1"), 0.1, (-0.25, 0.75)),
 )
-PLAIN: Nonadaptive[StatisticalQuery, float, tuple[float, ...]] = Nonadaptive(QUERIES, lambda answers: answers)
+PLAIN: Statistical[tuple[float, ...]] = Nonadaptive(QUERIES, lambda answers: answers)
 EPSILON, FAILURE = 1.0, 1e-6
-Translation = Callable[[Nonadaptive[StatisticalQuery, float, tuple[float, ...]], float, int, int], Nonadaptive[LocalQuery, Tally, tuple[float, ...]]]
+Translation = Callable[[Statistical[tuple[float, ...]], float, int, int], Local[tuple[float, ...]]]
 
 
 def blind(table: Records) -> Records:
@@ -105,7 +105,7 @@ def test_one_answer_each_is_unbiased(translation: Translation) -> None:
     """
     held = packed(np.array([[True, False]] * 3))  # far from 0, so that a factor shows
     asked = tuple(StatisticalQuery(Bit(number), 0.1) for number in range(2))
-    plain: Nonadaptive[StatisticalQuery, float, tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
+    plain: Statistical[tuple[float, ...]] = Nonadaptive(asked, lambda answers: answers)
     oracles = [PopulationOracle(Rows(held), KeyedNoise(seed), 0, 3.0) for seed in range(600)]
     told: Floats = np.array([run(translation(plain, 3.0, 3, seed), oracle) for seed, oracle in enumerate(oracles)])
     truth = np.array(ExactOracle(Rows(held)).answer(asked))

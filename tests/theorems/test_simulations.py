@@ -16,12 +16,12 @@ from local_dp.bounds.simulations import density_error, draw_distance, enough_tri
 from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError, RefusedError
 from local_dp.experiments.claims.local.local_to_sq.laws import Memoised, two_questions, two_replies_law
-from local_dp.interaction import Adaptive, Nonadaptive, Play, run
+from local_dp.interaction import Adaptive, Nonadaptive, run
 from local_dp.noise import Draw, KeyedNoise
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, Local, LocalPlay, LocalQuery, LocalRounds
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, StatisticalQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, RealQuery, Statistical, StatisticalPlay, StatisticalQuery, StatisticalRounds
 from local_dp.oracles.watched import Watched
 from local_dp.populations.finite import Finite, bernoulli
 from local_dp.queries.tables import Bounded, Category, Question
@@ -33,11 +33,9 @@ from local_dp.randomizers.per_coin import PerCoin
 from local_dp.randomizers.randomizer import Randomizer
 from local_dp.randomizers.signs.binary_rr import BinaryRR
 from local_dp.tallies import Estimate, Tally
-from local_dp.theorems.likelihood import Joint, Observed, likelihood_query
+from local_dp.theorems.likelihood import Joint, Observed, ceiling_after, likelihood_query, mean_ratio, total_variation
 from local_dp.theorems.local_from_sq import enough_clients, local_from_sq, one_random_query, split_budget, tight_clients
-from local_dp.theorems.rejection import ceiling_after, mean_ratio, total_variation
-from local_dp.theorems.sq_from_local import sq_from_local
-from local_dp.theorems.sq_from_local_by_table import sq_from_local_by_table
+from local_dp.theorems.sq_from_local import sq_from_local, sq_from_local_by_table
 from tests.support.inputs.worlds import COLOUR, COLOURS, NUMBERS, WORLD, Biased, X, Y
 from tests.typing import theorems as typing_theorems
 
@@ -46,15 +44,15 @@ def _same(answers: tuple[float, ...]) -> tuple[float, ...]:
     return answers
 
 
-def fixed_trials(epsilon: float, draws: int) -> Nonadaptive[LocalQuery, Tally, int]:
+def fixed_trials(epsilon: float, draws: int) -> Local[int]:
     """One round in which `draws` clients are asked x; the result counts the reported ones."""
     return Nonadaptive((LocalQuery(X, BinaryRR(epsilon), Cohort(0, draws)),), lambda tallies: int(tallies[0].counts[0, 1]))
 
 
-def _two_steps(first: float, second: float) -> Adaptive[StatisticalQuery, float, tuple[float, float]]:
+def _two_steps(first: float, second: float) -> StatisticalRounds[tuple[float, float]]:
     """x, then y."""
 
-    def play() -> Play[StatisticalQuery, float, tuple[float, float]]:
+    def play() -> StatisticalPlay[tuple[float, float]]:
         (x,) = yield (StatisticalQuery(X, first),)
         (y,) = yield (StatisticalQuery(Y, second),)
         return x, y
@@ -88,7 +86,7 @@ def test_every_way_spends_epsilon_at_most() -> None:
     """Fresh clients, one random query and split budgets all charge no client more than epsilon, and split budgets all of it."""
     queries = tuple(StatisticalQuery(query, 0.3) for query in (X, Y, X))
     algorithm = Nonadaptive(queries, _same)
-    ways: tuple[Nonadaptive[LocalQuery, Tally, tuple[float, ...]] | Adaptive[LocalQuery, Tally, tuple[float, ...]], ...] = (
+    ways: tuple[Local[tuple[float, ...]] | LocalRounds[tuple[float, ...]], ...] = (
         local_from_sq(algorithm, 0.7, lambda query: 500),
         one_random_query(algorithm, 0.7, 1500, seed=1),
         split_budget(algorithm, 0.7, 1500, 3),
@@ -176,7 +174,7 @@ def test_query_count_is_geometric() -> None:
     """One reply of each of 3,000 clients: how many need j queries follows the geometric law of ratio 1 - e^-eps (chi-square beyond 1e-6 fails)."""
     n, epsilon = 3000, 1.0
 
-    def play() -> Play[LocalQuery, Tally, int]:
+    def play() -> LocalPlay[int]:
         (tally,) = yield (LocalQuery(X, BinaryRR(epsilon), Cohort(0, n)),)
         return tally.n
 
@@ -245,9 +243,7 @@ def test_nonadaptive_simulation_asks_everything_first() -> None:
 
 def test_table_of_all_reports() -> None:
     """Without rejection: one query for randomized response, five for 5-ary one, however many clients; the tallies have the law of real ones."""
-    survey: Nonadaptive[LocalQuery, Tally, Floats] = Nonadaptive(
-        (LocalQuery(COLOUR, GRR(1.0, k=5), Cohort(0, 10**6)),), lambda tallies: GRR(1.0, k=5).estimate(tallies[0]).value
-    )
+    survey: Local[Floats] = Nonadaptive((LocalQuery(COLOUR, GRR(1.0, k=5), Cohort(0, 10**6)),), lambda tallies: GRR(1.0, k=5).estimate(tallies[0]).value)
     simulated = sq_from_local_by_table(survey, 0.001, 13)
     assert len(simulated.queries) == 5
     oracle = Biased(COLOURS, (1, -1, -1, 1, 1))
@@ -266,7 +262,7 @@ def test_public_coins_are_drawn_by_the_simulation() -> None:
     def decode(tallies: tuple[Tally, ...]) -> Floats:
         return randomizer.estimate(tallies[0]).value
 
-    survey: Nonadaptive[LocalQuery, Tally, Floats] = Nonadaptive((LocalQuery(COLOUR, randomizer, Cohort(0, n)),), decode)
+    survey: Local[Floats] = Nonadaptive((LocalQuery(COLOUR, randomizer, Cohort(0, n)),), decode)
     for simulated in (sq_from_local(survey, 0.01, 20, 2), sq_from_local_by_table(survey, 0.01, 2)):
         assert np.abs(run(simulated, ExactOracle(COLOURS)) - COLOURS.shares).max() < 5 * math.sqrt(4.6827 / n)
 
@@ -321,7 +317,7 @@ class Leaky(BinaryRR):
         return np.where(reports == values, np.uint64(9), np.uint64(1))
 
 
-def _one(randomizer: Randomizer) -> Nonadaptive[LocalQuery, Tally, int]:
+def _one(randomizer: Randomizer) -> Local[int]:
     return Nonadaptive((LocalQuery(X, randomizer, Cohort(0, 2)),), lambda tallies: tallies[0].n)
 
 
@@ -353,14 +349,14 @@ def test_refusals(wrong: Callable[[], object], error: type[Exception], says: str
 
 def test_theorems_as_types() -> None:
     """The typing file, which mypy checks, also runs: the values are what the types say."""
-    local: Nonadaptive[LocalQuery, Tally, str] = Nonadaptive((LocalQuery(X, BinaryRR(1.0), Cohort(0, 3)),), lambda tallies: "done")
-    statistical: Nonadaptive[StatisticalQuery, float, str] = Nonadaptive((StatisticalQuery(X, 0.3),), lambda answers: "done")
+    local: Local[str] = Nonadaptive((LocalQuery(X, BinaryRR(1.0), Cohort(0, 3)),), lambda tallies: "done")
+    statistical: Statistical[str] = Nonadaptive((StatisticalQuery(X, 0.3),), lambda answers: "done")
 
-    def local_play() -> Play[LocalQuery, Tally, str]:
+    def local_play() -> LocalPlay[str]:
         yield local.queries
         return "done"
 
-    def statistical_play() -> Play[StatisticalQuery, float, str]:
+    def statistical_play() -> StatisticalPlay[str]:
         yield statistical.queries
         return "done"
 
@@ -375,9 +371,7 @@ def test_theorems_as_types() -> None:
 def test_bernoulli_share_by_both_simulations() -> None:
     """A survey of a share of 30 %: real clients, rejection and table end within 5 standard errors of each other's truth."""
     population = bernoulli("x", 0.3, 1500, seed=1)
-    survey: Nonadaptive[LocalQuery, Tally, float] = Nonadaptive(
-        (LocalQuery(X, BinaryRR(1.0), Cohort(0, 1500)),), lambda tallies: float(BinaryRR(1.0).estimate(tallies[0]).value)
-    )
+    survey: Local[float] = Nonadaptive((LocalQuery(X, BinaryRR(1.0), Cohort(0, 1500)),), lambda tallies: float(BinaryRR(1.0).estimate(tallies[0]).value))
     trials = enough_trials(1.0, 1500, 0.01, 0.05)
     results = (
         run(survey, PopulationOracle(population, KeyedNoise(1), 1, 1.0)),

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from local_dp.clients.config import MemberConfig, pack_columns
-from local_dp.clients.prefork import Opening
-from local_dp.clients.rehearsal import Rehearsal
+from local_dp.clients.helper import warm_up
+from local_dp.clients.process import MemberConfig, RunConfig, pack_columns
 from local_dp.noise import Draw, KeyedNoise, Noise
 from tests.support.figures import figure
 from tests.support.inputs.builders import yes_records
@@ -22,9 +21,8 @@ BYTES = 32
 
 def member(index: int, seed: int | None = None) -> MemberConfig:
     """One client's configuration, as the launcher sends it."""
-    return MemberConfig(
-        run="r", member=f"client-{index}", group="g0", broker="", start=index, columns=pack_columns([yes_records(1)]), seed=seed, budget=1.0, allowed=None
-    )
+    run = RunConfig(run="r", broker="", budget=1.0, seed=seed)
+    return MemberConfig(run=run, member=f"client-{index}", group="g0", start=index, columns=pack_columns([yes_records(1)]))
 
 
 def first_bytes(config: bytes) -> bytes:
@@ -34,7 +32,7 @@ def first_bytes(config: bytes) -> bytes:
 
 def by_fork(draw: Callable[[bytes], bytes], processes: int) -> Iterator[bytes]:
     """What each of the processes draws that are forked from this one, as the helper forks them: after it has answered itself."""
-    Rehearsal(Opening()).answer()
+    warm_up()
     draw(member(0).to_bytes())
     for index in range(processes):
         reading, writing = os.pipe()
@@ -47,14 +45,15 @@ def by_fork(draw: Callable[[bytes], bytes], processes: int) -> Iterator[bytes]:
         os.close(reading)
 
 
-def test_forked_clients_draw_apart() -> None:
+@pytest.mark.parametrize("processes", [20, pytest.param(PROCESSES, marks=pytest.mark.long)])
+def test_forked_clients_draw_apart(processes: int) -> None:
     """Of 200 client processes forked from one that has drawn already, no two have the same first 32 bytes; a fork's own generator is noticed."""
-    drawn = list(by_fork(first_bytes, PROCESSES))
+    drawn = list(by_fork(first_bytes, processes))
     assert {len(each) for each in drawn} == {BYTES}
-    assert len(set(drawn)) == PROCESSES
+    assert len(set(drawn)) == processes
     inherited = np.random.default_rng()
     assert len(set(by_fork(lambda config: inherited.bytes(BYTES), 8))) == 1, "a generator that a fork inherits draws the same in each"
-    figure(16, f"{PROCESSES} forked: {len(set(drawn))} different first words")
+    figure(16, f"{processes} forked: {len(set(drawn))} different first words")
 
 
 @pytest.mark.slow
@@ -85,7 +84,7 @@ def test_private_mode_rejects_a_seed(tier: str) -> None:
 @pytest.mark.usefixtures("warm")
 @pytest.mark.parametrize("tier", ["hosts", "population", "aggregate"])
 def test_seeded_results_carry_the_stamp_and_repeat(tier: str) -> None:
-    """A seeded run says that it is a simulation, and a second one gives the same bytes but for the time that it took."""
+    """A seeded run carries the stamp of a simulation, and a second one gives the same bytes except for its seconds."""
 
     def told() -> bytes:
         done = local_dp("run", "survey", "--clients", "40", "--seed", "9", "--tier", tier, "--json")

@@ -12,20 +12,19 @@ from local_dp.attacks.tracing import Traced, tracing
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.interaction import Nonadaptive, run
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import Local
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
+from local_dp.oracles.statistical.oracles import ExactOracle, Statistical
 from local_dp.records import Records
-from local_dp.tallies import Tally
-from local_dp.theorems.curated_from_sq import curated_from_sq
-from local_dp.theorems.one_report import from_own_bits, one_query_each, one_sign_each
+from local_dp.theorems.curated import curated_from_sq
+from local_dp.theorems.local_from_sq import from_own_bits, one_query_each, one_sign_each
 
-Attack = Nonadaptive[StatisticalQuery, float, Bools]
+Attack = Statistical[Bools]
 
 
-def attacks(subsets: Bools, shares: Floats, suspects: Bools) -> tuple[Attack, Nonadaptive[StatisticalQuery, float, Traced]]:
+def attacks(subsets: Bools, shares: Floats, suspects: Bools) -> tuple[Attack, Statistical[Traced]]:
     """Reconstruction and tracing are non-adaptive SQ algorithms; what they guess is their result."""
-    assert_type(BonehShaw(2, 1, 0).tracing(0.1), Nonadaptive[StatisticalQuery, float, int])
+    assert_type(BonehShaw(2, 1, 0).tracing(0.1), Statistical[int])
     return reconstruction(subsets, 0.1, least_squares), tracing(shares, suspects, 0.1)
 
 
@@ -38,9 +37,9 @@ def three_models(
     """
     curated, local = curated_from_sq(attack, epsilons[0], len(public)), from_own_bits(attack, public, "secret", epsilons[1])
     assert_type(curated, Nonadaptive[NoisySum, int, Bools])
-    assert_type(local, Nonadaptive[LocalQuery, Tally, Bools])
-    assert_type(one_query_each(attack, 1.0, 10, 1), Nonadaptive[LocalQuery, Tally, Bools])
-    assert_type(one_sign_each(attack, 1.0, 10, 1), Nonadaptive[LocalQuery, Tally, Bools])
+    assert_type(local, Local[Bools])
+    assert_type(one_query_each(attack, 1.0, 10, 1), Local[Bools])
+    assert_type(one_sign_each(attack, 1.0, 10, 1), Local[Bools])
     return run(attack, exact), run(curated, trusted), run(local, clients)
 
 

@@ -16,12 +16,22 @@ from local_dp.experiments.lab.intervals import wilson
 from local_dp.hardness.adversary import described
 from local_dp.hardness.certificates import verify_certificate
 from local_dp.interaction import run
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import MidpointOracle, Spectrum, hidden_set, hidden_set_certificate, spectrum
-from local_dp.masked.population import MaskedParityPopulation
-from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
-from local_dp.oracles.statistical.hostile import Bias, BiasedOracle, against, downward, upward
-from local_dp.oracles.statistical.oracles import StatisticalQuery, legal
+from local_dp.masked.population import Concept, MaskedParityPopulation
+from local_dp.masked.statistical import (
+    MidpointOracle,
+    NonadaptiveLearner,
+    Spectrum,
+    bent_learner,
+    coset_learner,
+    exact_success,
+    hidden_set,
+    hidden_set_certificate,
+    parity_learner,
+    random_learner,
+    spectrum,
+    two_round_learner,
+)
+from local_dp.oracles.statistical.oracles import Bias, BiasedOracle, StatisticalQuery, against, downward, legal, upward
 
 BELOW: Final = 1 - 1e-9  # just inside the threshold tolerance
 BIASES: Final[dict[str, Bias]] = {"up": upward, "down": downward, "against the sign": against}

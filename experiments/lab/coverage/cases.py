@@ -15,12 +15,11 @@ from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.coverage.tables import TABLES
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.shares import frequency_randomizer
+from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
-from local_dp.protocols.vectors.prefix_sums import PrefixSums
+from local_dp.protocols.vectors.workload import PrefixSums
 from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.numbers.discrete_laplace import DiscreteLaplace
 from local_dp.randomizers.signs.binary_rr import BinaryRR

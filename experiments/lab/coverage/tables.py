@@ -16,8 +16,7 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.protocols.search.quantiles import Located, Quantiles
 from local_dp.protocols.surveys.crosstab import Crosstab
-from local_dp.protocols.surveys.frequency import Frequency
-from local_dp.protocols.surveys.histogram import Histogram
+from local_dp.protocols.surveys.frequency import Frequency, Histogram
 from local_dp.protocols.surveys.survey import Survey
 from local_dp.protocols.vectors.mean import Mean
 from local_dp.protocols.vectors.mean_found import MeanFound
@@ -79,7 +78,7 @@ def _crosstab() -> Iterator[Setting]:
     for missing in ("category", "exclude"):
         protocol = Crosstab(columns=("first", "second"), labels=("a|b", "x|y"), missing=missing)
         law = [0.3, 0.1, 0.1, 0.05, 0.35, 0.1]
-        yield Setting("crosstab", f"two by two, missing {missing}", protocol, kinds, law, few=(), binomial=False, shares_of=lambda table: table.shares, dear=2)
+        yield Setting("crosstab", f"two by two, missing {missing}", protocol, kinds, law, few=(), binomial=False, dear=2)
 
 
 def _quantiles(epsilon: float) -> Iterator[Case]:

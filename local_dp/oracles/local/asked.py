@@ -1,23 +1,25 @@
 """What a local oracle is asked, and how a client answers: record -> value -> report. Every tier's clients answer through `respond`."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Words
 from local_dp.errors import InputError
+from local_dp.interaction import Adaptive, Nonadaptive, Play, R
 from local_dp.ledger import Charge
 from local_dp.noise import Draw, Noise, public_coins
 from local_dp.oracles.local.sessions import Spoken
 from local_dp.queries.query import Query
-from local_dp.randomizers.finite import FiniteChannel
 from local_dp.randomizers.randomizer import NO_COIN, Randomizer
 from local_dp.randomizers.simulated import answers
 from local_dp.records import Records, chunks
+from local_dp.tallies import Tally
 
 CHUNK = 1 << 18  # clients at a time, or words of clients who use several, and clients to a digest: fewer, and two threads would wait for each other
 _NUMBERS = 1 << 25  # that records are made into at a time
@@ -66,8 +68,8 @@ class LocalQuery:
 
     @property
     def session(self) -> str:
-        """The label, where it is a session's: whether it is, is the randomizer's kind and nobody's choice."""
-        return self.memo if self.memo and isinstance(self.randomizer, FiniteChannel) and self.randomizer.silence is not None else ""
+        """The label where it is a session's, else empty: the randomizer alone decides, by having a value for silence."""
+        return self.memo if self.randomizer.silence is not None else ""
 
     def draw(self, round: int, ask: int) -> Draw:
         """Which words answer it as the ask of this number in this round: those of the label where the answer is memoised, fresh ones otherwise."""
@@ -85,6 +87,17 @@ class LocalQuery:
             named = (*asked, self.randomizer.name, self.randomizer.params(), *([] if self.session else [coins]))
             what = blake2b(repr(named).encode(), digest_size=16).digest()
         return Charge(self.cohort.start, self.cohort.stop, self.randomizer.nano, self.memo, what)
+
+
+Local: TypeAlias = Nonadaptive[LocalQuery, Tally, R]
+LocalRounds: TypeAlias = Adaptive[LocalQuery, Tally, R]
+LocalAlgorithm: TypeAlias = Local[R] | LocalRounds[R]
+LocalPlay: TypeAlias = Play[LocalQuery, Tally, R]
+
+
+def ask_all(query: Query, randomizer: Randomizer, clients: int, read: Callable[[Tally], R]) -> Local[R]:
+    """The algorithm that puts one question to all clients, once, and reads its result off their tally."""
+    return Nonadaptive((LocalQuery(query, randomizer, Cohort(0, clients)),), lambda tallies: read(tallies[0]))
 
 
 def check_disjoint(queries: tuple[LocalQuery, ...]) -> None:

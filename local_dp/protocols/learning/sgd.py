@@ -1,38 +1,140 @@
-"""Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one."""
+"""Locally private stochastic gradient descent: an interactive local algorithm, not a statistical-query one; and the reports of its gradients."""
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from local_dp.arrays import Floats
+from local_dp.bounds.means import Body, VectorChoice, vector_choices
+from local_dp.bounds.response import response_gain
 from local_dp.checks import check_share, check_whole
+from local_dp.domains import MAX_DIMENSION
 from local_dp.errors import InputError, unknown
-from local_dp.interaction import Adaptive, Play
+from local_dp.interaction import Adaptive
 from local_dp.learners.examples import error_rate, skewed_examples
 from local_dp.learners.halfspaces import Halfspace, check_margin
+from local_dp.learners.learner import features
 from local_dp.learners.tasks import BARELY
-from local_dp.oracles.local.asked import LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalPlay, LocalQuery, LocalRounds
 from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
-from local_dp.protocols.learning.gradients import WAYS, Gradients, gradients_of
 from local_dp.protocols.local_protocol import LocalProtocol, PlainData, parameter
-from local_dp.queries.numbers import written
+from local_dp.queries.numbers import STEPS, written
+from local_dp.queries.vectors import Descent, DescentVector
+from local_dp.randomizers.numbers.one_bit_mean import OneBitMean
+from local_dp.randomizers.vectors.coordinates import SampledSigns
+from local_dp.randomizers.vectors.nearest_direction import NearestDirection
 from local_dp.tallies import Tally
+
+WAYS = ("best", "one-bit-mean", "sampled-signs", "nearest-direction")
+GRID = 1 << 14  # steps of the lattice of a vector, to either side
+
+
+@dataclass(frozen=True)
+class Gradients(ABC):
+    """Minus the gradient of the hinge loss at given weights, from one report a client; records have norm at most 1 and coordinates at most `scale`.
+
+    The n clients of a round are split into `cohorts`; n times the expected square norm of the noise is at most `moment`.
+    """
+
+    epsilon: float
+    d: int
+    scale: float
+    moment: float
+
+    @property
+    @abstractmethod
+    def cohorts(self) -> int:
+        """The number of cohorts of a round."""
+
+    @abstractmethod
+    def queries(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+        """The queries of a round, one cohort between any two ends."""
+
+    @abstractmethod
+    def read(self, tallies: tuple[Tally, ...]) -> Floats:
+        """The mean of the reported directions, unbiased up to the grid, shape (d,)."""
+
+
+@dataclass(frozen=True)
+class ByCoordinate(Gradients):
+    """Each cohort reports one coordinate in one bit: a moment of (d scale C)^2."""
+
+    @property
+    def cohorts(self) -> int:
+        return self.d
+
+    @cached_property
+    def randomizer(self) -> OneBitMean:
+        return OneBitMean(self.epsilon, steps=STEPS)
+
+    def queries(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+        descents = (Descent("hinge", features(self.d), "y", weights, place, self.scale) for place in range(self.d))
+        return tuple(LocalQuery(query, self.randomizer, Cohort(*cut)) for query, cut in zip(descents, pairwise(ends), strict=True))
+
+    def read(self, tallies: tuple[Tally, ...]) -> Floats:
+        return self.scale * np.array([2 * float(self.randomizer.estimate(tally).value) - 1 for tally in tallies])
+
+
+@dataclass(frozen=True)
+class ByVector(Gradients):
+    """Each client reports the whole gradient: signs of some coordinates (of the cube of `scale`), or the nearest direction (of the unit ball)."""
+
+    choice: VectorChoice
+
+    @property
+    def cohorts(self) -> int:
+        return 1
+
+    @cached_property
+    def randomizer(self) -> SampledSigns | NearestDirection:
+        made: Callable[..., SampledSigns | NearestDirection] = SampledSigns if self.choice.name == "sampled-signs" else NearestDirection
+        return made(self.epsilon, d=self.d, steps=GRID, **dict(self.choice.settings))
+
+    @property
+    def reach(self) -> float:
+        """The value of a coordinate of 1."""
+        return self.scale if self.choice.name == "sampled-signs" else 1.0
+
+    def queries(self, weights: tuple[float, ...], ends: Sequence[int]) -> tuple[LocalQuery, ...]:
+        randomizer = self.randomizer
+        query = DescentVector("hinge", features(self.d), "y", weights, self.reach, randomizer.ball, GRID)
+        return (LocalQuery(query, randomizer, Cohort(*ends)),)
+
+    def read(self, tallies: tuple[Tally, ...]) -> Floats:
+        (tally,), randomizer = tallies, self.randomizer
+        return self.reach * (randomizer.average(tally) if isinstance(randomizer, SampledSigns) else randomizer.estimate(tally).value)
+
+
+@lru_cache(maxsize=64)
+def gradients_of(epsilon: float, d: int, scale: float, name: str = "best") -> Gradients:
+    """The way called `name`, or that of least moment; ties go to one bit of one coordinate, whose cohorts have fixed sizes."""
+    ways: dict[str, Gradients] = {"one-bit-mean": ByCoordinate(epsilon, d, scale, (d * scale * response_gain(epsilon)) ** 2)}
+    if d <= MAX_DIMENSION:
+        bodies: tuple[tuple[Body, str, float], ...] = (("cube", "sampled-signs", scale), ("ball", "nearest-direction", 1.0))
+        for body, way, reach in bodies:
+            choice = next(choice for choice in vector_choices(epsilon, body, d) if choice.name == way)
+            ways[way] = ByVector(epsilon, d, scale, choice.moment * reach**2, choice)
+    if name != "best" and name not in ways:
+        raise InputError(f"{name} takes at most {MAX_DIMENSION} coordinates, and d is {d}; choose one-bit-mean or best")
+    return ways[name] if name in ways else min(ways.values(), key=lambda way: way.moment * (1 + 1e-9 * (way.cohorts == 1)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalSGD(LocalProtocol[Halfspace]):
     """Projected descent on the hinge loss max(0, 1 - y <w, x> / gamma) over norm(w) <= 1; every client answers once, in one of `rounds` rounds.
 
-    A client tells of its gradient one coordinate in a bit, the signs of several, or which of a few directions it is nearest to: whichever has the least error V
-    by closed form (`learning.gradients`). Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of
-    margin gamma: the hinge loss of the averaged weights, and with it the error, is in expectation at most sqrt(1 / rounds + V / n) / gamma, V at most
-    d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1): features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it.
-    Cost: one to twelve bits a client, `rounds` rounds.
-    The default number of clients is for an expected error of `alpha`, on examples at margin gamma of which barely more than alpha are of a rare kind.
-    Source: Duchi, Jordan, Wainwright 2013; limits 9.
+    A client reports one coordinate of its gradient in a bit, the signs of several, or the nearest of a few directions, by the least error V (`gradients_of`).
+    Privacy: epsilon-locally private. Utility, for records of norm at most 1 with abs(x_j) <= bound and a halfspace of margin gamma: the expected hinge loss of
+    the averaged weights bounds the expected error. It is at most sqrt(1 / rounds + V / n) / gamma, V <= d^2 bound^2 C^2, C = (e^eps + 1) / (e^eps - 1).
+    Features +-1 / sqrt d need n about d C^2 / (alpha gamma)^2, at epsilon 4 a third of it. The default number of clients is for an expected error of `alpha`.
+    Cost: one to twelve bits a client, `rounds` rounds. Source: Duchi, Jordan, Wainwright 2013; limits 9.
     """
 
     name: ClassVar[str] = "local-sgd"
@@ -51,15 +153,13 @@ class LocalSGD(LocalProtocol[Halfspace]):
         check_share("alpha", self.alpha)
         check_whole("rounds", self.rounds, 1, 1_000_000)
         if self.told not in WAYS:
-            raise InputError(unknown("there is no way to tell a gradient named", self.told, WAYS))
+            raise InputError(unknown("there is no report of a gradient named", self.told, WAYS))
 
     @property
     def scale(self) -> float:
-        """The bound on abs(x_j)."""
         return check_margin(self.d, self.gamma, self.bound)
 
     def gradients(self, epsilon: float) -> Gradients:
-        """How the clients tell their gradients."""
         return gradients_of(epsilon, self.d, self.scale, self.told)
 
     def gradient_norm(self, epsilon: float, clients: int) -> float:
@@ -67,7 +167,6 @@ class LocalSGD(LocalProtocol[Halfspace]):
         return math.sqrt(1 + self.gradients(epsilon).moment * self.rounds / clients) / self.gamma
 
     def expected_error(self, epsilon: float, clients: int) -> float:
-        """The guarantee on the expected error."""
         return self.gradient_norm(epsilon, clients) / math.sqrt(self.rounds)
 
     def clients(self, epsilon: float) -> int:
@@ -78,8 +177,7 @@ class LocalSGD(LocalProtocol[Halfspace]):
             raise InputError(f"{self.rounds} rounds cannot promise error {self.alpha} at margin {self.gamma}; give more than {least:.0f}")
         return math.ceil(self.gradients(epsilon).moment / room)
 
-    def algorithm(self, epsilon: float, clients: int) -> Adaptive[LocalQuery, Tally, Halfspace]:
-        """The learner for clients 0..clients-1, each with a budget of epsilon. Raises InputError with fewer clients than cohorts."""
+    def algorithm(self, epsilon: float, clients: int) -> LocalRounds[Halfspace]:
         gradients = self.gradients(epsilon)
         parts = self.rounds * gradients.cohorts
         if clients < parts:
@@ -87,11 +185,11 @@ class LocalSGD(LocalProtocol[Halfspace]):
         ends = [clients * part // parts for part in range(parts + 1)]
         step = 1 / (self.gradient_norm(epsilon, clients) * math.sqrt(self.rounds))
 
-        def play() -> Play[LocalQuery, Tally, Halfspace]:
+        def play() -> LocalPlay[Halfspace]:
             weights, total = np.zeros(self.d), np.zeros(self.d)
             for round in range(self.rounds):
                 cut = ends[round * gradients.cohorts : (round + 1) * gradients.cohorts + 1]
-                tallies = yield gradients.asked(written(weights / self.gamma), cut)
+                tallies = yield gradients.queries(written(weights / self.gamma), cut)
                 total += weights
                 weights = _project(weights + step / self.gamma * gradients.read(tallies))
             return Halfspace(tuple((total / self.rounds).tolist()))
@@ -106,6 +204,9 @@ class LocalSGD(LocalProtocol[Halfspace]):
 
     def explain(self, result: Halfspace) -> str:
         return f"The learned rule predicts the label of a record: it is +1 where {result}; else -1."
+
+    def truth(self, population: Population) -> None:
+        """A halfspace is compared by its exact error rate, by `true_error`."""
 
     def true_error(self, result: Halfspace, population: Population) -> float:
         """Pr[the halfspace mislabels an example], exactly."""

@@ -1,18 +1,19 @@
-"""What becomes of missing, unlisted and outlying values: decided by whoever asks, never by silence.
+"""Policies for missing, unlisted and outlying values, and the columns of a question with their public labels.
 
-In a simulation the launcher looks at the table before the run and refuses what no policy decides about, with the choices. In a private run nobody looks: the
-policy must be one under which every value has an answer, whatever the table holds, and a missing answer is a value like any other.
+In a simulation, a value that no policy covers stops the run, with the choices. A private run never looks at the table: its policies must cover every value.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from local_dp.arrays import Bools
 from local_dp.errors import InputError
-from local_dp.queries.questions import columns_of
-from local_dp.queries.tables import Question, labels_of
+from local_dp.queries.cells import SEPARATOR, Crossed
+from local_dp.queries.questions import columns_of, parse
+from local_dp.queries.tables import Category, Question, labels_of
 from local_dp.records import Records, absent
 
 MAX_LABELS = 1000  # read from a table at most
@@ -20,7 +21,7 @@ MAX_LABELS = 1000  # read from a table at most
 
 @dataclass(frozen=True)
 class Launch:
-    """A table as the launcher of a run sees it: all of it in a simulation, in a private run its columns' names and types and no row."""
+    """A table as the launcher of a run sees it: whole in a simulation; in a private run only the names and types of columns."""
 
     records: Records
     private: bool
@@ -30,9 +31,9 @@ class Launch:
             object.__setattr__(self, "records", self.records.schema())
 
     def refuse(self, policy: str, lost: Callable[[], Bools], what: str, choices: str) -> None:
-        """Raises InputError where the policy is "refuse" and some record is of this kind, or may be and nobody may look.
+        """Raises InputError where the policy is "refuse" and some record is affected, or in a private run may be.
 
-        `lost` looks which records are; in a private run it is not called.
+        `lost` finds the affected records; in a private run it is not called.
         """
         if policy != "refuse":
             return
@@ -49,7 +50,7 @@ class Launch:
             self.refuse(policy, lambda: absent(values), f"{column!r} has no value", choices)
 
     def refuse_open(self, policy: str, question: Question, choices: str) -> None:
-        """For a yes/no question that missing values leave open. Raises InputError too for a column that there is not, or of the wrong type."""
+        """For a yes/no question that missing values leave open. Raises InputError also for an unknown column, or one of the wrong type."""
         columns = [self.records[name] for name in sorted(columns_of(question.expression))]
         question(self.records.take(slice(0, 1)))
         if any(values.dtype.kind in "fU" for values in columns):
@@ -69,7 +70,7 @@ class Launch:
         self.refuse(policy, lambda: (numbers < low) | (numbers > high), f"{column!r} is outside the bounds [{low:g}, {high:g}]", choices)
 
     def labels(self, column: str, listed: tuple[str, ...], from_data: bool) -> tuple[str, ...]:
-        """The public labels of a column: those listed, or in a simulation, when told to, those in the table. Raises InputError where there are none."""
+        """The public labels of a column: those listed, or in a simulation with `from_data` those in the table. Raises InputError where there are none."""
         self.records[column]  # raises with the columns there are
         if listed:
             return listed
@@ -80,7 +81,7 @@ class Launch:
         raise InputError(f"the labels of {column!r} are public: list them, as in labels='first;second', or in a simulation let them be read: labels_from_data")
 
     def groups(self, column: str, listed: tuple[str, ...], from_data: bool, other: str) -> tuple[str, ...]:
-        """The public labels of a column whose groups are asked about; who is in none of them is refused, or left out (`other` exclude)."""
+        """The public labels of a column of groups; a record of no group stops the run, or is left out (`other` exclude)."""
         labels = self.labels(column, listed, from_data)
         self.refuse_missing(other, column, "other=exclude")
         self.refuse_other(other, column, labels, "other=exclude, or list all groups")
@@ -88,15 +89,103 @@ class Launch:
 
 
 def check_policy(name: str, policy: str, allowed: tuple[str, ...]) -> None:
-    """Raises InputError for a policy that there is not."""
+    """Raises InputError for an unknown policy."""
     if policy not in allowed:
         raise InputError(f"{name} is {policy!r}; choose from {', '.join(allowed)}")
 
 
 def labels_in(records: Records, column: str) -> tuple[str, ...]:
-    """The distinct values of a column as labels, sorted, numbers by size; missing ones left out. Raises InputError for more than 1,000."""
+    """The distinct values of a column as labels, sorted, without missing ones. Raises InputError for more than 1,000."""
     present = records.take(~absent(records[column]))
     values = np.unique(present[column])
     if not 1 <= len(values) <= MAX_LABELS:
         raise InputError(f"column {column!r} has {len(values)} distinct values; {MAX_LABELS} are the most labels: count a number by intervals (histogram)")
     return tuple(dict.fromkeys(labels_of(Records({column: values}), column).tolist()))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns and questions that make one question together, with `labels` for each column; without any, each has the labels 0..k-1.
+
+    `missing` and `other`: refuse, or category (a label of its own); with `missing` exclude the query has one more symbol, for incomplete records.
+    """
+
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    k: int
+    missing: str = "refuse"
+    other: str = "refuse"
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The parts that are columns, not questions."""
+        return tuple(column for column in self.names if not is_question(column))
+
+    @cached_property
+    def query(self) -> Crossed:
+        """The combination of all parts. Raises InputError for labels that do not fit."""
+        return self.crossed(range(len(self.names)))
+
+    def crossed(self, places: range | tuple[int, ...]) -> Crossed:
+        return Crossed(tuple(self.names[place] for place in places), tuple(self._labels[place] for place in places), self.spare)
+
+    @property
+    def spare(self) -> tuple[str, ...]:
+        """The extra symbols of the query."""
+        policies = (("other", self.other == "category"), ("missing", self.missing == "category"), ("none", self.missing == "exclude"))
+        return tuple(name for name, extra in policies if extra)
+
+    @cached_property
+    def _labels(self) -> tuple[str, ...]:
+        """The labels of each part as they travel, empty for a question."""
+        labels = self.labels or (SEPARATOR.join(map(str, range(self.k))),) * len(self.named)
+        if len(labels) != len(self.named):
+            raise InputError(f"there are labels for {len(labels)} columns, and {len(self.named)} columns that are not questions; give those of each")
+        own = dict(zip(self.named, labels, strict=True))
+        return tuple(SEPARATOR.join(split_labels(own.get(column, ""))) for column in self.names)
+
+    @cached_property
+    def categories(self) -> tuple[Category | Question, ...]:
+        """Each part as a query of its own."""
+        return tuple(self.crossed((place,)).categories[0] for place in range(len(self.names)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(part.domain.size for part in self.categories)
+
+    @property
+    def sides(self) -> list[list[str]]:
+        return [shown_symbols(part) for part in self.categories]
+
+    def labels_of_table(self, table: Launch, from_data: bool, missing_choices: str) -> tuple[str, ...]:
+        """The labels of each column, once the policies cover every value of the table. Raises InputError."""
+        for column in self.names:
+            if is_question(column):
+                table.refuse_open(self.missing, Question(column), missing_choices)
+        labels = []
+        for place, column in enumerate(self.named):
+            own = table.labels(column, split_labels(self.labels[place]) if place < len(self.labels) else (), from_data)
+            table.refuse_missing(self.missing, column, missing_choices)
+            table.refuse_other(self.other, column, own, "other=category (a label of its own), or list all labels")
+            labels.append(SEPARATOR.join(own))
+        return tuple(labels)
+
+
+def is_question(text: str) -> bool:
+    """Whether a part is a yes/no question rather than a column's name."""
+    try:
+        parse(text)
+    except InputError:
+        return False
+    return True
+
+
+def split_labels(labels: str) -> tuple[str, ...]:
+    """The labels of one column, from a list as it is typed or as it travels."""
+    return tuple(labels.split(SEPARATOR)) if SEPARATOR in labels else tuple(part.strip() for part in labels.split("|") if part.strip())
+
+
+def shown_symbols(part: Category | Question) -> list[str]:
+    """The names of a part's symbols in the table."""
+    names = ["no", "yes"] if isinstance(part, Question) else list(part.labels)
+    return [*names, *(f"({name})" for name in part.spare)]

@@ -1,27 +1,196 @@
-"""Rejection from a pseudorandom seed: a report of any channel told by the seed that makes it."""
+"""Compressed channels: a client names one of a few public samples, and the law of its choice is enumerated."""
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Floats, Ints
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.checks import check_whole
+from local_dp.domains import Domain
+from local_dp.errors import InputError
 from local_dp.loss import exp_epsilon
-from local_dp.randomizers.compressed.base import Compressed
+from local_dp.noise import public_coins, stream_key
+from local_dp.randomizers.finite import FiniteChannel, too_narrow
+from local_dp.randomizers.named import build_named
+from local_dp.randomizers.randomizer import Work
+from local_dp.randomizers.table import Guide
+from local_dp.tallies import Estimate, Tally
+
+_UNIT = 30  # bits of a ratio of two probabilities below 1
+_FINE = 40  # bits that the part common to all choices is counted finer
+_MOST = 1 << 18  # entries of a table
+_BIAS = 1e-8  # of an estimate that is called unbiased
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compressed(FiniteChannel):
+    """Reports which of N public samples the client picks. A coin picks one of `streams` lists; samples are drawn from the mean law of `inner` over its
+    values.
+
+    `inner` is a randomizer's name and `setting` its parameters, "name=value" each; its epsilon is this one's unless `setting` gives it. A subclass gives the
+    law of the choice. Privacy: a part common to all choices and values is added or taken off until the worst ratio is e^epsilon, enumerated over all lists.
+    Utility: of all unbiased estimates that are sums over reports, the one of least variance at the uniform law; `variances` has it exactly. Values are
+    symbols, estimated as shares, or a lattice of numbers, estimated as their mean.
+    """
+
+    work: ClassVar[Work] = "short reports"
+    inner: str = "grr"
+    setting: tuple[str, ...] = ("k=8",)
+    streams: int = 64
+
+    @property
+    @abstractmethod
+    def choices(self) -> int:
+        """N, the number of samples in a list."""
+
+    @abstractmethod
+    def parts(self, ratios: Ints) -> Ints:
+        """The law of the choice in whole parts below 2^62, from the ratios of each sample's probability to the mean, in 2^-30.
+
+        Both have the shape (streams, values, N). All rows of a list have one sum.
+        """
+
+    def check(self) -> None:
+        check_whole("streams", self.streams, 1, 1 << 10)
+        if self.streams & (self.streams - 1):
+            raise InputError(f"streams is {self.streams}; give a power of two")
+
+    def prepare(self) -> None:
+        channel = inner_channel(self.inner, self.setting, self.epsilon)
+        object.__setattr__(self, "_domain", channel.domain)
+        if channel.domain.size * self.streams * self.choices > _MOST:
+            raise InputError(f"{self.streams} lists of {self.choices} samples for {channel.domain.size} values make too large a table; give less")
+        weights = channel.channel() >> np.uint64(max(0, channel.word_bits - 32))  # of 32 bits: which law is chosen by is free, and only that is enumerated
+        parts = self.parts(_ratios(weights, self.streams, self.choices))
+        rows = [private_weights(each, exp_epsilon(self.nano), self.word_bits) for each in parts]
+        if any(row is None for row in rows):
+            raise too_narrow(self)
+        object.__setattr__(self, "_weights", np.array(rows, dtype=np.uint64))
+        object.__setattr__(self, "_guide", Guide.of(self.weights.reshape(-1, self.choices), self.word_bits))
+        object.__setattr__(self, "_decoded", self._least_variance())
+
+    @property
+    def weights(self) -> Words:
+        """The channel, shape (streams, values, N)."""
+        table: Words = self.__dict__["_weights"]
+        return table
+
+    @property
+    def decoded(self) -> Floats:
+        """The value that each choice stands for, shape (streams, N), or (streams, N, k) for k symbols."""
+        table: Floats = self.__dict__["_decoded"]
+        return table
+
+    @property
+    def domain(self) -> Domain:
+        held: Domain = self.__dict__["_domain"]
+        return held
+
+    @property
+    def alphabet(self) -> int:
+        return self.choices
+
+    @property
+    def cells(self) -> int:
+        return self.streams
+
+    def respond(self, values: Ints, words: Words, cells: Words) -> Words:
+        guide: Guide = self.__dict__["_guide"]
+        rows = cells.astype(np.int64) * self.domain.size + (values.astype(np.int64) - self.domain.low)
+        return guide(rows, words).astype(self.report_dtype, copy=False)
+
+    def weight(self, reports: Ints, values: Ints, cells: Ints) -> Words:
+        places = np.asarray(cells, dtype=np.int64), np.asarray(values, dtype=np.int64) - self.domain.low, np.asarray(reports, dtype=np.int64)
+        weights: Words = self.weights[places]
+        return weights
+
+    def _least_variance(self) -> Floats:
+        """The table a of least mean square with P a = truth, P the law given each value (Lagrange)."""
+        law = np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
+        shown = law / law.mean(axis=0)
+        truth = np.eye(len(law)) if self.domain.kind == "symbols" else np.arange(len(law)) / self.domain.high
+        inverse = np.linalg.pinv(law @ shown.T, rcond=1e-13, hermitian=True)
+        decoded = shown.T @ (inverse @ truth)
+        decoded += shown.T @ (inverse @ (truth - law @ decoded))  # once more, against rounding
+        if abs(law @ decoded - truth).max() > _BIAS:
+            raise InputError(f"{self.name}: {self.streams} lists of {self.choices} samples do not tell the values of {self.inner} apart; give more of them")
+        stands: Floats = decoded.reshape(self.streams, self.choices, *truth.shape[1:])
+        return stands
+
+    def variances(self) -> Floats:
+        """The variance of one report's estimate at every value, from the whole table: shape (values,), or (values, k)."""
+        law = np.moveaxis(self.weights.astype(np.float64), 1, 0).reshape(self.domain.size, -1) / self.total / self.streams
+        stands = self.decoded.reshape(law.shape[1], -1)
+        spread: Floats = law @ stands**2 - (law @ stands) ** 2
+        return spread if self.decoded.ndim == 3 else spread[:, 0]
+
+    def estimate(self, tally: Tally) -> Estimate:
+        """The k shares, shape (k,), or the mean, unbiased."""
+        n, seen = tally.answered, tally.counts.ravel()
+        stands = self.decoded.reshape(len(seen), *self.decoded.shape[2:])
+        mean = seen @ stands / n
+        return Estimate(np.asarray(mean), np.sqrt(seen @ (stands - mean) ** 2) / n, n)
+
+
+def inner_channel(name: str, setting: tuple[str, ...], epsilon: float) -> FiniteChannel:
+    """The randomizer of that name and parameters. Raises InputError unless it is a small finite channel without public coins."""
+    channel = build_named(name, setting, epsilon=epsilon)
+    if not isinstance(channel, FiniteChannel) or channel.uses_coins or channel.domain.kind not in ("symbols", "levels"):
+        raise InputError(f"{name} cannot be compressed; give a finite channel of symbols or of numbers that uses no public coin")
+    if channel.domain.size > 1 << 12 or channel.domain.size * channel.alphabet > 1 << 22:
+        raise InputError(f"{name}: a channel of {channel.domain.size} values and {channel.alphabet} reports is too large to compress")
+    return channel
+
+
+def _ratios(channel: Words, streams: int, choices: int) -> Ints:
+    """Samples of the channel's mean law, and their probability for each value in 2^-30 of the mean; shape (streams, values, choices)."""
+    pooled = channel.sum(axis=0, dtype=np.uint64)
+    ends = np.cumsum(pooled, dtype=np.uint64)
+    coins = public_coins(stream_key("samples", 0), 0, streams * choices) % ends[-1]
+    drawn = np.searchsorted(ends, coins, side="right")
+    mean = -(-pooled.astype(np.int64) // len(channel)).astype(np.uint64)
+    ratios = (channel[:, drawn] << np.uint64(_UNIT)) // mean[drawn]
+    by_list: Ints = np.moveaxis(ratios.reshape(len(channel), streams, choices), 0, 1).astype(np.int64)
+    return by_list
+
+
+def private_weights(parts: Ints, growth: Fraction, bits: int) -> Words | None:
+    """Whole parts, shape (values, N) and of one sum, as weights of 2^bits within a factor `growth` in each column; None if words are too narrow.
+
+    A common number a is added to all parts: the least, perhaps negative, with (high + a + u) <= growth (low + a - u) in every column. u is the part that a
+    weight of 1 is worth, and rounding moves a weight by less.
+    """
+    total, choices, exact = 1 << bits, parts.shape[1], parts.astype(object) << _FINE
+    alike = bool((parts == parts[0]).all())  # samples that tell nothing: as they are
+    most = (growth.numerator << 64) // growth.denominator  # in 2^-64: floor, towards privacy
+    one = 1 << 64
+    over = max(one * high - most * low for high, low in zip(exact.max(axis=0), exact.min(axis=0), strict=True))
+    sums = int(exact[0].sum())
+    slope = (most - one) * total - (most + one) * choices
+    if slope <= 0:
+        return None
+    common = 0 if alike else -(-(over * total + (most + one) * sums) // slope)
+    spread = (exact + common) * total // (sums + choices * common)
+    left = total - spread.sum(axis=1)
+    weights: Words = (spread + (np.arange(choices)[None, :] < left[:, None])).astype(np.uint64)
+    return weights
+
 
 MAX_BITS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeededRejection(Compressed):
-    """Reports a short seed from which the channel's mean law makes a report that is accepted as often as the value makes it likelier than the mean.
+    """Reports a short seed. The mean law makes a report from it, which is accepted in proportion to its likelihood under the value.
 
-    Seeds are tried until one is accepted, and after as many tries as the least lucky value needs any seed is taken: so what is chosen stays linear in the
-    channel's rows, and the mean of a number whose chances are linear in it stays so. Privacy: enumerated over all seeds and lists. Utility: the channel's own
-    variance as seeds grow longer (`variances`). Cost: `seed_bits` bits, whatever the size of a report of the channel. 1 <= seed_bits <= 12.
+    Seeds are tried until one is accepted; after the number of tries that the least lucky value needs, any seed is taken. So the law stays linear in the
+    channel's rows. Privacy: enumerated over all seeds and lists. Utility: the channel's own variance as seeds grow longer (`variances`). Cost: `seed_bits`
+    bits, whatever the size of the channel's report. 1 <= seed_bits <= 12.
     """
 
     name: ClassVar[str] = "seeded-rejection"
@@ -49,11 +218,11 @@ _PART = 1 << 40
 
 @dataclass(frozen=True, kw_only=True)
 class GenProt(Compressed):
-    """Marks each of T public samples with probability h min(max(r, 1/L), L), r how much likelier the value makes it than the mean, and names a marked one.
+    """Marks each of T public samples with probability h min(max(r, 1/L), L) and names a marked one, or any if none is marked.
 
-    If none is marked, any. h is 1/2, or 1/L where that is less, and L the largest for which `worst_ratio` is e^epsilon: whatever the channel, of which a
-    delta may be all, and whatever the samples. Ratios beyond L are moved to it; the paper puts 1. Privacy: PURE, also of an approximate channel; for the
-    samples that there are the law is enumerated, and what the proof leaves over is spent on less noise. Cost: log2 T bits. 2 <= samples <= 64.
+    r is the sample's probability over the mean, h is 1/2, or 1/L where that is less. L is the largest with a `worst_ratio` of e^epsilon, whatever the channel
+    and the samples; the paper has L = 1. Privacy: PURE, also for an approximate channel; the law of these samples is enumerated, and the rest of epsilon is
+    spent on less noise. Cost: log2 T bits. 2 <= samples <= 64.
     """
 
     name: ClassVar[str] = "genprot"
@@ -82,9 +251,9 @@ class GenProt(Compressed):
 
 
 def chosen(marked: Floats) -> Floats:
-    """Which of T samples is named, from the chances that each is marked, by itself; shapes (..., T). O(T^3), exact up to rounding.
+    """The probability that each of T samples is named, from the independent chances of their marks; shapes (..., T). O(T^3), exact up to rounding.
 
-    Pr[t] = p_t E[1 / (1 + B)] + Pr[nobody] / T, with B how many of the others are marked.
+    Pr[t] = p_t E[1 / (1 + B)] + Pr[no mark] / T, B the number of other marked samples.
     """
     samples, named = marked.shape[-1], []
     for place in range(samples):
@@ -100,10 +269,10 @@ def chosen(marked: Floats) -> Floats:
 
 
 def worst_ratio(samples: int, low: float, high: float) -> float:
-    """The largest ratio of the chances that a sample is named, over all chances of marks in [low, high].
+    """The largest ratio of the chances that a sample is named, over all chances of marks in [low, high]: about (high / low)^2 for many samples.
 
-    The chance of t rises with p_t, for E[1 / (1 + B)] >= Pr[B = 0] / T, and falls with every other: so it is largest at (high, low, ..., low) and least at
-    (low, high, ..., high). For n others with one p, E[1 / (1 + B)] = (1 - (1 - p)^(n + 1)) / ((n + 1) p). About (high / low)^2 for many samples.
+    The chance of t rises with p_t, for E[1 / (1 + B)] >= Pr[B = 0] / T, and falls with every other chance. So it is largest at (high, low, ..., low) and
+    least at (low, high, ..., high). For n others with one p, E[1 / (1 + B)] = (1 - (1 - p)^(n + 1)) / ((n + 1) p).
     """
     return _at(samples, high, low) / _at(samples, low, high)
 

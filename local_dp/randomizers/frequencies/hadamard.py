@@ -1,4 +1,4 @@
-"""One-bit Hadamard randomizers: a public coin picks a row of a Hadamard matrix, the client randomizes one entry of it."""
+"""One-bit Hadamard randomizers: a public coin picks a row of a Hadamard matrix, and the client reports its randomized entry."""
 
 import math
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from local_dp.arrays import Counts, Floats, Ints, Words
+from local_dp.arrays import Floats, Ints, Words
 from local_dp.cube import parity, walsh_hadamard
-from local_dp.domains import Domain, signed_symbols, symbols
-from local_dp.randomizers.frequencies.base import FiniteOracle, hadamard_joint, hadamard_values
+from local_dp.domains import Domain, signed_symbols
+from local_dp.randomizers.frequencies.base import OfSymbols, SignOracle
 from local_dp.randomizers.frequencies.signed import SignedOracle
 from local_dp.randomizers.one_bit import OneBit
-from local_dp.tallies import Estimate, Joint, Tally
+from local_dp.tallies import Estimate, Tally
 
 
 def _rows(k: int) -> int:
@@ -21,20 +21,15 @@ def _rows(k: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hadamard(OneBit, FiniteOracle):
+class Hadamard(OneBit, SignOracle, OfSymbols):
     """Reports one randomized entry H[l, v] of the client's symbol v in the public row l.
 
-    Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2).
-    Cost: 1 bit; decoding O(n + K log K) with K the least power of two that is at least k.
+    Privacy: binary randomized response for every row. Utility: each frequency has variance (C^2 - f^2) / n, whatever k (limits 2). Cost: 1 bit; decoding O(n
+    + K log K), K the least power of two from k on.
     """
 
     name: ClassVar[str] = "hadamard"
     source: ClassVar[str] = "Bassily, Smith 2015; Acharya, Sun, Zhang 2019 (one bit, public coin)"
-    k: int = 2
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def cells(self) -> int:
@@ -43,24 +38,13 @@ class Hadamard(OneBit, FiniteOracle):
     def encode(self, values: Ints, cells: Ints) -> Words:
         return parity(cells.astype(np.uint16, copy=False) & values.astype(np.uint16))
 
-    def estimate(self, tally: Tally) -> Estimate:
-        """The k frequencies, unbiased, shape (k,)."""
-        n = tally.answered
-        return Estimate.between((-self.gain, self.gain), self.values(tally.counts), n)
-
-    def values(self, counts: Counts) -> Floats:
-        return hadamard_values(counts, self.gain, self.k)
-
-    def joint(self, tally: Tally, weights: Floats) -> Joint:
-        return hadamard_joint(tally, weights, self.gain)
-
 
 @dataclass(frozen=True, kw_only=True)
 class SignedHadamard(OneBit, SignedOracle):
-    """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a public coin u if it holds nothing.
+    """One-bit Hadamard for a signed symbol or nothing: the client randomizes sign * H[l, j], or a public coin u if it has no symbol.
 
-    Estimates the k means E[sign 1(symbol = j)]. Privacy: binary randomized response for every (l, u).
-    Utility: variance (C^2 - nu^2 - m^2) / n for the control weight nu = Pr[null] (limits 3.2, P2, the public-coin variant). Cost: 1 bit.
+    Estimates the k means E[sign 1(symbol = j)]. Privacy: binary randomized response for every (l, u). Utility: variance (C^2 - nu^2 - m^2) / n for the
+    control weight nu = Pr[null] (limits 3.2, P2, the public-coin variant). Cost: 1 bit.
     """
 
     name: ClassVar[str] = "signed-hadamard"
@@ -83,7 +67,7 @@ class SignedHadamard(OneBit, SignedOracle):
         return bits
 
     def estimate(self, tally: Tally, null_share: float = 0.0) -> Estimate:
-        """The k signed means, unbiased for every fixed `null_share`, and of least variance when that is the share of clients that hold nothing."""
+        """The k signed means, unbiased for every fixed `null_share`, and of least variance at the true share of clients without a symbol."""
         n = tally.answered
         cells = tally.counts.reshape(-1, 2, 2)  # row, coin, report
         reported = cells[:, :, 0] - cells[:, :, 1]

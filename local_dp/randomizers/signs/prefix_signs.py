@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from local_dp.arrays import Floats, Ints, Words
-from local_dp.domains import Domain, symbols
 from local_dp.errors import InputError
 from local_dp.noise import philox_words, stream_key
+from local_dp.randomizers.frequencies.base import OfSymbols
 from local_dp.randomizers.one_bit import OneBit
 from local_dp.tallies import Estimate, Tally
 
@@ -22,7 +22,7 @@ _FIXED_POINT = 1 << 20
 
 
 def _twist(size: int) -> np.ndarray:
-    """What makes a Fourier transform diagonalise the skew-circulant matrices m[x, y] = v[x - y], v[-j] = -v[size - j]."""
+    """The factors with which a Fourier transform diagonalises the skew-circulant matrices m[x, y] = v[x - y], v[-j] = -v[size - j]."""
     twist: np.ndarray = np.exp(-1j * np.pi * np.arange(size) / size)
     return twist
 
@@ -40,7 +40,7 @@ def from_spectrum(values: np.ndarray) -> Floats:
 
 
 def _half_prefix(size: int) -> Floats:
-    """The first column of the workload: a prefix sum less 1/2 is (sum of what is at most t - sum of what is above t) / 2."""
+    """The first column of the workload: a prefix sum less 1/2 is half of (the sum up to t less the sum above t)."""
     return np.full(size, 0.5)
 
 
@@ -79,18 +79,17 @@ def _power(size: int) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrefixSigns(OneBit):
+class PrefixSigns(OneBit, OfSymbols):
     """Reports one randomized sign of the client's place v in a public pattern, shifted by a public coin; estimates all k prefix sums Pr[value <= t].
 
-    The patterns' spectrum follows the singular values of the prefix sums, so least squares over all cells comes near the factorization bound.
-    Privacy: binary randomized response for every cell. Utility: each prefix sum has variance (C^2 v - (F - 1/2)^2) / n, v = `excess`: 1.05 to 1.13 times
-    gamma_2^2 of the sums less 1/2 (`bounds.prefixes.prefix_gamma`), where one random query a client has C^2 k / 4n. Cost: 1 bit; decoding O(k log k).
+    The patterns' spectrum follows the singular values of the prefix sums, so least squares comes near the factorization bound. Privacy: binary randomized
+    response for every cell. Utility: each prefix sum has variance (C^2 v - (F - 1/2)^2) / n, v = `excess`: 1.05 to 1.13 times gamma_2^2 of the sums less 1/2
+    (`bounds.prefixes.prefix_gamma`), where one random query a client has C^2 k / 4n. Cost: 1 bit; decoding O(k log k).
     """
 
     name: ClassVar[str] = "prefix-signs"
     source: ClassVar[str] = "factorization mechanism: Edmonds, Nikolov, Ullman 2020 (limits 8.5), with a spectral design"
     estimates: ClassVar[str] = "prefix sums"
-    k: int = 2
 
     def check(self) -> None:
         super().check()
@@ -101,10 +100,6 @@ class PrefixSigns(OneBit):
     def size(self) -> int:
         """The least power of two that is at least k."""
         return 1 << (self.k - 1).bit_length()
-
-    @property
-    def domain(self) -> Domain:
-        return symbols(self.k)
 
     @property
     def cells(self) -> int:

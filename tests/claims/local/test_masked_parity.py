@@ -20,10 +20,8 @@ from local_dp.experiments.lab.cross_check import cross_check_shown
 from local_dp.experiments.lab.intervals import wilson
 from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import Adaptive, Play
-from local_dp.masked.concept import Concept
-from local_dp.masked.listed import MaskedParityList
-from local_dp.masked.population import MaskedParityPopulation
-from local_dp.masked.two_rounds import MaskedParityLearner
+from local_dp.masked.population import Concept, MaskedParityPopulation
+from local_dp.masked.protocols import MaskedParityLearner, MaskedParityList
 from local_dp.oracles.local.asked import Cohort, LocalQuery
 from local_dp.protocols.registry import find_protocol
 from local_dp.randomizers import one_bit

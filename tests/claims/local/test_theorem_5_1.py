@@ -10,9 +10,19 @@ import pytest
 from local_dp.bounds.masked_parity import coset_tolerance, queries_needed, success_bound
 from local_dp.experiments.claims.local.theorem_5_1 import EXPERIMENT, Row, printed_tolerance
 from local_dp.interaction import Adaptive, Nonadaptive
-from local_dp.masked.concept import Concept
-from local_dp.masked.midpoint import Spectrum, hidden_set, spectrum
-from local_dp.masked.statistical import NonadaptiveLearner, bent_learner, coset_learner, exact_success, parity_learner, random_learner, two_round_learner
+from local_dp.masked.population import Concept
+from local_dp.masked.statistical import (
+    NonadaptiveLearner,
+    Spectrum,
+    bent_learner,
+    coset_learner,
+    exact_success,
+    hidden_set,
+    parity_learner,
+    random_learner,
+    spectrum,
+    two_round_learner,
+)
 from local_dp.oracles.statistical.oracles import StatisticalQuery
 from tests.support.runs.shared import Once
 

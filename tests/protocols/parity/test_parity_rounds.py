@@ -12,8 +12,7 @@ from local_dp.experiments.lab.minimal_clients import exact_recovery
 from local_dp.interaction import Nonadaptive, run
 from local_dp.noise import KeyedNoise
 from local_dp.oracles.local.population import PopulationOracle
-from local_dp.protocols.parity.deny import ParityDeny
-from local_dp.protocols.parity.rounds import ParityRounds
+from local_dp.protocols.parity.parity import ParityDeny, ParityRounds
 from local_dp.randomizers.signs.deny import Deny
 from local_dp.tallies import Tally
 from tests.support.theory.alike import Z_TAIL, check_alike

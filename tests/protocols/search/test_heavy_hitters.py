@@ -13,9 +13,7 @@ from local_dp.interaction import run
 from local_dp.noise import KeyedNoise, public_coins
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.table import Rows
-from local_dp.protocols.search.frequent_strings import Found
-from local_dp.protocols.search.heavy_hitters import HeavyHitters
-from local_dp.protocols.search.heavy_hitters_asked import HeavyHittersAsked
+from local_dp.protocols.search.heavy_hitters import Found, HeavyHitters, HeavyHittersAsked
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.strings import HashedPrefix, KeptPrefix, Prefix, strings_of
 from local_dp.randomizers.frequencies.wide_hashing import WideHashing

@@ -20,7 +20,7 @@ from local_dp.populations.table import Rows
 from local_dp.protocols.surveys.longitudinal import Course, Longitudinal
 from local_dp.protocols.surveys.policies import Launch
 from local_dp.queries.registry import QUERIES
-from local_dp.queries.waves import ChangeInterval
+from local_dp.queries.tables import ChangeInterval
 from local_dp.randomizers.repeated.change_tracking import ChangeTracking
 from local_dp.records import Records
 from tests.support.inputs.builders import in_population, play_in_memory, population_oracle

@@ -16,8 +16,7 @@ from local_dp.populations.finite import Finite
 from local_dp.populations.population import Population
 from local_dp.postprocessing.shapes import agree, overlaps
 from local_dp.protocols.surveys.policies import Launch
-from local_dp.protocols.vectors.marginal_design import Task, best_design, covering_sets, designs
-from local_dp.protocols.vectors.marginal_estimates import Dealt
+from local_dp.protocols.vectors.marginal_design import Dealt, Task, best_design, covering_sets, designs
 from local_dp.protocols.vectors.marginals import Marginals
 from local_dp.queries.cells import SEPARATOR, Odd
 from local_dp.queries.registry import QUERIES

@@ -8,9 +8,8 @@ from local_dp.bounds.response import response_gain
 from local_dp.errors import InputError
 from local_dp.interaction import run
 from local_dp.oracles.local.aggregate import AggregateOracle
-from local_dp.protocols.vectors.sign_design import design_signs, query_excess
 from local_dp.protocols.vectors.workload import Workload, one_query_variance, shares_first_variance
-from local_dp.protocols.vectors.workloads import NAMED, Symbols, workload_of
+from local_dp.protocols.vectors.workloads import NAMED, Symbols, design_signs, query_excess, workload_of
 from local_dp.randomizers.evidence import check_loss, exact_epsilon
 from local_dp.randomizers.frequencies.grr import GRR
 from local_dp.randomizers.signs.sign_rows import SignRows, rows_text, sylvester

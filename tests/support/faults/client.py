@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TypeAlias
 from unittest.mock import patch
 
 import numpy as np
 
 from local_dp.arrays import Ints, Words
-from local_dp.clients.journal import Commit, MemoryStore, Store
+from local_dp.clients.journal import Commit, MemoryStore, SqliteStore, Store
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import Draw
 from local_dp.oracles.local import asked
@@ -32,7 +32,7 @@ class Crash(BaseException):
 class Disk:
     """What survives a crash: the commits, and the secrets of memoised answers. `crash` is where the next one comes.
 
-    `truths` is the account's: of each commit, how many truths of each session were told to its randomizers.
+    `truths` is the account's: of each commit, how many truths of each session its randomizers received.
     """
 
     name: str = ""
@@ -67,12 +67,6 @@ class DurableStore(MemoryStore):
         """The machine has stopped."""
 
 
-class MortalStore(Store, Protocol):
-    """A store of a machine that may stop."""
-
-    def close(self) -> None: ...
-
-
 class FreshNoise:
     """As `SystemNoise`, never the same words again but under a label, whose secret the disk keeps; from a source of its own, so that a run can be repeated."""
 
@@ -90,7 +84,8 @@ class FreshNoise:
 
 
 MakeRole = Callable[[str, int, Records, FreshNoise, Store, Policy], ClientRole]
-MakeStore = Callable[[Disk], "MortalStore"]
+MortalStore: TypeAlias = DurableStore | SqliteStore  # a store of a machine that may stop
+MakeStore = Callable[[Disk], MortalStore]
 
 
 class Client:
@@ -130,27 +125,27 @@ class Client:
     def answer(self, request: Request) -> list[Reply | Refusal]:
         """What it sends before it crashes, if it does."""
         sent: list[Reply | Refusal] = []
-        with _told() as told:
+        with _told() as truths:
             try:
                 for answer in self.role.handle(request):
                     sent.append(answer)
                     self.disk.trip("crash-sending")
             except Crash:
                 self.stop()
-        self.disk.truths += [told] * (len(self.disk.commits) - len(self.disk.truths))
+        self.disk.truths += [truths] * (len(self.disk.commits) - len(self.disk.truths))
         return sent
 
 
 @contextmanager
 def _told() -> Iterator[Counter[str]]:
-    """How many truths of each session are told meanwhile: looked at where a value goes to its randomizer."""
-    told: Counter[str] = Counter()
+    """The number of truths of each session meanwhile: looked at where a value goes to its randomizer."""
+    truths: Counter[str] = Counter()
 
     def looking(query: LocalQuery, values: Ints, spoken: Spoken, place: int) -> Ints:
-        given = said(query, values, spoken, place)
+        values_sent = said(query, values, spoken, place)
         if query.session:
-            told[query.session] += int(np.count_nonzero(given != query.randomizer.silence))
-        return given
+            truths[query.session] += int(np.count_nonzero(values_sent != query.randomizer.silence))
+        return values_sent
 
     with patch.object(asked, "said", looking):
-        yield told
+        yield truths

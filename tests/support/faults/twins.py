@@ -74,8 +74,8 @@ class LooksAwayStore(DurableStore):
     """Does not know with which request a round was asked before."""
 
     def get(self, run: str, round: int) -> Commit | None:
-        kept = super().get(run, round)
-        return None if kept is None else replace(kept, request=AnyDigest())
+        commit = super().get(run, round)
+        return None if commit is None else replace(commit, request=AnyDigest())
 
 
 class VolatileLedgerStore(DurableStore):
@@ -87,7 +87,7 @@ class VolatileLedgerStore(DurableStore):
 
 
 class ForgetsWhoSpokeStore(DurableStore):
-    """Knows after a crash what it has sent and what it cost, and not that a truth was told."""
+    """Remembers after a crash what it has sent and its cost, but not that it spoke the truth."""
 
     def __init__(self, disk: Disk) -> None:
         super().__init__(Disk(commits=[replace(commit, spoken=()) for commit in disk.commits]))

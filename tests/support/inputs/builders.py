@@ -1,6 +1,5 @@
 """What several tests build: a small table, requests, and runs over a bus in memory."""
 
-import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -10,9 +9,9 @@ from local_dp.bus.memory import MemoryBroker
 from local_dp.clients.journal import MemoryStore
 from local_dp.clients.member import HOSTS, client_group, filters, serve
 from local_dp.clients.role import ClientRole, Policy
-from local_dp.interaction import Algorithm, run, run_async
+from local_dp.interaction import run, run_async
 from local_dp.noise import KeyedNoise
-from local_dp.oracles.local.asked import Cohort, LocalQuery
+from local_dp.oracles.local.asked import Cohort, LocalAlgorithm, LocalQuery
 from local_dp.oracles.local.population import PopulationOracle
 from local_dp.populations.population import Population
 from local_dp.protocols.local_protocol import LocalProtocol
@@ -26,9 +25,8 @@ from local_dp.server.coordinator import Coordinator
 from local_dp.server.quorum import Terms
 from local_dp.server.remote import RemoteOracle
 from local_dp.server.round import Round
-from local_dp.tallies import Tally
 from local_dp.wire import Request
-from tests.support.runs.virtual_time import run_virtually
+from tests.support.runs.virtual_time import beside, run_virtually
 
 SEED = 20080402
 RUN = "test-run"
@@ -100,7 +98,7 @@ def population_oracle(population: Population, budget: float = 1.0) -> Population
 
 
 def play_in_memory(
-    algorithm: Algorithm[LocalQuery, Tally, Any],
+    algorithm: LocalAlgorithm[Any],
     population: Population,
     members: int,
     broker: MemoryBroker,
@@ -112,24 +110,19 @@ def play_in_memory(
     async def play() -> tuple[Any, Coordinator]:
         coordinator = Coordinator(RUN, population.size, SEED, 1.0, terms)
         oracle = RemoteOracle(broker.join(listening.filters(RUN)), coordinator)
-        tasks = [asyncio.create_task(oracle.serve(1.0))]
-        ends = [population.size * index // members for index in range(members + 1)]
+        ends, living = [population.size * index // members for index in range(members + 1)], []
         for index, (start, stop) in enumerate(pairwise(ends)):
             group = client_group(index) if as_processes else HOSTS
             member = role(population.batch(start, stop), start, member=f"member-{index}")
-            tasks.append(asyncio.create_task(serve(member, broker.join(filters(RUN, group)), RUN, group)))
-        try:
+            living.append(serve(member, broker.join(filters(RUN, group)), RUN, group))
+        async with beside(oracle.serve(1.0), *living):
             await oracle.ready(20.0)
             return await run_async(algorithm, oracle), coordinator
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     return run_virtually(play())
 
 
-def in_population(algorithm: Algorithm[LocalQuery, Tally, Any], population: Population) -> tuple[Any, list[str | None]]:
+def in_population(algorithm: LocalAlgorithm[Any], population: Population) -> tuple[Any, list[str | None]]:
     """The population tier's result and digests."""
     oracle = population_oracle(population)
     return run(algorithm, oracle), [summary.digest for summary in oracle.rounds]

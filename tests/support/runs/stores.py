@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from local_dp.clients.durable import SqliteStore
+from local_dp.clients.journal import SqliteStore
 from local_dp.clients.role import ClientRole, Policy
 from local_dp.noise import SystemNoise
 from local_dp.randomizers.signs.binary_rr import BinaryRR

@@ -20,11 +20,10 @@ from local_dp.experiments.lab.cross_check import Trial, cross_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, minimal_clients
 from local_dp.experiments.lab.store import as_data
 from local_dp.interaction import Algorithm, Nonadaptive, run
-from local_dp.learners.conjunctions import AllOf, Conjunctions, Literal
 from local_dp.learners.examples import cube, error_rate, labelled, uniform_examples
 from local_dp.learners.fourier import LowDegree
 from local_dp.learners.learner import Learner
-from local_dp.learners.stumps import Stumps
+from local_dp.learners.rules import AllOf, Conjunctions, Literal, Stumps
 from local_dp.noise import KeyedNoise, stream_key
 from local_dp.oracles.local.aggregate import AggregateOracle
 from local_dp.oracles.local.asked import LocalQuery

@@ -10,8 +10,7 @@ from local_dp.curator.selection.masked_parity import MaskedParityClass
 from local_dp.curator.selection.occam import Labelled, OccamLearner
 from local_dp.draws import Draws
 from local_dp.experiments.lab.claim import Measurement
-from local_dp.masked.concept import Concept
-from local_dp.masked.population import MaskedParityPopulation
+from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.noise import KeyedNoise
 
 

@@ -10,7 +10,7 @@ from local_dp.experiments.lab.cross_check import Trial, cross_check, cross_check
 from local_dp.experiments.lab.figure_text import figure_check
 from local_dp.experiments.lab.minimal_clients import exact_recovery, measured_clients, reached_check
 from local_dp.experiments.lab.store import as_data
-from local_dp.masked.listed import MaskedParityList
+from local_dp.masked.protocols import MaskedParityList
 from local_dp.noise import stream_key
 from local_dp.populations.population import Population
 

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from local_dp.bounds.masked_parity import masked_parity_literal_success
-from local_dp.masked.concept import Concept
-from local_dp.masked.population import MaskedParityPopulation
+from local_dp.masked.population import Concept, MaskedParityPopulation
 from local_dp.masked.queries import MaskedDisagreement, MaskedIndicator
 from local_dp.optimise import best_split
 

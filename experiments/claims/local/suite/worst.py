@@ -11,14 +11,11 @@ import numpy as np
 from local_dp.hardness.adversary import VersionSpaceOracle
 from local_dp.interaction import Oracle, run
 from local_dp.learners import examples
-from local_dp.learners.conjunctions import Literal
-from local_dp.learners.decision_lists import Rule, RuleList
 from local_dp.learners.halfspaces import Perceptron
 from local_dp.learners.learner import Classifier, Learner
+from local_dp.learners.rules import Literal, Rule, RuleList, Trees
 from local_dp.learners.tasks import Task
-from local_dp.learners.trees import Trees
-from local_dp.oracles.statistical.hostile import BiasedOracle
-from local_dp.oracles.statistical.oracles import ExactOracle, StatisticalQuery
+from local_dp.oracles.statistical.oracles import BiasedOracle, ExactOracle, StatisticalQuery
 from local_dp.populations.concepts import ConceptClass, juntas, signed_conjunctions, stumps, thresholds
 from local_dp.populations.finite import Finite
 from local_dp.records import Records

@@ -1,0 +1,194 @@
+"""What a run waits for: the members, a round's reports, the members' accounts. Sans I/O: who is asked when, who is asked again, when the wait is over."""
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from local_dp.loss import NANO
+from local_dp.server.flow_control import Wave, Waves
+from local_dp.server.members import Member, Members
+from local_dp.server.progress import Interim, Progress, RoundProgress
+from local_dp.server.round import Round, joined
+from local_dp.steps import Steps
+from local_dp.wire import EVERYBODY, Absent, End, Receipt, Refusal, Reply, Request, Roll
+
+ASK_AGAIN = 1.0  # seconds without anything new
+SAID_AGAIN = 0.4  # seconds until the end is sent once more to the members without an account
+BATCH = 4000  # missing spans named in one request
+Answer: TypeAlias = Reply | Refusal | Absent
+
+
+@dataclass(frozen=True)
+class Send:
+    """A message for a group of members, to be published."""
+
+    group: str
+    message: Request | Roll | End | Receipt
+
+
+class Phase:
+    """Waits for nothing. `now` is in seconds."""
+
+    def __init__(self, members: Members) -> None:
+        self.members = members
+
+    def joined(self, member: Member, now: float) -> None:
+        """A new member has said hello."""
+
+    def back(self, member: Member) -> None:
+        """A member has sent a message again."""
+
+    def gone(self, member: Member) -> None:
+        """A member's connection has broken, or it is silenced."""
+
+    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
+        """The messages to publish now; after the bus was `rejoined`, those that may be lost too."""
+        return [Send(EVERYBODY, Roll(run=run))] if rejoined else []
+
+    def is_settled(self, now: float) -> bool:
+        """Whether the wait is over."""
+        return True
+
+    def wake(self, now: float) -> float:
+        """The time of the next look, if nothing happens before, while the wait goes on."""
+        return math.inf
+
+    def progress(self, now: float) -> Progress | None:
+        """The state to show, if there is any."""
+        return None
+
+
+class Gathering(Phase):
+    """Waits until every client is present, for `patience` seconds at most. Absent clients then count as missing in each round."""
+
+    def __init__(self, members: Members, patience: float, now: float) -> None:
+        super().__init__(members)
+        self.patience = patience
+        self._end = now + patience
+        self._news = now  # when a new member was last heard, or the roll called
+
+    def joined(self, member: Member, now: float) -> None:
+        self._news = now
+
+    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
+        silent = self._news + ASK_AGAIN <= now
+        if silent:
+            self._news = now
+        return super().due(run, rejoined or silent, now)
+
+    def is_settled(self, now: float) -> bool:
+        return self.members.present >= self.members.clients or self._end <= now
+
+    def wake(self, now: float) -> float:
+        return min(self._news + ASK_AGAIN, self._end)
+
+    def progress(self, now: float) -> Progress | None:
+        return self.members.attendance()
+
+
+class Parting(Phase):
+    """Waits for the accounts of the members that are present when the run is over, for `patience` seconds at most."""
+
+    def __init__(self, members: Members, patience: float, now: float) -> None:
+        super().__init__(members)
+        self.owing = {member.name for member in members if member.gone_since is None}
+        self._end = now + patience
+        self._said = -math.inf  # when the end was last sent
+
+    def gone(self, member: Member) -> None:
+        self.owing.discard(member.name)
+
+    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
+        if not rejoined and self._said + SAID_AGAIN > now:
+            return []
+        self._said = now
+        return [Send(EVERYBODY, End(run=run))]
+
+    def is_settled(self, now: float) -> bool:
+        return self._said > -math.inf and (not self.owing or self._end <= now)
+
+    def wake(self, now: float) -> float:
+        return min(self._said + SAID_AGAIN, self._end)
+
+
+class Collecting(Phase):
+    """Asks the members for a round's reports, and again for missing ones, until all have answered, refused or gone, for `deadline` seconds at most."""
+
+    def __init__(self, round: Round, members: Members, deadline: float, now: float) -> None:
+        super().__init__(members)
+        self.round = round
+        self.began = now
+        self.end = now + deadline
+        self._asks, epsilon = Steps(), Steps()
+        for query in (part.query for part in round.parts):
+            self._asks.add(query.cohort.start, query.cohort.stop, 1)
+            epsilon.add(query.cohort.start, query.cohort.stop, query.randomizer.nano)
+        for start, stop in round.restored:
+            self._asks.add(start, stop, -1)
+        self._epsilon = epsilon.maximum / NANO
+        self._news = now  # when a report last came that was not there before, or the missing ones were asked for
+        members.assign(members, self._asks)
+        self._waves = Waves(member for member in members if member.owes)
+
+    def joined(self, member: Member, now: float) -> None:
+        """Has it asked as soon as there is room."""
+        self.members.assign([member], self._asks)
+        if member.owes:
+            self._waves.add(member)
+
+    def back(self, member: Member) -> None:
+        self._waves.back(member)
+
+    def gone(self, member: Member) -> None:
+        self._waves.gone(member)
+
+    def report(self, member: Member, message: Answer, now: float) -> None:
+        """Counts a member's reports, its refusal or its lack of them. Raises WireError if they do not fit the round."""
+        before = self.round.outstanding
+        count(self.round, message)
+        new = before - self.round.outstanding
+        if new:
+            self._news = now
+            member.owes -= new
+            if member.owes == 0:
+                self._waves.settled(member)
+
+    def due(self, run: str, rejoined: bool, now: float) -> list[Send]:
+        silent = self._news + ASK_AGAIN <= now
+        sends = super().due(run, rejoined, now)
+        if silent and self.members.present < self.members.clients:
+            sends.append(Send(EVERYBODY, Roll(run=run)))
+        if silent or rejoined:  # while replies flow, what is missing is on its way
+            self._news = now
+            sends += [send for wave in self._waves.asked() for send in self._again(wave)]
+        while (wave := self._waves.ask(now)) is not None:
+            sends += [Send(wave.group, self.round.request())] if wave.whole and not self.round.restored else self._again(wave)
+        return sends
+
+    def _again(self, wave: Wave) -> list[Send]:
+        """The request, addressed to the clients that a group still owes."""
+        spans = joined([span for member in wave.owing.values() for span in self.round.awaited(member.start, member.stop)])
+        return [Send(wave.group, self.round.request(tuple(spans[at : at + BATCH]))) for at in range(0, len(spans), BATCH)]
+
+    def is_settled(self, now: float) -> bool:
+        return self.round.outstanding == 0 or min(self.end, self._waves.idle_from()) <= now
+
+    def wake(self, now: float) -> float:
+        return min(self._news + ASK_AGAIN, self.end, self._waves.wake(now))
+
+    def progress(self, now: float) -> RoundProgress:
+        round, left = self.round, max(0.0, self.end - now)
+        answered, size = round.counts.answered, round.counts.asked
+        interim = Interim(tuple(part.query for part in round.parts), round.tallies)
+        refused = size - answered - round.outstanding
+        return RoundProgress(round.number, answered, size, self._epsilon, left, refused, self._waves.lost(), interim=interim)
+
+
+def count(round: Round, message: Answer) -> None:
+    """Counts reports, a refusal or the lack of them in their round, open or closed. Raises WireError if they do not fit."""
+    if isinstance(message, Refusal):
+        round.refuse(message)
+    elif isinstance(message, Absent):
+        round.miss(message)
+    else:
+        round.accept(message)

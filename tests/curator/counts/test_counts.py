@@ -1,0 +1,210 @@
+"""Counts with noise in the shape of the cube, on each count, discrete Gaussian and normal; and noisy sums."""
+
+import math
+from collections import Counter
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare, norm
+
+from local_dp.accounting.gaussian import conversion
+from local_dp.accounting.rules import delta, epsilon
+from local_dp.curator.account import ConcentratedAccount
+from local_dp.curator.counts.base import ColumnCounts
+from local_dp.curator.counts.gaussian import DiscreteGaussianCounts, GaussianCounts, least_discrete_variance
+from local_dp.curator.counts.k_norm import KNormCounts
+from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
+from local_dp.curator.sums import NoisySum
+from local_dp.curator.trusted import TrustedOracle
+from local_dp.draws import Draws
+from local_dp.errors import RefusedError
+from local_dp.interaction import Nonadaptive, run
+from local_dp.loss import Pure, approximate, exp_epsilon
+from local_dp.noise import KeyedNoise
+from local_dp.populations.table import Rows
+from local_dp.queries.tables import Question
+from local_dp.records import Records
+from tests.support.mechanisms.sensitivity import Steps
+from tests.support.theory.fits import p_value
+
+
+def test_all_of_a_shell_is_alike() -> None:
+    """Uncut, 8,000 draws of three counts: the largest has its law, and how many are as large as it that of a uniform point of the shell (failure 1e-6)."""
+    mechanism, draws, runs = KNormCounts(3, 1.0), Draws(KeyedNoise(6)), 8000
+    drawn = np.abs([mechanism.noise(draws) for _ in range(runs)])
+    largest = drawn.max(axis=1)
+    shares = np.diff([mechanism.within(r) for r in range(9)], prepend=0.0)
+    found = np.bincount(np.minimum(largest, 9), minlength=10)
+    assert chisquare(found, runs * np.append(shares, 1 - shares.sum())).pvalue > 1e-6
+    at_two = drawn[largest == 2]
+    ends = np.bincount((at_two == 2).sum(axis=1), minlength=4)[1:]
+    assert chisquare(ends, len(at_two) * np.array([3 * 2 * 9, 3 * 4 * 3, 8]) / 98).pvalue > 1e-6
+    assert chisquare(ends, len(at_two) * np.array([3, 3, 1]) / 7).pvalue < 1e-6
+
+
+@pytest.mark.parametrize(("k", "epsilon"), [(1, 1.0), (2, 0.1), (16, 1.0), (300, 1.0)])
+def test_the_law_of_the_largest_error(k: int, epsilon: float) -> None:
+    """The closed form is, to 1e-9, the sum of e^(-eps r) ((2r + 1)^k - (2r - 1)^k) in whole numbers."""
+    mechanism = KNormCounts(k, epsilon)
+    decay = (1 << 200) // exp_epsilon(mechanism.loss.nano)  # e^-eps in units of 2^-200
+    weights, power = [1 << 3000], 1 << 3000
+    for r in range(1, int((3 * k + 60) / epsilon)):
+        power = power * decay >> 200
+        weights.append(power * ((2 * r + 1) ** k - (2 * r - 1) ** k))
+    total, below = sum(weights), 0
+    for r, weight in enumerate(weights):
+        below += weight
+        assert mechanism.within(r) == pytest.approx(below / total, abs=1e-9)
+
+
+def test_a_median_is_the_least_that_half_of_all_keep_to() -> None:
+    """The figures of 16, 256 and 4,096 counts at epsilon 1, by the laws; also within a delta of 1e-6."""
+    assert [KNormCounts(k, 1.0).median_error for k in (16, 256, 4096)] == [16, 256, 4096]
+    assert [LaplaceCounts(k, 1.0).median_error for k in (16, 256, 4096)] == [51, 1514, 35571]
+    assert [ComposedLaplaceCounts(k, 1.0, 1e-6).median_error for k in (16, 256, 4096)] == [49, 398, 2347]
+    assert [GaussianCounts(k, 1.0, 1e-6).median_error for k in (16, 256, 4096)] == [34, 203, 1017]
+    discrete_noise = [DiscreteGaussianCounts(k, k / (2 * GaussianCounts(k, 1.0, 1e-6).variance)) for k in (16, 256, 4096)]
+    assert [mechanism.median_error for mechanism in discrete_noise] == [34, 203, 1017]
+    for mechanism in (KNormCounts(16, 1.0), LaplaceCounts(16, 1.0)):
+        assert mechanism.within(mechanism.median_error - 1) < 0.5 <= mechanism.within(mechanism.median_error)
+
+
+def test_noise_is_within_its_median_half_of_the_time() -> None:
+    """1,000 largest errors of 16 counts: as many within the median as it says (binomial, failure 1e-6)."""
+    draws = Draws(KeyedNoise(7))
+    for mechanism in (LaplaceCounts(16, 1.0), ComposedLaplaceCounts(16, 1.0, 1e-6), GaussianCounts(16, 1.0, 1e-6)):
+        share, errors = mechanism.within(mechanism.median_error), np.array([np.abs(mechanism.noise(draws)).max() for _ in range(1000)])
+        assert abs(int((errors <= mechanism.median_error).sum()) - 1000 * share) < 4.9 * (1000 * share * (1 - share)) ** 0.5
+        assert int((errors <= mechanism.median_error // 2).sum()) < 250
+
+
+def test_nothing_is_half_of_all() -> None:
+    """It costs nothing, does not look at the counts, and errs by half of the records at most."""
+    database = ColumnCounts.of(np.array([[0, 1, 1], [0, 1, 0], [0, 1, 1]]))
+    assert database.counts.tolist() == [0, 3, 2]
+    assert NoCounts().loss == Pure(0)
+    assert NoCounts().law(database) == NoCounts().law(ColumnCounts(3, np.zeros(3, dtype=np.int64)))
+    assert NoCounts().release(database, Draws(KeyedNoise(1))).largest_error(database) == 2
+
+
+LOSS = approximate(1.0, 1e-3)
+
+
+@cache
+def discrete(variance: Fraction, most: int) -> dict[int, Decimal]:
+    """Weights e^(-y^2 / (2 V)) over their sum, to 60 digits; nothing of 1e-30 lies beyond `most`."""
+    with localcontext() as context:
+        context.prec = 60
+        weights = {y: (-Decimal(y * y * variance.denominator) / (2 * variance.numerator)).exp() for y in range(-most, most + 1)}
+        total = sum(weights.values())
+        return {y: weight / total for y, weight in weights.items()}
+
+
+@cache
+def rounded(variance: Fraction, most: int) -> dict[int, Decimal]:
+    """Pr[round(N(0, V)) = y], as floats have it."""
+    sigma = math.sqrt(variance)
+    return {y: Decimal(float(norm.sf((abs(y) - 0.5) / sigma) - norm.sf((abs(y) + 0.5) / sigma))) for y in range(-most, most + 1)}
+
+
+def spent(law: dict[int, Decimal], moved: tuple[int, ...], whole: float) -> float:
+    """The least delta beside epsilon `whole` where a record moves the counts by `moved`: over all outcomes."""
+    most, growth = max(law) - 1, Decimal(whole).exp()
+    found = Decimal(0)
+    for noise in product(range(-most, most + 1), repeat=len(moved)):
+        here, there = (math.prod((law[y + step] for y, step in zip(noise, steps, strict=True)), start=Decimal(1)) for steps in ((0,) * len(moved), moved))
+        found += max(Decimal(0), here - growth * there)
+    return float(found)
+
+
+@pytest.mark.parametrize(("k", "variance"), [(1, Fraction(7, 2)), (2, Fraction(5)), (3, Fraction(2))])
+def test_all_neighbours_of_discrete_noise(k: int, variance: Fraction) -> None:
+    """Enumerated over all vectors by which a record can move the counts, the worst is the one that moves all; its price is the exact one of k parts.
+
+    Noise of k = 1 on two counts costs more.
+    """
+    mechanism = DiscreteGaussianCounts(k, k / (2 * float(variance)))
+    assert float(mechanism.variance) == pytest.approx(float(variance), rel=1e-9)
+    law = discrete(variance, math.ceil(12 * math.sqrt(variance)) if k < 3 else 9)
+    losses = {moved: spent(law, moved, 1.5) for moved in product((0, 1), repeat=k)}
+    worst = losses[(1,) * k]
+    assert max(losses.values()) == worst
+    if k > 1:
+        assert spent(law, (1, *(-1 for _ in range(k - 1))), 1.5) == pytest.approx(worst, rel=1e-9)
+        assert worst > 1.2 * delta(DiscreteGaussianCounts(1, 1 / (2 * float(variance))).parts, 1.5)
+    assert worst * (1 - 1e-6) <= delta(mechanism.parts, 1.5) <= worst * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(3), Fraction(20)])
+def test_rho_is_what_it_costs(variance: Fraction) -> None:
+    """The divergence of each order is at most order times rho, and nearly that; with half of the variance it is more."""
+    rho = DiscreteGaussianCounts(1, 1 / (2 * float(variance))).loss.rho
+
+    def divergence(own: Fraction, order: int) -> float:
+        most = math.ceil(14 * math.sqrt(own)) + order
+        law = discrete(own, most)
+        with localcontext() as context:
+            context.prec = 60
+            moment = sum((law[y] * (law[y] / law[y - 1]) ** (order - 1) for y in range(1 - most, most + 1)), Decimal(0))
+            return float(moment.ln()) / (order - 1)
+
+    for order in (2, 3, 8):
+        assert order * rho * 0.99 < divergence(variance, order) <= order * rho * (1 + 1e-12)
+        assert divergence(variance / 2, order) > order * rho
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_all_neighbours_of_rounded_noise(k: int) -> None:
+    """The least variance keeps to delta for every vector a record can move by; that for one count does not for two."""
+    law = rounded(Fraction(GaussianCounts(k, 1.0, 1e-3).variance), 40)
+    assert max(spent(law, moved, 1.0) for moved in product((0, 1), repeat=k)) <= 1e-3
+    if k == 2:
+        assert spent(rounded(Fraction(GaussianCounts(1, 1.0, 1e-3).variance), 40), (1, 1), 1.0) > 3e-3
+
+
+@pytest.mark.parametrize("k", [1, 4, 64])
+def test_least_variances(k: int) -> None:
+    """Of discrete noise by the exact rule: one less is too little; and by zCDP 5 to 30 % more variance would be needed."""
+    least = least_discrete_variance(k, LOSS)
+    assert delta(DiscreteGaussianCounts(k, k / (2 * least)).parts, LOSS.epsilon) <= LOSS.delta * (1 + 1e-9)
+    assert delta(DiscreteGaussianCounts(k, k / (2 * (least - 1))).parts, LOSS.epsilon) > LOSS.delta
+    assert abs(least - GaussianCounts(k, 1.0, 1e-3).variance) <= 0.02 * least + 1
+    mechanism = DiscreteGaussianCounts(k, k / (2 * least))
+    assert epsilon(mechanism.parts, 1e-3) < conversion(mechanism.loss.rho, 1e-3) < 1.3
+
+
+def test_draws_have_their_law() -> None:
+    """30,000 noises of discrete variance 2.4 fit (chi-squared, failure 1e-6), not the law of 2.6."""
+    mechanism = DiscreteGaussianCounts(300, 62.5)
+    draws = Draws(KeyedNoise(3))
+    drawn = Counter(y for _ in range(100) for y in mechanism.noise(draws).tolist())
+
+    assert mechanism.variance == Fraction(12, 5)
+    laws = [{y: float(share) for y, share in discrete(variance, 40).items()} for variance in (Fraction(12, 5), Fraction(13, 5))]
+    assert p_value(drawn, laws[0]) > 1e-6 > p_value(drawn, laws[1])
+    assert [mechanism.within(error) for error in (0, 3)] == pytest.approx(
+        [float(sum(share for y, share in discrete(Fraction(12, 5), 40).items() if abs(y) <= error)) ** 300 for error in (0, 3)], rel=1e-9
+    )
+
+
+def test_a_budget_pays_in_rho() -> None:
+    """A curator's algorithm asks two rounds of discrete Gaussian noise at once from a budget in rho, which pays for no third."""
+    database, account = ColumnCounts(3, np.array([3, 0])), ConcentratedAccount(approximate(1.0, 1e-6))
+    each = DiscreteGaussianCounts(2, account.rho.rho / 2.000001)
+    oracle = TrustedOracle(database, account, Draws(KeyedNoise(1)))
+    mean = run(Nonadaptive((each, each), lambda told: (told[0].counts + told[1].counts) / 2), oracle)
+    assert mean.shape == (2,)
+    with pytest.raises(RefusedError, match="exceeds"):
+        oracle.answer((each,))
+
+
+def test_sums_are_exact_across_chunks() -> None:
+    """With a huge epsilon the release is the sum, of yes/no and of level queries, from records and from a population handed out in chunks."""
+    votes = Records({"v": np.arange(100_000, dtype=np.int64) % 5})
+    for database in (votes, Rows(votes)):
+        assert abs(NoisySum(Question("v == 1"), 24.0).release(database, Draws(KeyedNoise(0))) - 20_000) <= 1
+        assert abs(NoisySum(Steps(), 24.0).release(database, Draws(KeyedNoise(0))) - 200_000) <= 10

@@ -1,0 +1,173 @@
+"""What a case of the conformance tests is, the databases it is built on, and where all cases are."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from importlib import import_module
+from itertools import combinations, product
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Counts
+from local_dp.curator.counts.base import ColumnCounts
+from local_dp.curator.laws import SmallDatabases, hockey_stick
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours
+from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.draws import Draws
+from local_dp.loss import ATTO, Approximate, Loss, Pure, exp_epsilon
+from local_dp.populations.graphs import Graph
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A wrong mechanism: its delta at the case's epsilon exceeds the case's delta and `above`, on databases of `n` records, by default the case's."""
+
+    mechanism: Mechanism[Any, Any, Loss]
+    above: float = 0.0
+    n: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mechanism on all databases of `n` records from `universe`; `build` makes a database of the records.
+
+    `tight`: this share of the loss is too little on these databases, of epsilon if the loss is pure and of delta if it is not; 1 means one nano-nat less.
+    By default a hundredth of epsilon, without delta, is too little. `listed` gives a release the name that the law has for it.
+    On the records `sample`, by default a largest database, releases fit the law and not that of the first wrong twin.
+    """
+
+    mechanism: Mechanism[Any, Any, Loss]
+    universe: list[Any]
+    build: Callable[[Any], Any]
+    n: tuple[int, ...] = (1, 2)
+    twins: tuple[Twin, ...] = ()
+    tight: float = 0.0
+    factor: float = 2.0
+    listed: Callable[[Any, Any], Any] = lambda release, database: release
+    sample: tuple[Any, ...] = ()
+
+    @property
+    def wrong(self) -> tuple[Twin, ...]:
+        """The wrong twins, the one at a multiple of epsilon included."""
+        mechanism: Any = self.mechanism
+        if not self.factor or "epsilon" not in {field.name for field in fields(mechanism)}:
+            return self.twins
+        return (Twin(replace(mechanism, epsilon=self.factor * mechanism.epsilon)), *self.twins)
+
+    @property
+    def too_little(self) -> Loss:
+        """A loss that the mechanism exceeds."""
+        loss = self.mechanism.loss
+        if not self.tight:
+            return Pure(loss.nano // 100)
+        if isinstance(loss, Pure):
+            return Pure(min(loss.nano - 1, int(self.tight * loss.nano)))
+        return Approximate(loss.nano, int(Fraction(self.tight) * loss.atto))
+
+    def laws(self, mechanism: Mechanism[Any, Any, Loss], sizes: tuple[int, ...] = ()) -> Iterator[tuple[Law[Any], Law[Any]]]:
+        """The laws of the mechanism on each pair of neighbours, for each number of records."""
+        return (pair for n in sizes or self.n for pair in SmallDatabases(self.universe, n, self.build).laws(mechanism))
+
+    def exceeds(self, twin: Twin) -> bool:
+        """Whether the twin does not keep to the mechanism's loss."""
+        loss = self.mechanism.loss
+        growth, most = exp_epsilon(loss.nano), max(delta(loss), Fraction(twin.above))
+        return any(hockey_stick(*pair, growth) > most for pair in self.laws(twin.mechanism, twin.n))
+
+    @property
+    def example(self) -> tuple[Any, ...]:
+        """The records on which releases are drawn."""
+        return self.sample or tuple(self.universe[place % len(self.universe)] for place in range(self.n[-1]))
+
+
+@dataclass(frozen=True)
+class Judged(Mechanism[Any, Any, Loss]):
+    """A mechanism judged by another kind of neighbours, or at another loss."""
+
+    of: Any
+    kind: Neighbours
+    price: Loss
+
+    @property
+    def neighbours(self) -> Neighbours:  # type: ignore[override]
+        return self.kind
+
+    @property
+    def loss(self) -> Loss:
+        return self.price
+
+    def release(self, database: Any, draws: Draws) -> Any:
+        return self.of.release(database, draws)
+
+    def law(self, database: Any) -> Law[Any]:
+        law: Law[Any] = self.of.law(database)
+        return law
+
+
+def points(bits: int) -> Callable[[tuple[tuple[int], ...]], Multiset]:
+    """Databases of points of 0..2^bits - 1."""
+    return lambda records: Multiset.of([value for (value,) in records], bits)
+
+
+def labelled(bits: int) -> Callable[[tuple[tuple[int, int], ...]], LabelledMultiset]:
+    """Databases of labelled points of 0..2^bits - 1."""
+    return lambda records: LabelledMultiset.of_pairs(records, bits)
+
+
+def graph(nodes: int) -> Callable[[tuple[tuple[int, int], ...]], Graph]:
+    """Graphs with these edges."""
+    return lambda edges: Graph.of(list(edges), nodes)
+
+
+def columns(rows: tuple[tuple[int, ...], ...]) -> ColumnCounts:
+    """Counts of records that are rows of bits."""
+    return ColumnCounts.of(np.array(rows))
+
+
+def frequencies(database: Multiset) -> Counts:
+    """How often each point of the domain occurs."""
+    counts = np.zeros(1 << database.bits, dtype=np.int64)
+    counts[database.values.astype(np.int64)] = database.counts
+    return counts
+
+
+def tallied(records: tuple[tuple[int], ...]) -> Counts:
+    """How often each of the points 0..3 occurs."""
+    return frequencies(points(2)(records))
+
+
+POINTS: list[Any] = [(0,), (1,), (3,)]
+PAIRS: list[Any] = list(product((0, 1, 3), (0, 1)))
+EDGES: list[Any] = list(combinations(range(4), 2))
+
+
+def bits(k: int) -> list[Any]:
+    """All rows of k bits."""
+    return list(product((0, 1), repeat=k))
+
+
+def share(law: Law[Any]) -> dict[Any, Fraction]:
+    """The possible outcomes with their probabilities."""
+    total = sum(law.values())
+    return {outcome: Fraction(weight, total) for outcome, weight in law.items() if weight}
+
+
+def delta(loss: Loss) -> Fraction:
+    return Fraction(loss.atto, ATTO)
+
+
+def _rooms() -> list[Any]:
+    package = import_module(__package__)
+    return [module for entry in iter_modules(package.__path__) if hasattr(module := import_module(f"{__package__}.{entry.name}"), "CASES")]
+
+
+def all_cases() -> list[Case]:
+    """The cases of all rooms."""
+    return [case for room in _rooms() for case in room.CASES]
+
+
+def proved_elsewhere() -> dict[str, str]:
+    """Mechanisms without a listed law, and the files that prove their privacy."""
+    return {name: file for room in _rooms() for name, file in getattr(room, "ELSEWHERE", {}).items()}

@@ -1,0 +1,82 @@
+"""Cases of `local_dp/curator/points` and `local_dp/curator/labels`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Bools, Naturals
+from local_dp.curator.labels.concepts import ConceptClass, Intervals, ListedClass, Thresholds
+from local_dp.curator.labels.private import LabelPrivateLearner, SemiPrivateLearner
+from local_dp.curator.mechanism import Neighbours
+from local_dp.curator.multisets import LabelledMultiset, Multiset
+from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
+from local_dp.curator.points.learner import PointLearner, ProperPointLearner, leading_point
+from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.draws import Draws
+from local_dp.noise import KeyedNoise
+from tests.support.mechanisms.case import PAIRS, Case, Twin, labelled
+
+
+def at_least(t: int) -> Callable[[Naturals], Bools]:
+    """1 iff x >= t."""
+    return lambda x: np.asarray(x >= t)
+
+
+ONES: list[Any] = [(x, 1) for x in range(3)]
+EVERY: list[Any] = list(product(range(4), (0, 1)))
+PUBLIC = Multiset.of([0, 2, 2, 3], 2)
+LISTED = ListedClass(tuple(map(at_least, range(5))), 1)
+BUCKETS = BucketClass.drawn(3, Draws(KeyedNoise(0)), 2, 2)
+
+
+@dataclass(frozen=True)
+class CountAlone(PointLearner):
+    """The leader by its own count, whatever the second one has."""
+
+    @property
+    def choice(self) -> StableChoice[LabelledMultiset, int]:
+        def lead(examples: LabelledMultiset) -> Lead[int]:
+            return Lead(leading_point(examples).best, int(examples.ones.max(initial=0)))
+
+        return StableChoice(lead, self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
+class LabelsList(LabelPrivateLearner[Any]):
+    """Candidates from the points that are labelled 1."""
+
+    def listed_on(self, database: LabelledMultiset) -> Multiset:
+        return database.labelled(1)
+
+
+@dataclass(frozen=True)
+class EverythingPrivate(LabelPrivateLearner[Any]):
+    """Claims to protect whole examples."""
+
+    neighbours: ClassVar[Neighbours] = "replace"
+
+
+def labels(concepts: ConceptClass[Any], *twins: Twin) -> tuple[Case, Case]:
+    """Two points apart leave one candidate of a single one: nothing is lost at n = 1."""
+    beside = SemiPrivateLearner(concepts, 1.0, public=PUBLIC)
+    return (
+        Case(LabelPrivateLearner(concepts, 1.0), EVERY, labelled(2), (1, 2, 3), twins, factor=3),
+        Case(beside, EVERY, labelled(2), (1, 2), factor=3, sample=((0, 0), (1, 0), (1, 1), (2, 1), (3, 1))),
+    )
+
+
+CASES = (
+    Case(PointLearner(1.0, 1e-2), PAIRS, labelled(2), (1, 2, 3), sample=((1, 1),) * 9 + ((1, 0),) * 3),
+    Case(PointLearner(1.0, 1e-2), ONES, labelled(2), (20, 41), (Twin(CountAlone(1.0, 1e-2), 0.5, (30,)),), tight=0.7),
+    Case(PointLearner(1.0, 1e-2, "uniform"), PAIRS, labelled(2), (1, 2, 3), factor=6),
+    Case(PointLearner(1.0, 1e-2, "uniform"), ONES, labelled(2), (20, 41), tight=0.7),
+    Case(ProperPointLearner(1.0), EVERY, labelled(2), (1, 2, 3), factor=3),
+    Case(BucketPointLearner(BUCKETS, 1.0), list(product((0, 1, 6, 7), (0, 1))), labelled(3), (1, 2, 3), factor=3),
+    *labels(Thresholds(), Twin(LabelsList(Thresholds(), 1.0), 0.05), Twin(EverythingPrivate(Thresholds(), 1.0), 0.05)),
+    *labels(Thresholds(apart=2)),
+    *labels(Intervals()),
+    *labels(LISTED),
+)

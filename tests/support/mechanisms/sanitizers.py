@@ -1,0 +1,93 @@
+"""Cases of `local_dp/curator/sanitizers`."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from local_dp.curator.sanitizers.cells import CellNoise
+from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
+from local_dp.curator.sanitizers.k_points import KPointSanitizer
+from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.sparse_medians import SparseMedians
+from local_dp.curator.selection.sparse import SparseChoice
+from local_dp.loss import Pure
+from tests.support.mechanisms.case import POINTS, Case, Judged, Twin, points
+
+ALL = [(0,), (1,), (2,), (3,)]
+
+
+@dataclass(frozen=True)
+class LowThreshold(ThresholdedHistogram):
+    """Counts are released from one less."""
+
+    @property
+    def threshold(self) -> int:
+        return super().threshold - 1
+
+
+@dataclass(frozen=True)
+class WholeEpsilon(ThresholdedHistogram):
+    """Noise for one count that moves, though a replacement moves two."""
+
+    @property
+    def _nano(self) -> Fraction:
+        return Fraction(self.loss.nano)
+
+
+@dataclass(frozen=True)
+class WholeEpsilonCells(PerCellHistogram):
+    """Noise for one count that moves, though a replacement moves two."""
+
+    @property
+    def noise(self) -> CellNoise:
+        return CellNoise(Fraction(self.loss.nano), 1)
+
+
+def histogram(epsilon: float, delta: float, tight: float, *twins: Twin) -> Case:
+    low = Twin(LowThreshold(epsilon, delta), n=(2,))
+    return Case(ThresholdedHistogram(epsilon, delta), POINTS, points(2), (1, 2, 4, 6), (low, *twins), tight, factor=0)
+
+
+@dataclass(frozen=True)
+class LightGrowth(SparseMedians):
+    """A record is taken to lie in one dyadic interval."""
+
+    def _choice(self, bits: int) -> SparseChoice:
+        return replace(super()._choice(bits), growth=1)
+
+
+def medians(levels: int, low: int, tight: float, *n: int) -> Case:
+    return Case(Medians(1.0, levels, low), ALL, points(2), n, tight=tight)
+
+
+def sparse(*n: int) -> tuple[Case, Case]:
+    """Against a replaced record, and at half the loss against one more or less."""
+    mechanism = SparseMedians(2.0, 1, 0, 1e-2)
+    removed = Judged(mechanism, "add-remove", mechanism.removed)
+    steep = replace(mechanism, epsilon=24.0)
+    twins = Twin(steep, n=(5,)), Twin(replace(removed, of=steep), n=(5,))
+    return Case(mechanism, ALL, points(2), n, twins[:1], factor=0), Case(removed, ALL, points(2), n, twins[1:])
+
+
+LOW = ThresholdedHistogram(2.0, 0.05)
+HALF = Judged(Medians(1.0, 2, 0), "add-remove", Pure(500_000_000))
+CASES = (
+    histogram(2.0, 0.05, 0.5, Twin(WholeEpsilon(2.0, 0.05), 0.2, (6,))),
+    histogram(1.0, 0.2, 0.5),
+    histogram(3.0, 0.01, 0.2),
+    Case(KPointSanitizer(2, LOW), POINTS, points(2), (2, 4), (Twin(KPointSanitizer(2, LowThreshold(2.0, 0.05))),), tight=0.5),
+    Case(PerCellHistogram(2, 1.5, strangers=1), POINTS, points(2), (1, 2, 3), (Twin(WholeEpsilonCells(2, 1.5), 0.1),)),
+    medians(1, 0, 0.95, 14),
+    medians(2, 0, 0.3, 3, 5),
+    medians(2, 1, 0.3, 2),
+    Case(HALF, ALL, points(2), (1, 2, 3), (Twin(replace(HALF, of=Medians(2.5, 2, 0))),), tight=0.4),
+    *sparse(1, 2, 5),
+)
+ELSEWHERE = {
+    "DyadicTree": "tests/curator/sanitizers/test_medians.py",
+    "NoisyHistogram": "tests/curator/sanitizers/test_medians.py",
+    "PrintedSanPoints": "tests/curator/sanitizers/test_san.py",
+    "PrintedSanThresholds": "tests/curator/sanitizers/test_san.py",
+    "SanPoints": "tests/curator/sanitizers/test_san.py",
+    "SanThresholds": "tests/curator/sanitizers/test_san.py",
+}

@@ -1,0 +1,118 @@
+"""Cases of `local_dp/curator/selection`."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from local_dp.arrays import Counts
+from local_dp.curator.multisets import Multiset
+from local_dp.curator.selection.acceptance import UNIT, printed_acceptance
+from local_dp.curator.selection.exponential import ExponentialMechanism, numbered
+from local_dp.curator.selection.groups import Listed
+from local_dp.curator.selection.occam import Labelled, OccamLearner, ParityClass, ThresholdClass
+from local_dp.curator.selection.permute_and_flip import PermutedMechanism
+from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave
+from local_dp.curator.selection.runs import Runs
+from local_dp.curator.selection.sparse import SparseChoice, SparseExponential
+from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.loss import ATTO
+from tests.support.mechanisms.case import POINTS, Case, Twin, frequencies, points
+
+
+def occurring(database: Multiset) -> Listed:
+    """The points that occur, by how often."""
+    return Listed(database.counts, database.values)
+
+
+def points_and_halves(database: Multiset) -> Listed:
+    """The points 0..3, and the halves {0, 1} and {2, 3} as the candidates 4 and 5, by how often: a record is in two candidates."""
+    counts = frequencies(database)
+    scores = np.concatenate([counts, counts.reshape(2, 2).sum(axis=1)])
+    return Listed(scores[scores > 0], np.flatnonzero(scores))
+
+
+@dataclass(frozen=True)
+class LightNone(SparseChoice):
+    """No answer weighs half of what it must."""
+
+    @property
+    def _odds(self) -> Fraction:
+        return Fraction(self.growth * ATTO, self.loss.atto) / 2
+
+
+def leading(database: Multiset) -> Lead[int]:
+    """The most frequent of the points 0, 1, ...; the lowest of those that tie."""
+    counts = frequencies(database)
+    best = int(np.argmax(counts))
+    return Lead(best, int(counts[best] - np.delete(counts, best).max()))
+
+
+@dataclass(frozen=True)
+class PrintedTest(StableChoice[Multiset, int]):
+    """Stable choice by the test of the gap as printed (erratum E1)."""
+
+    def answered(self, gap: int | None) -> int:
+        return UNIT if gap is None else round(printed_acceptance(gap, self.loss) * UNIT)
+
+
+def stable(epsilon: float, delta: float) -> Case:
+    """Three values and up to 60 records. From epsilon .5 on the printed test loses far more."""
+    printed = (Twin(PrintedTest(leading, epsilon, delta), 0.2, (6, 12, 60)),) if epsilon >= 0.5 else ()
+    return Case(
+        StableChoice(leading, epsilon, delta), [(0,), (1,), (2,)], points(2), (1, 2, 3, 6, 9, 12, 60), printed, tight=0.99, sample=((0,),) * 20 + ((1,),) * 3
+    )
+
+
+def ends(database: Multiset) -> Runs:
+    """How many records lie below each of the points, or not below, whichever is fewer: quasi-concave."""
+    counts = frequencies(database)
+    below = np.cumsum(counts) - counts
+    return Runs(np.arange(3, dtype=np.uint64), np.minimum(below, counts.sum() - below), 3)
+
+
+def first_three(database: Multiset) -> Counts:
+    return frequencies(database)[:3]
+
+
+def occam(hypotheses: Any, size: int, epsilon: float) -> Case:
+    return Case(
+        OccamLearner(hypotheses, epsilon), list(product(range(size), (0, 1))), Labelled.of, (2,), tight=0.5, sample=((1, 1), (1, 1), (2, 0), (2, 0), (0, 0))
+    )
+
+
+REC = Promise(0, 1)
+CASES = (
+    Case(ExponentialMechanism(frequencies, 1.0), POINTS, points(2)),
+    Case(PermutedMechanism(first_three, 1.0), [(0,), (1,), (2,)], points(2), (2, 5), tight=0.89),
+    Case(PermutedMechanism(lambda database: numbered(frequencies(database)), 1.0), POINTS, points(2)),
+    Case(
+        SparseExponential(occurring, SparseChoice(1.0, 1e-2)),
+        [(0,), (1,), (2,), (3,)],
+        points(2),
+        (1, 2, 3, 6),
+        (Twin(SparseExponential(occurring, SparseChoice(6.0, 1e-2))), Twin(SparseExponential(occurring, LightNone(1.0, 1e-2)), 0.017)),
+        tight=0.99,
+        sample=((0,),) * 9 + ((1,),) * 8 + ((3,),) * 2,
+    ),
+    Case(
+        SparseExponential(points_and_halves, SparseChoice(1.0, 1e-2, growth=2)),
+        [(0,), (1,), (2,), (3,)],
+        points(2),
+        (1, 2, 3, 6),
+        (Twin(SparseExponential(points_and_halves, SparseChoice(1.0, 1e-2)), 0.013),),
+        tight=0.99,
+    ),
+    stable(0.5, 1e-2),
+    stable(1.0, 1e-3),
+    stable(2.0, 1e-6),
+    stable(0.1, 0.05),
+    Case(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 0.5)), POINTS, points(2), (1, 2), (Twin(RecConcave(ends, REC, Parts(0.5, 0.5, 1e-2, 6.0))),)),
+    occam(ParityClass(2), 4, 0.5),
+    occam(ParityClass(2), 4, 1.0),
+    occam(ThresholdClass(3), 3, 0.5),
+    occam(ThresholdClass(3), 3, 1.0),
+)
+ELSEWHERE = {"BoundedRange": "tests/curator/query_release/test_mwem.py", "PrintedChoosing": "tests/curator/selection/test_printed.py"}

@@ -1,0 +1,79 @@
+"""Cases of `local_dp/curator/sensitivity` and of noisy sums."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from local_dp.arrays import Ints
+from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, ProposedMedian
+from local_dp.curator.sensitivity.restricted import RestrictedTriangles
+from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles
+from local_dp.curator.sums import NoisySum
+from local_dp.domains import Domain, levels
+from local_dp.queries.query import Query
+from local_dp.queries.tables import Question
+from local_dp.records import Records
+from tests.support.mechanisms.case import EDGES, Case, Twin, graph, points
+
+FIVE: list[Any] = [(0,), (1,), (3,), (6,), (7,)]
+
+
+@dataclass(frozen=True)
+class Untested(ProposedMedian):
+    """A threshold of half."""
+
+    @property
+    def threshold(self) -> int:
+        return super().threshold // 2
+
+
+@dataclass(frozen=True)
+class NoMargin(NoisyLocalTriangles):
+    """The noisy local sensitivity as it is."""
+
+    @property
+    def margin(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class Steps(Query):
+    """A column of whole numbers 0..4 as levels."""
+
+    name: ClassVar[str] = "steps"
+
+    @property
+    def domain(self) -> Domain:
+        return levels(4)
+
+    def __call__(self, records: Records) -> Ints:
+        return records["v"]
+
+
+def column(records: tuple[tuple[int], ...]) -> Records:
+    return Records({"v": np.array([value for (value,) in records], dtype=np.int64)})
+
+
+def proposed(bound: int) -> Case:
+    return Case(ProposedMedian(bound, 2.0, 0.05), FIVE, points(3), (5,), (Twin(Untested(bound, 2.0, 0.05)),), tight=0.1)
+
+
+def triangles(build: Callable[[float], Any], *twins: Twin) -> Case:
+    return Case(build(1.0), EDGES, graph(4), (1, 3, 6), twins, factor=3)
+
+
+CASES = (
+    Case(ExponentialMedian(1.0), FIVE, points(3), (2, 3, 4)),
+    Case(GlobalMedian(1.0), FIVE, points(3), (2, 3, 4)),
+    proposed(1),
+    proposed(2),
+    triangles(GlobalTriangles),
+    triangles(LadderTriangles),
+    triangles(lambda epsilon: NoisyLocalTriangles(epsilon, 1e-2), Twin(NoMargin(1.0, 1e-2))),
+    triangles(lambda epsilon: RestrictedTriangles(epsilon, 2)),
+    Case(NoisySum(Question("v == 1"), 0.5), [(0,), (1,)], column, (1, 2, 5), tight=1),
+    Case(NoisySum(Steps(), 0.5), [(value,) for value in range(5)], column, (1, 2), (Twin(NoisySum(Steps(), 2.0), 0.04),), tight=1),
+)
+ELSEWHERE = {"SmoothMedian": "tests/curator/sensitivity/test_medians.py", "SmoothTriangles": "tests/curator/sensitivity/test_triangles.py"}

@@ -1,0 +1,98 @@
+"""Cases of `local_dp/curator/thresholds` and `local_dp/curator/parity`."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from local_dp.curator.multisets import LabelledMultiset
+from local_dp.curator.parity.learner import Examples, ParityLearner
+from local_dp.curator.selection.sparse import SparseChoice
+from local_dp.curator.thresholds.candidates import Middles
+from local_dp.curator.thresholds.dyadic import DyadicThresholds
+from local_dp.curator.thresholds.learner import PureThresholds, tuned
+from local_dp.curator.thresholds.rectangles import RankQuery
+from tests.support.mechanisms.case import PAIRS, Case, Judged, Twin, labelled, points
+
+
+@dataclass(frozen=True)
+class Lowered(DyadicThresholds):
+    """The mechanism at another H, as an agnostic learner has it: so low that constants weigh nothing, and nothing hides what candidates lose."""
+
+    lowered: int = 10
+
+    def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
+        return super().candidates(sample, optimum - self.lowered)
+
+
+@dataclass(frozen=True)
+class OneInterval(Lowered):
+    """As if a record lay in one interval, not in one of each height."""
+
+    @property
+    def choice(self) -> SparseChoice:
+        return replace(super().choice, growth=1)
+
+
+@dataclass(frozen=True)
+class AnyScore(Lowered):
+    """A candidate that is about to leave may have any score."""
+
+    def candidates(self, sample: LabelledMultiset, optimum: int) -> Middles:
+        middles = super().candidates(sample, optimum)
+        return replace(middles, scores=middles.scores + 2)
+
+
+@dataclass(frozen=True)
+class OneRankInterval(RankQuery):
+    """As if a point were in one candidate."""
+
+    @property
+    def choice(self) -> SparseChoice:
+        return replace(super().choice, growth=1)
+
+
+def examples(bits: int) -> list[Any]:
+    return [(point, label) for point in range(1 << bits) for label in (0, 1)]
+
+
+def values(bits: int) -> list[Any]:
+    return [(point,) for point in range(1 << bits)]
+
+
+DYADIC = Twin(OneInterval(3, 0.1, 1.0, 1e-3), 1.3e-3), Twin(AnyScore(3, 0.1, 1.0, 1e-3), 2e-3)
+
+
+def ranks(bits: int, rank: int, *n: int) -> tuple[Case, Case]:
+    """Against a replaced point, and against one more or less."""
+    query = RankQuery(bits, rank, 1.0, 0.01)
+    removed = Judged(query, "add-remove", query.loss)
+    steep = replace(query, epsilon=8.0)
+    twins = Twin(steep, n=(4,)), Twin(replace(removed, of=steep), n=(4,))
+    return Case(query, values(bits), points(bits), n, twins[:1], factor=0), Case(removed, values(bits), points(bits), n, twins[1:])
+
+
+RANK = RankQuery(4, 9, 1.0, 1e-3)
+ALONE = Judged(RANK, "add-remove", RANK.loss)
+QUARTER = Fraction(1, 4)
+TWINS = Twin(ParityLearner(2 * QUARTER, 2 * QUARTER)), Twin(ParityLearner(QUARTER, QUARTER / 2))
+CASES = (
+    Case(PureThresholds(0.7), examples(1), labelled(1), (4,), tight=0.45, sample=((0, 0), (1, 1)) * 4),
+    Case(PureThresholds(0.7), examples(2), labelled(2), (3,), tight=0.45),
+    Case(tuned(0.5, 1.0, 0.05), examples(1), labelled(1), (4,), (Twin(tuned(0.5, 16.0, 0.05)),), sample=((0, 0), (1, 1)) * 15),
+    Case(tuned(0.5, 1.0, 0.05), examples(2), labelled(2), (3,), (Twin(tuned(0.5, 16.0, 0.05)),)),
+    Case(DyadicThresholds(2, 0.3, 1.0, 1e-2), PAIRS, labelled(2), sample=((0, 0), (3, 1)) * 8),
+    Case(Lowered(1, 0.1, 1.0, 1e-3, lowered=0), examples(1), labelled(1), (4,)),
+    Case(Lowered(2, 0.1, 1.0, 1e-3), examples(2), labelled(2), (2, 5), (Twin(AnyScore(2, 0.1, 1.0, 1e-3)),), tight=0.99, factor=0),
+    Case(Lowered(3, 0.1, 1.0, 1e-3), examples(3), labelled(3), (2,), DYADIC, tight=0.99, factor=0),
+    *ranks(1, 3, 6),
+    *ranks(2, 1, 4),
+    *ranks(3, 3, 2),
+    Case(ALONE, values(4), points(4), (1,), (Twin(replace(ALONE, of=OneRankInterval(4, 9, 1.0, 1e-3)), 1.3e-3),)),
+    Case(ParityLearner(QUARTER, 2 * QUARTER), PAIRS, lambda pairs: Examples.of(2, pairs), (1, 2), TWINS),
+)
+ELSEWHERE = {
+    "EqualRanks": "tests/curator/thresholds/test_rectangles.py",
+    "PartitionRectangles": "tests/curator/thresholds/test_rectangles.py",
+    "QuantilePartition": "tests/curator/thresholds/test_rectangles.py",
+    "RankRectangles": "tests/curator/thresholds/test_rectangles.py",
+}
