@@ -234,8 +234,6 @@ Measurement: TypeAlias = Prices | Losses | Laws | Errors
 
 
 class DataNoise(Experiment[Point, Measurement]):
-    """Nissim, Raskhodnikova, Smith 2007, at the exact price."""
-
     name = "data-noise"
     chapter = CURATOR_AND_ATTACKS
     title = "Noise that follows the data: medians and triangles"

@@ -226,8 +226,6 @@ Numbers: TypeAlias = dict[int, int]  # by the bits of the domain
 
 
 class Sanitizing(Experiment[Point, Measurement]):
-    """Beimel, Nissim, Stemmer 2013, Section 4, with mechanisms as they are private and good today."""
-
     name = "sanitizing"
     chapter = PURE_AND_APPROXIMATE
     title = "What a little delta buys a trusted curator who releases data"
@@ -254,12 +252,12 @@ class Sanitizing(Experiment[Point, Measurement]):
         counts, trees, shapes = of_kind(by_bits, Counts), of_kind(by_bits, Thresholds), of_kind(by_bits, Shape)
         learned, proven = of_kind(by_bits, Learned), {p.bits: m for p, m in of_kind(by_bits, Proven)}
         numbers = {delta: {p.bits: m.n for p, m in counts if p.delta == delta} for delta in DELTAS}
-        found = [(p, m.search) for p, m in trees if isinstance(m.search, ClientCount)]
-        released = {tree: {p.bits: count.n for p, count in found if p.tree == tree} for tree in TREES}
+        leasts = [(p, m.search) for p, m in trees if isinstance(m.search, ClientCount)]
+        released = {tree: {p.bits: count.n for p, count in leasts if p.tree == tree} for tree in TREES}
         bound = curve("proven for pure sanitizers", ((bits, each.n) for bits, each in proven.items()), "bound")
         drawn = [
             curves((CELLS[delta], bits, n) for delta in DELTAS for bits, n in numbers[delta].items()),
-            curves((TREES[tree], p.bits, count.n, count.low, count.high) for tree in TREES for p, count in found if p.tree == tree),
+            curves((TREES[tree], p.bits, count.n, count.low, count.high) for tree in TREES for p, count in leasts if p.tree == tree),
         ]
         axes = ("bits of the domain", "records")
         figures = [

@@ -149,8 +149,6 @@ Point: TypeAlias = Privacy | Records
 
 
 class Stability(Experiment[Point, Enumerated | Least]):
-    """Beimel, Nissim, Stemmer 2013, Section 2.5.3, repaired."""
-
     name = "stability"
     chapter = PURE_AND_APPROXIMATE
     title = "Stable choice: naming the winner among any number of candidates"

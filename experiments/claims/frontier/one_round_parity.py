@@ -173,8 +173,6 @@ Counts: TypeAlias = dict[str, dict[int, ClientCount]]  # by kind and d
 
 
 class OneRoundParity(Experiment[Point, Measurement]):
-    """The needs of any one round, of naming suspects, and of two or three rounds."""
-
     name = "one-round-parity"
     chapter = FRONTIER
     title = "Parity in one round, whatever is asked"
