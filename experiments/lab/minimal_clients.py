@@ -88,8 +88,8 @@ class ClientCount:
     """A least number of clients with its 95 % interval, from so many runs."""
 
     n: int
-    low: float
-    high: float
+    low: int | float  # whole where n is large, and to a tenth where it is not
+    high: int | float
     trials: int
 
 
