@@ -1,11 +1,14 @@
 """Every experiment, in short: one point of its quick run. The files beside this one have the whole verdicts, many of them in the long runs."""
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from local_dp.experiments.lab.catalogue import NAMES, load, module_of
 from local_dp.experiments.lab.store import plain
+from tests.support.mutation import load as load_mutants
 
 WHOLE = ("map", "masked-parity", "parity", "occam", "suite", "interaction", "pure-or-approximate", "oracles", "pairs")  # their verdicts need their points
 
@@ -29,3 +32,12 @@ def test_nothing_measured_shows_nothing(name: str) -> None:
     finding = load(module_of(name)).conclude([], "quick")
     assert finding.verdict == "not shown"
     assert finding.headline.endswith(".")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_claim_has_a_wrong_twin(name: str) -> None:
+    """A list of wrong twins names the claim, or a test of its module spoils it and asserts that a check fails."""
+    module = module_of(name).removesuffix(".claim").rpartition(".")[2]
+    tests = [file.read_text(encoding="utf-8") for file in Path(__file__).parents[1].glob("*/test_*.py")]
+    spoiled = any(re.search(rf"\bimport .*\b{module}\b|\.{module}\b", text) and re.search(r"\bTwin\(|\blost\b|not shown", text) for text in tests)
+    assert spoiled or any(name in mutant.verdicts for mutant in load_mutants())
