@@ -15,7 +15,7 @@ WHOLE = ("map", "masked-parity", "parity", "occam", "suite", "interaction", "pur
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_point_is_a_function_of_its_seed(name: str) -> None:
-    """The first point of the quick run, measured again as it comes back from a file, gives the same measurement, and that comes back as it was."""
+    """A point and its measurement come back from a file unchanged, and the point gives the same measurement again."""
     experiment = load(module_of(name))
     point = experiment.points("quick")[0]
     first = plain(experiment.measure(point, 1))

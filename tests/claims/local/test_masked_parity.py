@@ -109,7 +109,7 @@ def test_points_are_reproducible_and_drawn() -> None:
 
 
 def test_the_counts_by_epsilon_follow_the_measurements() -> None:
-    """One client more than the goal at epsilon 4, a report of the best kind that needs more than one bit, or a search without an end is "not shown"."""
+    """One client above the goal at epsilon 4, best reports that need more clients than one-bit ones, or a search without an end is "not shown"."""
 
     def found(changes: dict[tuple[str, float], Measurement]) -> Finding:
         return EXPERIMENT.conclude([(point, changes.get((point.get("reports", ""), point.get("epsilon", 0.0)), m)) for point, m in invented()], "full")

@@ -16,7 +16,7 @@ from tests.support.long import short
 
 
 def _exact_clients(epsilon: float, share: float, tau: float) -> float:
-    """The least n for which a survey is within tau in 95 % of the runs, by the exact binomial law, on average over the sizes that stand for n."""
+    """By the exact binomial law, the least n whose surveys are within tau in 95 % of the runs; an average over the sizes around n."""
     gain = response_gain(epsilon)
     chance = (1 + (2 * share - 1) / gain) / 2
 

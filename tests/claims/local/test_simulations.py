@@ -159,8 +159,9 @@ def _wrong_reference(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("spoil", [_three_quarters, _unclipped, _no_null_weight, _wrong_reference])
 def test_a_wrong_shipped_simulation_is_not_shown(spoil: Callable[[pytest.MonkeyPatch], None], quick: Quick, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A ceiling of three quarters, estimates that are not moved into their range, and likelihoods over no or the wrong reference make the shipped
-    program's own draws leave their law, for one answer and for two."""
+    """Each makes the draws of the shipped program leave their law, for one answer and for two.
+
+    The twins: a ceiling of three quarters, estimates outside their range, likelihoods over no reference or a wrong one."""
     right = quick("local-to-sq")
     spoil(monkeypatch)
     likelihood_query.cache_clear()

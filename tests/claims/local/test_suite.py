@@ -77,7 +77,7 @@ def test_what_the_claim_says_is_shown() -> None:
     ],
 )
 def test_a_wrong_learner_loses_the_suite(oracle: str, loose: bool, excess: float, lost: int) -> None:
-    """Learners that miss alpha on exact, hostile or sampled answers, a worst case that is none, or one no worse than real answers, are not shown."""
+    """Learners that miss alpha on exact, hostile or sampled answers are not shown; nor is a worst case that is no worse than real answers."""
     measured = suite_as_promised()
     for point, measurement in measured:
         if point["part"] == "run" and point["oracle"] == oracle and (point["slack"] > 1) == loose:
@@ -206,7 +206,7 @@ def test_defeats_come_with_certificates() -> None:
 
 
 def test_masked_parity_needs_two_rounds_in_the_worst_case() -> None:
-    """Two rounds recover the concept whoever answers; one round does so from exact answers only."""
+    """Two rounds recover the concept with every oracle; one round does so from exact answers only."""
     for seed in range(3):
         errors = [
             control(name, oracle, np.random.default_rng(seed))
