@@ -15,6 +15,7 @@ from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.coverage.tables import TABLES
+from local_dp.experiments.lab.store import plain
 from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
@@ -150,7 +151,7 @@ def success_rates() -> list[dict[str, Any]]:
     """
     points = [point for module in chosen(ALL) for scale in SCALES for point in load(module).points(scale)]
     found = []
-    for trials in sorted({int(point["trials"]) for point in points if point.get("trials", 0) > 3}):
+    for trials in sorted({int(data["trials"]) for data in map(plain, points) if data.get("trials", 0) > 3}):
         exact = binomial_coverage(trials, RATES)
         mean = float(exact.mean())
         found.append({"trials": trials, "mean": mean, "least": float(exact.min()), "most": float(exact.max()), "inside": BAND[0] <= mean <= BAND[1]})

@@ -253,9 +253,9 @@ def test_the_curators_bound_suffices(d: int) -> None:
 def readme_counts() -> dict[str, int]:
     """The clients that README's sentence gives two rounds, one round and the curator at d = 16."""
     text = " ".join(README.read_text(encoding="utf-8").split())
-    said = re.search(r"from about ([\d,]+) people, one round needs ([\d.]+) million for, and a trusted curator about (\d+) \(masked parity, d = 16", text)
-    assert said, "README's sentence on the separation has changed; change this test with it"
-    return {LISTED: int(said[1].replace(",", "")), ONE_ROUND: int(float(said[2]) * 1e6), CURATOR: int(said[3])}
+    counts = re.search(r"Two rounds of questions need ([\d,]+) people, one round needs ([\d,]+), and a trusted curator (\d+) ", text)
+    assert counts, "README's sentence on the separation has changed; change this test with it"
+    return dict(zip((LISTED, ONE_ROUND, CURATOR), (int(count.replace(",", "")) for count in counts.groups()), strict=True))
 
 
 def rate(name: str, n: int, runs: int) -> tuple[float, float]:
