@@ -15,6 +15,7 @@ from local_dp.experiments.lab.coverage.searches import least_count_cases
 from local_dp.experiments.lab.coverage.settings import FEW, Estimator, Setting, of_settings
 from local_dp.experiments.lab.coverage.stated import Stated
 from local_dp.experiments.lab.coverage.tables import TABLES
+from local_dp.experiments.lab.store import plain
 from local_dp.protocols.surveys.frequency import Frequency, frequency_randomizer
 from local_dp.protocols.surveys.statistical_queries import StatisticalQueries
 from local_dp.protocols.surveys.survey import Survey
@@ -148,7 +149,7 @@ def success_rates() -> list[dict[str, Any]]:
 
     Of three trials or fewer no rate is stated.
     """
-    points = [point for module in chosen(ALL) for scale in SCALES for point in load(module).points(scale)]
+    points = [plain(point) for module in chosen(ALL) for scale in SCALES for point in load(module).points(scale)]
     found = []
     for trials in sorted({int(point["trials"]) for point in points if point.get("trials", 0) > 3}):
         exact = binomial_coverage(trials, RATES)
