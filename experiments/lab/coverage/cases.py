@@ -149,7 +149,7 @@ def success_rates() -> list[dict[str, Any]]:
 
     Of three trials or fewer no rate is stated.
     """
-    points = [point for module in chosen(ALL) for scale in SCALES for point in load(module).points(scale)]
+    points = [plain(point) for module in chosen(ALL) for scale in SCALES for point in load(module).points(scale)]
     found = []
     for trials in sorted({int(data["trials"]) for data in map(plain, points) if data.get("trials", 0) > 3}):
         exact = binomial_coverage(trials, RATES)
