@@ -5,21 +5,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import combinations, combinations_with_replacement, permutations
+from itertools import combinations, combinations_with_replacement, permutations, product
 from typing import Generic, TypeVar
 
-from local_dp.curator.mechanism import Law, Mechanism, Neighbours
+from local_dp.curator.mechanism import Law, Mechanism, Neighbours, R
 from local_dp.errors import InputError
 from local_dp.loss import Loss, exp_epsilon
 
 MAX_PAIRS = 1 << 18
 D = TypeVar("D")
-R = TypeVar("R")
 Z = TypeVar("Z", bound=tuple[int, ...])
 
 
 def hockey_stick(law: Law[R], other: Law[R], growth: Fraction) -> Fraction:
-    """The largest Pr[S] - growth Pr'[S] over all sets S of outcomes, exactly: with growth = e^epsilon, the least delta of this pair of databases."""
+    """The largest Pr[S] - growth Pr'[S] over all sets S of outcomes, exactly. With growth = e^epsilon it is the least delta of this pair of databases."""
     total, others = sum(law.values()), sum(other.values())
     here, there = others * growth.denominator, total * growth.numerator
     excess = sum(more for outcome, weight in law.items() if (more := weight * here - other.get(outcome, 0) * there) > 0)
@@ -27,16 +26,31 @@ def hockey_stick(law: Law[R], other: Law[R], growth: Fraction) -> Fraction:
 
 
 def whole_weights(probabilities: Mapping[R, Fraction]) -> Law[R]:
-    """Probabilities as whole weights, by their common denominator."""
+    """Probabilities as whole weights, by their common denominator. Raises InputError unless they sum to 1: otherwise an outcome is missing or wrong."""
     total = math.lcm(*(share.denominator for share in probabilities.values()))
-    return {outcome: int(share * total) for outcome, share in probabilities.items()}
+    law = {outcome: int(share * total) for outcome, share in probabilities.items()}
+    if sum(law.values()) != total:
+        raise InputError(f"the probabilities of {len(law)} outcomes sum to {sum(law.values()) / total:.17g}, not to 1; list every outcome once")
+    return law
+
+
+def probabilities(law: Law[R]) -> dict[R, Fraction]:
+    """The probability of each outcome of a law."""
+    total = sum(law.values())
+    return {outcome: Fraction(weight, total) for outcome, weight in law.items()}
+
+
+def independent(laws: Sequence[Law[R]]) -> Iterator[tuple[tuple[R, ...], int]]:
+    """The law of independent outcomes, one of each law."""
+    for outcomes in product(*(law.items() for law in laws)):
+        yield tuple(outcome for outcome, _ in outcomes), math.prod(weight for _, weight in outcomes)
 
 
 @dataclass(frozen=True)
 class SmallDatabases(Generic[Z, D]):
     """All databases of `n` records (edges of a graph) from a small universe, given as multisets to `build`.
 
-    Under "add-remove" and "edge" the neighbours have n - 1: ask for every n up to the largest.
+    Under "add-remove" and "edge" the neighbours have n - 1 records: enumerate every n up to the largest.
     """
 
     universe: Sequence[Z]
@@ -62,18 +76,18 @@ class SmallDatabases(Generic[Z, D]):
                         yield completed[record], completed[other]
 
     def laws(self, mechanism: Mechanism[D, R, Loss]) -> Iterator[tuple[Law[R], Law[R]]]:
-        """The laws of the mechanism on each pair of its neighbours; each law is computed once."""
+        """The laws of the mechanism on each pair of neighbours; each law is computed once."""
         law = cache(lambda records: mechanism.law(self.build(records)))
         for records, others in self.pairs(mechanism.neighbours):
             yield law(records), law(others)
 
     def worst_delta(self, mechanism: Mechanism[D, R, Loss], loss: Loss | None = None) -> Fraction:
-        """The least delta with which the mechanism has the epsilon of `loss`, its own by default: private if this is at most the delta of the loss."""
+        """The least delta that the mechanism has at the epsilon of `loss`, by default its own: private if at most the delta of the loss."""
         growth = exp_epsilon((mechanism.loss if loss is None else loss).nano)
         return max(hockey_stick(law, other, growth) for law, other in self.laws(mechanism))
 
     def worst_ratios(self, mechanism: Mechanism[D, R, Loss]) -> dict[R, Fraction]:
-        """For each outcome the largest ratio of its probabilities: e^(its part of a pure loss). Raises InputError where a ratio is infinite."""
+        """For each outcome the largest ratio of its probabilities; the largest of all is e^(pure loss). Raises InputError where a ratio is infinite."""
         worst: dict[R, Fraction] = {}
         for law, other in self.laws(mechanism):
             total, others = sum(law.values()), sum(other.values())

@@ -1,4 +1,4 @@
-"""The law of everything that a curator's algorithm is told: all its transcripts, whatever it asks next, in exact fractions."""
+"""The law of all transcripts of a curator's algorithm, whatever it asks next, in exact fractions."""
 
 from fractions import Fraction
 from functools import cache
@@ -6,16 +6,13 @@ from itertools import product
 from math import prod
 from typing import Any, TypeAlias, TypeVar
 
-from local_dp.curator.laws import SmallDatabases
-from local_dp.curator.mechanism import Law, Mechanism
+from local_dp.curator.laws import D, SmallDatabases, Z, probabilities
+from local_dp.curator.mechanism import Mechanism, R
 from local_dp.errors import InputError
 from local_dp.interaction import Algorithm, Game
 
-D = TypeVar("D")
 A = TypeVar("A")
-R = TypeVar("R")
 M = TypeVar("M", bound=Mechanism[Any, Any, Any])
-Z = TypeVar("Z", bound=tuple[int, ...])
 Transcript: TypeAlias = tuple[tuple[A, ...], ...]
 """The answers of each round."""
 
@@ -23,38 +20,31 @@ _LISTED = 1 << 18
 
 
 def transcripts(algorithm: Algorithm[M, A, R], database: D) -> dict[Transcript[A], Fraction]:
-    """Pr[each transcript] on this database, by playing them all: each answer of each law, and what is asked then. Raises InputError above 2^18.
+    """Pr[each transcript] on this database, by playing all of them: each answer of each law, and the next queries. Raises InputError above 2^18.
 
-    All transcripts of a private algorithm are possible on all databases, and what is asked is a function of them: their loss is the algorithm's.
+    All transcripts of a private algorithm are possible on all databases, and its queries are a function of them: their loss is the algorithm's.
     """
-    found: dict[Transcript[A], Fraction] = {}
-    open_ones: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
-    while open_ones:
-        told, chance = open_ones.pop()
+    ended: dict[Transcript[A], Fraction] = {}
+    unfinished: list[tuple[Transcript[A], Fraction]] = [((), Fraction(1))]
+    while unfinished:
+        transcript, chance = unfinished.pop()
         game = Game(algorithm)
-        for answers in told:
+        for answers in transcript:
             game.send(answers)
         if game.queries is None:
-            found[told] = chance
+            ended[transcript] = chance
             continue
-        laws = [_chances(each.law(database)) for each in game.queries]
-        if len(open_ones) + len(found) + prod(map(len, laws)) > _LISTED:
-            raise InputError(f"there are more than {_LISTED:,} transcripts; they are listed up to as many")
-        for answered in product(*laws):
-            share = chance
-            for _, each in answered:
-                share *= each
-            open_ones.append(((*told, tuple(answer for answer, _ in answered)), share))
-    return found
-
-
-def _chances(law: Law[A]) -> list[tuple[A, Fraction]]:
-    whole = sum(law.values())
-    return [(answer, Fraction(weight, whole)) for answer, weight in law.items()]
+        laws = [probabilities(mechanism.law(database)) for mechanism in game.queries]
+        if len(unfinished) + len(ended) + prod(map(len, laws)) > _LISTED:
+            raise InputError(f"there are more than {_LISTED:,} transcripts; at most so many are listed")
+        for outcomes in product(*(law.items() for law in laws)):
+            share = prod((each for _, each in outcomes), start=chance)
+            unfinished.append(((*transcript, tuple(answer for answer, _ in outcomes)), share))
+    return ended
 
 
 def worst_transcripts(algorithm: Algorithm[M, A, R], databases: SmallDatabases[Z, D]) -> dict[Transcript[A], Fraction]:
-    """For each transcript the largest ratio of its probabilities on two neighbours, a record replaced; the largest of all is e^(the algorithm's pure loss).
+    """For each transcript the largest ratio of its probabilities on two databases that differ in one record; the largest of all is e^(pure loss).
 
     Raises InputError where a transcript is possible on one of them only.
     """
@@ -62,8 +52,8 @@ def worst_transcripts(algorithm: Algorithm[M, A, R], databases: SmallDatabases[Z
     worst: dict[Transcript[A], Fraction] = {}
     for records, others in databases.pairs("replace"):
         here, there = law(records), law(others)
-        for told, chance in here.items():
-            if chance and not there.get(told):
+        for transcript, chance in here.items():
+            if chance and not there.get(transcript):
                 raise InputError("a transcript is possible on one database and impossible on its neighbour: the loss is infinite")
-            worst[told] = max(worst.get(told, Fraction(1)), chance / there[told])
+            worst[transcript] = max(worst.get(transcript, Fraction(1)), chance / there[transcript])
     return worst

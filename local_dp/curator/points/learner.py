@@ -8,10 +8,9 @@ import numpy as np
 from local_dp.arrays import Ints, Naturals
 from local_dp.curator.mechanism import Law, WithinDelta
 from local_dp.curator.multisets import LabelledMultiset, Multiset, absent
-from local_dp.curator.selection.acceptance import best_acceptance
 from local_dp.curator.selection.exponential import LISTED, ByScore
 from local_dp.curator.selection.groups import Groups
-from local_dp.curator.selection.stable import Lead, StableChoice
+from local_dp.curator.selection.stable import Lead, StableChoice, best_acceptance
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 

@@ -1,4 +1,4 @@
-"""Candidates in groups of equal score: what a choice by score needs to know of a domain that is too large to list."""
+"""Candidates in groups of equal score: the view that a choice by score has of a domain too large to list."""
 
 import math
 from abc import ABC, abstractmethod
@@ -7,22 +7,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Generic, TypeVar
+from typing import Generic
 
 import numpy as np
 
 from local_dp.arrays import Bools, Ints, Naturals
+from local_dp.curator.mechanism import R_co
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 
-R_co = TypeVar("R_co", covariant=True)
 _GUARD_BITS = 128
 _HALF = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
 
 
 class Groups(ABC, Generic[R_co]):
-    """Groups of candidates: `scores` a whole number for each group, `sizes` how many candidates it has."""
+    """Groups of candidates: for each group a whole number in `scores` and a number of candidates in `sizes`."""
 
     scores: Ints
     sizes: Naturals
@@ -33,17 +33,17 @@ class Groups(ABC, Generic[R_co]):
 
     @property
     def total(self) -> int:
-        """How many candidates there are."""
+        """The number of candidates."""
         return sum_by(self.sizes, np.zeros(len(self.sizes), dtype=np.int64), 1)[0]
 
     def members(self) -> Iterator[tuple[int, R_co]]:
-        """Every candidate, with the number of its group."""
+        """Every candidate with the number of its group."""
         for group, size in enumerate(self.sizes.tolist()):
             for place in range(size):
                 yield group, self.member(group, place)
 
     def pick(self, chosen: Bools, draws: Draws) -> R_co:
-        """A uniform one of the candidates in the groups that are `chosen`, at least one of them not empty."""
+        """A uniform candidate of the groups that `chosen` marks, of which at least one is not empty."""
         groups = np.flatnonzero(chosen)
         upto = list(accumulate(map(int, self.sizes[groups].tolist())))
         drawn = draws.below(upto[-1])
@@ -53,7 +53,7 @@ class Groups(ABC, Generic[R_co]):
 
 @dataclass(frozen=True)
 class Listed(Groups[int]):
-    """Candidates that are whole numbers, each a group of its own: `scores` and `names`, both of shape (k,)."""
+    """Candidates that are whole numbers, one in each group: `scores` and `names`, both of shape (k,)."""
 
     scores: Ints
     names: Naturals
@@ -69,7 +69,7 @@ class Listed(Groups[int]):
 
 @dataclass(frozen=True)
 class Joined(Groups[R_co]):
-    """The groups of one after those of another."""
+    """The groups of `one`, then those of `other`."""
 
     one: Groups[R_co]
     other: Groups[R_co]
@@ -84,7 +84,7 @@ class Joined(Groups[R_co]):
 
 
 def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
-    """The sum of `sizes` for each number 0..count - 1 of `groups`, exactly: a sum of 64-bit sizes may need more than 64 bits."""
+    """The sum of `sizes` for each group number 0..count - 1, exactly: a sum of 64-bit sizes may need more than 64 bits."""
     sums = [0] * count
     if not len(sizes):
         return sums
@@ -103,15 +103,15 @@ def sum_by(sizes: Naturals, groups: Ints, count: int) -> list[int]:
 
 
 def powers(decay: Fraction, gaps: Ints, reach: int) -> list[int]:
-    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale: within 2^-96 of it, the one at `reach` still of more than 128 bits.
+    """decay^gap for ascending gaps in 0..reach, as whole numbers on one scale: within 2^-96, and at `reach` still of more than 128 bits.
 
-    Only the gaps that occur are computed: over 2^65536 candidates the reach is near 100,000 and a power has as many bits. `decay` is a multiple of 2^-40.
+    Only the gaps that occur are computed: over 2^65536 candidates a power has up to 100,000 bits. `decay` is a multiple of 2^-40.
     """
     shift = (decay.denominator - 1).bit_length()
-    weight, at, found = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
+    weight, at, weights = 1 << (_GUARD_BITS + math.ceil(-reach * math.log2(decay)) + 1), 0, []
     for gap in gaps.tolist():
         if gap > at:
             weight = (weight * decay.numerator ** (gap - at)) >> shift * (gap - at)
             at = gap
-        found.append(weight)
-    return found
+        weights.append(weight)
+    return weights

@@ -1,4 +1,4 @@
-"""Runs: a whole-valued function on 0..last that changes at few places, in as much memory as there are places."""
+"""Runs: a whole-valued function on 0..last that changes at few places, in memory for those places."""
 
 from dataclasses import dataclass, field
 
@@ -11,9 +11,9 @@ from local_dp.curator.selection.groups import Groups
 
 @dataclass(frozen=True)
 class Runs(Groups[int]):
-    """The candidates 0..last, those of run i of score `scores[i]`.
+    """The candidates 0..last; run i has the score `scores[i]`.
 
-    `ends`, shape (runs - 1,), ascending: the last candidate of each run but the last one, which ends at `last`. Last itself may be 2^bits, one more than fits.
+    `ends`, shape (runs - 1,), ascending: the last candidate of each run except the final one, which ends at `last`. `last` may be 2^bits.
     """
 
     ends: Naturals
@@ -37,7 +37,7 @@ class Runs(Groups[int]):
         return int(self.ends[run]) if run < len(self.ends) else self.last
 
     def run_of(self, candidate: int) -> int:
-        """The number of the run that holds a candidate of 0..last."""
+        """The number of the run with a candidate of 0..last."""
         if not len(self.ends) or candidate > int(self.ends[-1]):
             return len(self.ends)
         return int(np.searchsorted(self.ends, np.array(candidate, dtype=self.ends.dtype)))  # of another type it would be compared as floats
@@ -46,7 +46,7 @@ class Runs(Groups[int]):
         return self.start(group) + place
 
     def within(self, low: int, high: int) -> Naturals:
-        """How many candidates of each run lie in low..high."""
+        """The number of candidates of each run in low..high."""
         low, high = max(low, 0), min(high, self.last)
         inside = np.zeros_like(self.sizes)
         if low <= high:
@@ -59,7 +59,7 @@ class Runs(Groups[int]):
 
 @dataclass(frozen=True)
 class Restricted(Groups[int]):
-    """The candidates of `runs` that lie in one of the intervals low..high, disjoint, within 0..last; at least one."""
+    """The candidates of `runs` in one of the intervals low..high, which are disjoint and within 0..last; there is at least one."""
 
     runs: Runs
     intervals: tuple[tuple[int, int], ...]
@@ -81,6 +81,6 @@ class Restricted(Groups[int]):
         raise AssertionError("a group is of one of the intervals")
 
     def within(self, low: int, high: int) -> Naturals:
-        """How many candidates of each group lie in low..high."""
+        """The number of candidates of each group in low..high."""
         parts = [(max(low, start), min(high, end)) for start, end in self.intervals]
         return np.concatenate([self.runs.within(*part)[first : final + 1] for part, (_, first, final) in zip(parts, self._bounds, strict=True)])

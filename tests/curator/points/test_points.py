@@ -13,9 +13,8 @@ from local_dp.bounds.packing import least_records, plain_success, pure_success, 
 from local_dp.curator.multisets import LabelledMultiset
 from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
 from local_dp.curator.points.learner import AllPoints, PointLearner, ProperPointLearner, leading_point
-from local_dp.curator.selection.acceptance import UNIT
 from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
-from local_dp.curator.selection.stable import Lead
+from local_dp.curator.selection.stable import UNIT, Lead
 from local_dp.draws import Draws
 from local_dp.loss import approximate
 from local_dp.noise import KeyedNoise

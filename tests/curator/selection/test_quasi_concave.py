@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 
 from local_dp.curator.laws import hockey_stick
-from local_dp.curator.selection.acceptance import UNIT, best_acceptance, laplace_acceptance, printed_acceptance
-from local_dp.curator.selection.partitions import Interval, Partition
-from local_dp.curator.selection.plateaus import plateaus
-from local_dp.curator.selection.quasi_concave import Parts, Promise, RecConcave, levels_of
+from local_dp.curator.selection.quasi_concave import Interval, Partition, Parts, Promise, RecConcave, levels_of, plateaus
 from local_dp.curator.selection.runs import Runs
-from local_dp.curator.selection.stable import StableChoice
+from local_dp.curator.selection.stable import UNIT, StableChoice, best_acceptance, laplace_acceptance, printed_acceptance
 from local_dp.draws import Draws
 from local_dp.errors import InputError
 from local_dp.loss import ATTO, Approximate, approximate, exp_epsilon
