@@ -46,7 +46,7 @@ from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.curator.sensitivity.cauchy import CauchyNoise
 from local_dp.curator.sensitivity.medians import ExponentialMedian, GlobalMedian, Median, ProposedMedian
-from local_dp.curator.sensitivity.restricted import RestrictedTriangles
+from local_dp.curator.sensitivity.triangles import RestrictedTriangles
 from local_dp.curator.sums import NoisySum
 from local_dp.curator.thresholds.dyadic import DyadicThresholds
 from local_dp.curator.thresholds.learner import printed, printed_records, tuned

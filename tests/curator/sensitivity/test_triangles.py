@@ -15,8 +15,15 @@ from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.selection.runs import Runs
 from local_dp.curator.sensitivity.cauchy import FINE, CauchyNoise, cosh_loss
-from local_dp.curator.sensitivity.restricted import RestrictedTriangles, bounded
-from local_dp.curator.sensitivity.triangles import GlobalTriangles, LadderTriangles, NoisyLocalTriangles, SmoothTriangles, Triangles
+from local_dp.curator.sensitivity.triangles import (
+    GlobalTriangles,
+    LadderTriangles,
+    NoisyLocalTriangles,
+    RestrictedTriangles,
+    SmoothTriangles,
+    Triangles,
+    bounded,
+)
 from local_dp.curator.trusted import TrustedOracle
 from local_dp.draws import Draws
 from local_dp.errors import RefusedError
