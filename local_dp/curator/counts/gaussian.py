@@ -11,7 +11,7 @@ import numpy as np
 from local_dp.accounting.gaussian import DiscreteGaussian
 from local_dp.accounting.rules import delta
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
+from local_dp.curator.counts.laplace import ColumnCounts, CountsMechanism, NoisyCounts
 from local_dp.curator.inversion import Cumulative, exp_minus, signed
 from local_dp.curator.mechanism import WithinDelta
 from local_dp.curator.rounded_normal import least_variance, rounded_normals

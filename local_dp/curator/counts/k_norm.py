@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 from local_dp.arrays import Counts, Floats
-from local_dp.curator.counts.base import ColumnCounts, CountsMechanism, NoisyCounts
+from local_dp.curator.counts.laplace import ColumnCounts, CountsMechanism, NoisyCounts
 from local_dp.curator.inversion import Cumulative, exp_minus, invert
 from local_dp.curator.laws import whole_weights
 from local_dp.curator.mechanism import Law, WithinEpsilon

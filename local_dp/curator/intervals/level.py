@@ -8,7 +8,7 @@ import numpy as np
 from local_dp.arrays import Counts, Floats, Ints
 from local_dp.checks import check_whole
 from local_dp.curator.clipped import ClippedLaplace
-from local_dp.curator.counts.base import LISTED, NoisyCounts
+from local_dp.curator.counts.laplace import LISTED, NoisyCounts
 from local_dp.curator.inversion import discrete_laplaces
 from local_dp.curator.laws import independent
 from local_dp.curator.mechanism import Law, WithinEpsilon

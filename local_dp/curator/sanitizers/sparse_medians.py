@@ -7,8 +7,7 @@ import numpy as np
 
 from local_dp.curator.mechanism import Law
 from local_dp.curator.multisets import Multiset
-from local_dp.curator.sanitizers.medians import Node, TreeOfMedians
-from local_dp.curator.sanitizers.spread import Spread
+from local_dp.curator.sanitizers.medians import Node, Spread, TreeOfMedians
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.curator.thresholds.candidates import Middles, middles
 from local_dp.draws import Draws

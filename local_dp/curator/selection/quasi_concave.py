@@ -19,7 +19,7 @@ from local_dp.curator.laws import D, probabilities, whole_weights
 from local_dp.curator.mechanism import Law, Mechanism
 from local_dp.curator.multisets import WORD
 from local_dp.curator.selection.exponential import ExponentialChoice
-from local_dp.curator.selection.runs import Restricted, Runs
+from local_dp.curator.selection.groups import Restricted, Runs
 from local_dp.curator.selection.stable import Lead, StableChoice
 from local_dp.draws import Draws
 from local_dp.errors import InputError

@@ -16,7 +16,7 @@ from local_dp.curator.clipped import ClippedAnswer, ClippedLaplace, laplace_tail
 from local_dp.curator.laws import probabilities, whole_weights
 from local_dp.curator.mechanism import Law, Neighbours
 from local_dp.curator.selection.exponential import ByScore
-from local_dp.curator.selection.runs import Runs
+from local_dp.curator.selection.groups import Runs
 from local_dp.curator.sensitivity.cauchy import LocalSensitivity
 from local_dp.curator.sensitivity.mechanisms import GlobalNoise, InHalves, SmoothNoise
 from local_dp.draws import Draws

@@ -7,10 +7,9 @@ import pytest
 
 from local_dp.accounting.rules import RULES, delta
 from local_dp.curator.counts import k_norm
-from local_dp.curator.counts.base import ColumnCounts, NoisyCounts
 from local_dp.curator.counts.gaussian import GaussianCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
+from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, LaplaceCounts, NoCounts, NoisyCounts
 from local_dp.curator.rounded_normal import least_variance
 from local_dp.experiments.claims.curator.price import runs
 from local_dp.experiments.claims.curator.price.claim import EXPERIMENT

@@ -8,9 +8,8 @@ import pytest
 
 from local_dp.bounds.packing import per_cell_success, sanitizer_records
 from local_dp.curator.reductions.thresholds import MediansByLabel
-from local_dp.curator.sanitizers.cells import NoisyCounts
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.point_counts import NoisyCounts, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.experiments.claims.curator.sanitizing import runs
 from local_dp.experiments.claims.curator.sanitizing.claim import EXPERIMENT, MEASURED

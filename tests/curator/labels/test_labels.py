@@ -9,8 +9,7 @@ import pytest
 
 from local_dp.arrays import Bools, Floats, Naturals
 from local_dp.bounds.frequencies import label_examples, label_examples_printed, public_points, semi_private_examples
-from local_dp.curator.labels.concepts import ConceptClass, Intervals, ListedClass, Thresholds
-from local_dp.curator.labels.private import LabelPrivateLearner, SemiPrivateLearner
+from local_dp.curator.labels.private import ConceptClass, Intervals, LabelPrivateLearner, ListedClass, SemiPrivateLearner, Thresholds
 from local_dp.curator.multisets import LabelledMultiset, Multiset
 from local_dp.curator.selection.exponential import log_probabilities
 from local_dp.draws import Draws

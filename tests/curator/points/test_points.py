@@ -11,8 +11,7 @@ from scipy.stats import binom
 from local_dp.arrays import Floats
 from local_dp.bounds.packing import least_records, plain_success, pure_success, stable_success, uniform_success
 from local_dp.curator.multisets import LabelledMultiset
-from local_dp.curator.points.buckets import BucketClass, BucketPointLearner
-from local_dp.curator.points.learner import AllPoints, PointLearner, ProperPointLearner, leading_point
+from local_dp.curator.points.learner import AllPoints, BucketClass, BucketPointLearner, PointLearner, ProperPointLearner, leading_point
 from local_dp.curator.selection.exponential import ExponentialMechanism, log_probabilities
 from local_dp.curator.selection.stable import UNIT, Lead
 from local_dp.draws import Draws

@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 
 from local_dp.curator.laws import SmallDatabases, hockey_stick
-from local_dp.curator.multisets import Multiset
+from local_dp.curator.multisets import BITS, Multiset, points_of, value_of
 from local_dp.curator.sanitizers.baselines import DyadicTree, NoisyHistogram
-from local_dp.curator.sanitizers.floats import BITS, points_of, value_of
-from local_dp.curator.sanitizers.medians import Medians, Node, TreeOfMedians
+from local_dp.curator.sanitizers.medians import Medians, Node, Spread, TreeOfMedians
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
-from local_dp.curator.sanitizers.spread import Spread
 from local_dp.curator.sanitizers.steps import Steps, ranks
 from local_dp.curator.selection.exponential import numbered
 from local_dp.curator.selection.sparse import SparseChoice

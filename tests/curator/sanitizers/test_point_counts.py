@@ -9,10 +9,7 @@ import pytest
 
 from local_dp.bounds.packing import cell_failures, histogram_success, least_multiple, per_cell_success, told_cells_success
 from local_dp.curator.multisets import Multiset, absent
-from local_dp.curator.sanitizers.cells import CellNoise, NoisyCounts
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
-from local_dp.curator.sanitizers.k_points import KPointAnswers, KPointSanitizer
-from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.point_counts import CellNoise, KPointAnswers, KPointSanitizer, NoisyCounts, PerCellHistogram, ThresholdedHistogram
 from local_dp.draws import Draws
 from local_dp.loss import ATTO
 from local_dp.noise import KeyedNoise

@@ -8,8 +8,16 @@ import pytest
 from local_dp.accounting.shares import optimal_delta
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints, SanPoints
-from local_dp.curator.sanitizers.san_thresholds import BlockByBlock, PrintedSanThresholds, SanThresholds
-from local_dp.curator.sanitizers.windows import Blocks, blocks, fullest_blocks, fullest_windows, inside
+from local_dp.curator.sanitizers.san_thresholds import (
+    BlockByBlock,
+    Blocks,
+    PrintedSanThresholds,
+    SanThresholds,
+    blocks,
+    fullest_blocks,
+    fullest_windows,
+    inside,
+)
 from local_dp.curator.selection.printed import Goals
 from local_dp.draws import Draws
 from local_dp.errors import InputError

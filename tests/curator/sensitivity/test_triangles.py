@@ -13,7 +13,7 @@ from local_dp.arrays import Ints
 from local_dp.curator.account import Account
 from local_dp.curator.laws import SmallDatabases, hockey_stick
 from local_dp.curator.mechanism import Law, Mechanism
-from local_dp.curator.selection.runs import Runs
+from local_dp.curator.selection.groups import Runs
 from local_dp.curator.sensitivity.cauchy import FINE, CauchyNoise, cosh_loss
 from local_dp.curator.sensitivity.triangles import (
     GlobalTriangles,

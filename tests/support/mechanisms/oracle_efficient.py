@@ -7,8 +7,8 @@ from local_dp.curator.oracle_efficient.perturbed import Perturbation, PerturbedM
 from local_dp.curator.oracle_efficient.separated import Conjunctions
 from local_dp.curator.reductions.label_sanitizer import label_sanitizer
 from local_dp.curator.reductions.learners import Processed
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians
+from local_dp.curator.sanitizers.point_counts import ThresholdedHistogram
 from local_dp.curator.selection.occam import Labelled
 from tests.support.mechanisms.case import PAIRS, POINTS, Case, Twin, labelled, points
 

@@ -3,11 +3,8 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from local_dp.curator.sanitizers.cells import CellNoise
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
-from local_dp.curator.sanitizers.k_points import KPointSanitizer
 from local_dp.curator.sanitizers.medians import Medians
-from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.point_counts import CellNoise, KPointSanitizer, PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
 from local_dp.curator.selection.sparse import SparseChoice
 from local_dp.loss import Pure

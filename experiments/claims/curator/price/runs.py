@@ -6,10 +6,9 @@ import numpy as np
 
 from local_dp.accounting.gaussian import DiscreteGaussian
 from local_dp.accounting.rules import RULES, delta, epsilon
-from local_dp.curator.counts.base import ColumnCounts, CountsMechanism
 from local_dp.curator.counts.gaussian import GaussianCounts
 from local_dp.curator.counts.k_norm import KNormCounts
-from local_dp.curator.counts.laplace import ComposedLaplaceCounts, LaplaceCounts, NoCounts
+from local_dp.curator.counts.laplace import ColumnCounts, ComposedLaplaceCounts, CountsMechanism, LaplaceCounts, NoCounts
 from local_dp.curator.laws import SmallDatabases
 from local_dp.draws import Draws
 from local_dp.experiments.lab.claim import Measurement, Point

@@ -8,9 +8,8 @@ from local_dp.bounds.packing import cell_failures, histogram_success, least_mult
 from local_dp.curator.multisets import Multiset
 from local_dp.curator.reductions.learners import learner_from_sanitizer
 from local_dp.curator.reductions.thresholds import MediansByLabel, best_threshold
-from local_dp.curator.sanitizers.histogram import ThresholdedHistogram
 from local_dp.curator.sanitizers.medians import Medians, TreeOfMedians
-from local_dp.curator.sanitizers.per_cell import PerCellHistogram
+from local_dp.curator.sanitizers.point_counts import PerCellHistogram, ThresholdedHistogram
 from local_dp.curator.sanitizers.san_points import PrintedSanPoints
 from local_dp.curator.sanitizers.san_thresholds import PrintedSanThresholds
 from local_dp.curator.sanitizers.sparse_medians import SparseMedians
